@@ -189,6 +189,25 @@ conn_engine_command(conn_t *conn, const protocol_command_t *command)
 }
 
 
+/* The holder is told who could follow it. */
+static void
+conn_pong(conn_t *conn, uint64_t seq)
+{
+    json_t                  *json;
+    const machine_engine_t  *e;
+
+    e = conn->engine;
+    json = json_pack("{s:s, s:I}", "type", "pong", "seq", (json_int_t) seq);
+
+    if (e != NULL && e->group->holder == e) {
+        json_object_set_new(json, "standbys", json_integer(
+            machine_standbys(&conn->server->machine, e->group)));
+    }
+
+    service_send(&conn->base, json, -1);
+}
+
+
 static void
 conn_on_line(service_conn_t *base, char *text, size_t len)
 {
@@ -217,8 +236,7 @@ conn_on_line(service_conn_t *base, char *text, size_t len)
                                            conn->server->id), -1);
         break;
     case PROTOCOL_PING:
-        service_send(base, json_pack("{s:s, s:I}", "type", "pong", "seq",
-                                     (json_int_t) command.seq), -1);
+        conn_pong(conn, command.seq);
         break;
     default:
         conn_engine_command(conn, &command);

@@ -59,6 +59,9 @@
    written, too, and one that could not be written is tried again. */
 #define MACHINE_RETRY_MS         1000
 
+/* A waiter that has been silent for so many pings is not counted upon. */
+#define MACHINE_READY_PINGS      3
+
 /* An alarm is told again after that. */
 #define MACHINE_ALARM_MS         60000
 
@@ -250,6 +253,9 @@ void machine_heard(machine_t *m, machine_engine_t *engine);
 void machine_take(machine_t *m, machine_engine_t *engine, uint64_t epoch);
 void machine_pong(machine_t *m, machine_engine_t *engine,
     llmgw_group_state_t state, uint64_t progress, uint64_t streams);
+
+/* How many waiters would take an offer now, as far as their PONGs say. */
+unsigned machine_standbys(const machine_t *m, const machine_group_t *group);
 
 /* The orderly end: the engine may be freed by it. */
 void machine_release(machine_t *m, machine_engine_t *engine);

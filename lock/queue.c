@@ -59,6 +59,24 @@ machine_dequeue(machine_group_t *g, machine_engine_t *e)
 }
 
 
+unsigned
+machine_standbys(const machine_t *m, const machine_group_t *g)
+{
+    unsigned                 n;
+    const machine_engine_t  *e;
+
+    n = 0;
+
+    for (e = g->queue; e != NULL; e = e->next) {
+        n += !e->is_silent && e->state == LLMGW_GROUP_STANDBY
+             && m->now_ms < e->pong_ms + MACHINE_READY_PINGS
+                                         * m->settings.ping_interval_ms;
+    }
+
+    return n;
+}
+
+
 /* --- offers and grants */
 
 static uint64_t

@@ -255,6 +255,23 @@ main_on_active(void *data)
 }
 
 
+static void
+main_on_drain(void *data)
+{
+    standby_seek(data);
+}
+
+
+static void
+main_on_successor(void *data)
+{
+    main_t  *m;
+
+    m = data;
+    retire_hand_over(&m->retire);
+}
+
+
 /* One that serves when its group has no other. */
 static int
 main_stand_by(main_t *m)
@@ -274,6 +291,7 @@ main_stand_by(main_t *m)
     s->options = &m->options.standby;
     s->id = m->options.id;
     s->on_active = main_on_active;
+    s->on_successor = main_on_successor;
     s->data = m;
 
     if (standby_init(s) != 0) {
@@ -281,6 +299,8 @@ main_stand_by(main_t *m)
         return -1;
     }
 
+    m->retire.on_drain = main_on_drain;
+    m->retire.data = s;
     main_serve(m);
     standby_done(s);
 

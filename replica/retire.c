@@ -3,7 +3,7 @@
  * How a replica stops.
  *
  *            SIGTERM               no stream runs, drain timeout,
- *                                  second signal
+ *                                  second signal, successor
  *   SERVING ---------> DRAINING ----------------------> FLUSHING
  *                                                          |
  *                     goodbye to the agent, end  <---------'
@@ -12,6 +12,9 @@
  *
  * An engine that is not the Active one of its group serves nobody, and leaves
  * at the first signal.
+ *
+ * While the Active one drains nobody serves for its group.  So it drains only
+ * as long as it has no successor: then it ends its streams, which go on there.
  *
  * While draining the replica goes on to accept, so that a gateway which does
  * not know yet is told "draining", and not "connection refused", which would
@@ -70,6 +73,20 @@ retire_drain(retire_t *r)
     ev_timer_set(&r->timer, (double) r->drain_timeout_ms / 1000, 0);
     ev_timer_start(r->loop, &r->timer);
     ev_prepare_start(r->loop, &r->watch);
+
+    if (r->on_drain != NULL) {
+        r->on_drain(r->data);
+    }
+}
+
+
+void
+retire_hand_over(retire_t *r)
+{
+    if (r->state == RETIRE_DRAINING) {
+        log_write(r->log, LOG_INFO, "handing over to a standby");
+        retire_flush(r);
+    }
 }
 
 

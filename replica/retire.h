@@ -28,6 +28,8 @@ typedef struct {
     grpc_server_t    *server;
     agent_link_t     *link;
     uint64_t          drain_timeout_ms;
+    void            (*on_drain)(void *data);    /* it has begun; or NULL */
+    void             *data;
 
     /* retire.c's own */
     ev_signal         sigterm;
@@ -41,5 +43,9 @@ typedef struct {
 
 /* The caller has filled in the first part.  Ends the loop when all is done. */
 void retire_init(retire_t *retire);
+
+/* Another engine serves as soon as this one has ended: streams that still run
+   go on there.  Nothing where it does not drain. */
+void retire_hand_over(retire_t *retire);
 
 #endif /* RETIRE_H */

@@ -12,6 +12,10 @@
 #define LOCK_CLIENT_TICK_S  1.0
 #define LOCK_CLIENT_SILENT  3       /* PINGs, then the log says so */
 
+/* How often a successor is looked for.  Not at once: where a whole host is
+   shut down, its standby hears of that at the same moment. */
+#define LOCK_CLIENT_SEEK_S  0.1
+
 
 /* What is done without the service. */
 static const char *
@@ -262,7 +266,7 @@ lock_client_hear_refusal(lock_client_t *c, const json_t *message)
 
 /* It has forgotten nobody while it was silent. */
 static void
-lock_client_ponged(lock_client_t *c, uint64_t seq)
+lock_client_ponged(lock_client_t *c, uint64_t seq, uint64_t standbys)
 {
     c->pong = seq;
     lock_client_fine(c);
@@ -270,6 +274,10 @@ lock_client_ponged(lock_client_t *c, uint64_t seq)
     if (c->is_silent) {
         c->is_silent = 0;
         c->callbacks->on_queue(c->data, 1);
+    }
+
+    if (c->has_sought && standbys > 0) {
+        c->callbacks->on_successor(c->data);
     }
 }
 
@@ -287,7 +295,8 @@ lock_client_hear(lock_client_t *c, const json_t *message, const char *type)
         lock_client_pong(c, (json_int_t) lock_client_number(message, "seq"));
 
     } else if (strcmp(type, "pong") == 0) {
-        lock_client_ponged(c, lock_client_number(message, "seq"));
+        lock_client_ponged(c, lock_client_number(message, "seq"),
+                           lock_client_number(message, "standbys"));
 
     } else if (strcmp(type, "queued") == 0) {
         lock_client_queued(c, epoch);
@@ -337,12 +346,36 @@ lock_client_on_connected(void *data)
     c = data;
     c->pong = c->ping;
     c->is_silent = 0;
+    c->has_sought = 0;
     seat_connected(&c->seat);
     lock_client_acquire(c);
 }
 
 
 /* --- time */
+
+static void
+lock_client_ping(lock_client_t *c)
+{
+    lock_client_say(c, json_pack("{s:s, s:I}", "cmd", "ping", "seq",
+                                 (json_int_t) c->ping), -1);
+}
+
+
+/* The number is that of the last tick, so that silence is counted in ticks. */
+static void
+lock_client_on_seek(struct ev_loop *loop, ev_timer *w, int revents)
+{
+    lock_client_t  *c;
+
+    c = w->data;
+
+    if (c->service.conn != NULL) {
+        c->has_sought = 1;
+        lock_client_ping(c);
+    }
+}
+
 
 static void
 lock_client_on_tick(struct ev_loop *loop, ev_timer *w, int revents)
@@ -369,8 +402,7 @@ lock_client_on_tick(struct ev_loop *loop, ev_timer *w, int revents)
     }
 
     c->ping++;
-    lock_client_say(c, json_pack("{s:s, s:I}", "cmd", "ping", "seq",
-                                 (json_int_t) c->ping), -1);
+    lock_client_ping(c);
 }
 
 
@@ -407,7 +439,10 @@ lock_client_init(lock_client_t *c, char error[LOCK_CLIENT_REASON_BYTES])
 
     ev_timer_init(&c->tick, lock_client_on_tick, LOCK_CLIENT_TICK_S,
                   LOCK_CLIENT_TICK_S);
+    ev_timer_init(&c->seek, lock_client_on_seek, LOCK_CLIENT_SEEK_S,
+                  LOCK_CLIENT_SEEK_S);
     c->tick.data = c;
+    c->seek.data = c;
 
     return 0;
 }
@@ -418,6 +453,14 @@ lock_client_ask(lock_client_t *c)
 {
     ev_timer_start(c->loop, &c->tick);
     redial_connect(&c->service);
+}
+
+
+void
+lock_client_seek(lock_client_t *c)
+{
+    ev_now_update(c->loop);
+    ev_timer_start(c->loop, &c->seek);
 }
 
 
@@ -442,6 +485,7 @@ lock_client_close(lock_client_t *c, int is_release)
     int  i;
 
     ev_timer_stop(c->loop, &c->tick);
+    ev_timer_stop(c->loop, &c->seek);
 
     if (is_release) {
         lock_client_say(c, json_pack("{s:s}", "cmd", "release"), -1);

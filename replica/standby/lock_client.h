@@ -38,6 +38,10 @@ typedef struct {
     /* The service watches this worker. */
     void  (*on_registered)(void *data, pid_t pid);
 
+    /* After lock_client_seek(): a standby would be granted if this engine
+       ended.  May come again. */
+    void  (*on_successor)(void *data);
+
     /* The process must end: why, as a line. */
     void  (*on_fatal)(void *data, const char *text);
 
@@ -72,6 +76,8 @@ typedef struct {
     uint64_t                        ping;       /* of the last PING */
     uint64_t                        pong;       /* that was answered */
     int                             is_silent;  /* too many were not */
+    ev_timer                        seek;
+    int                             has_sought; /* a PING was for that */
     lock_client_worker_t            workers[LOCK_CLIENT_WORKERS_MAX];
     int                             nworkers;
 } lock_client_t;
@@ -83,6 +89,10 @@ int lock_client_init(lock_client_t *client,
 
 /* Asks for the group, once. */
 void lock_client_ask(lock_client_t *client);
+
+/* The holder is about to end, and would rather do so when it has a successor:
+   asks until it is closed. */
+void lock_client_seek(lock_client_t *client);
 
 /* A further process of this engine.  The pidfd is the client's. */
 void lock_client_worker(lock_client_t *client, pid_t pid, int pidfd);

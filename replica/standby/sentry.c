@@ -36,6 +36,7 @@ struct sentry_s {
     pthread_mutex_t             mutex;          /* all that follows */
     life_t                      life;
     int                         is_asked;       /* for the thread */
+    int                         is_seeking;
     int                         is_ending;
     int                         is_release;
     int                         nworkers;
@@ -45,6 +46,7 @@ struct sentry_s {
     } workers[SENTRY_WORKERS_MAX];
     int                         is_granted;     /* for the main loop */
     int                         is_regranted;
+    int                         has_successor;
     int                         nregistered;
 };
 
@@ -196,6 +198,19 @@ sentry_registered(void *data, pid_t pid)
 
 
 static void
+sentry_succeeded(void *data)
+{
+    sentry_t  *s;
+
+    s = data;
+    pthread_mutex_lock(&s->mutex);
+    s->has_successor = 1;
+    pthread_mutex_unlock(&s->mutex);
+    ev_async_send(s->main_loop, &s->to_main);
+}
+
+
+static void
 sentry_look(void *data, llmgw_group_state_t *state, life_vitals_t *vitals)
 {
     sentry_t  *s;
@@ -228,7 +243,7 @@ sentry_probed(void *data, life_question_t question, const char **state)
 static void
 sentry_on_wanted(struct ev_loop *loop, ev_async *w, int revents)
 {
-    int        i, is_asked, is_ending, is_release;
+    int        i, is_asked, is_seeking, is_ending, is_release;
     sentry_t  *s;
 
     s = w->data;
@@ -241,12 +256,18 @@ sentry_on_wanted(struct ev_loop *loop, ev_async *w, int revents)
     s->nworkers = 0;
     is_asked = s->is_asked;
     s->is_asked = 0;
+    is_seeking = s->is_seeking;
+    s->is_seeking = 0;
     is_ending = s->is_ending;
     is_release = s->is_release;
     pthread_mutex_unlock(&s->mutex);
 
     if (is_asked && !is_ending) {
         lock_client_ask(&s->client);
+    }
+
+    if (is_seeking && !is_ending) {
+        lock_client_seek(&s->client);
     }
 
     if (is_ending) {
@@ -270,7 +291,7 @@ sentry_run(void *data)
 static void
 sentry_on_news(struct ev_loop *loop, ev_async *w, int revents)
 {
-    int        is_granted, is_regranted, nregistered;
+    int        is_granted, is_regranted, has_successor, nregistered;
     sentry_t  *s;
     uint64_t   epoch, lock;
 
@@ -278,11 +299,13 @@ sentry_on_news(struct ev_loop *loop, ev_async *w, int revents)
     pthread_mutex_lock(&s->mutex);
     is_granted = s->is_granted;
     is_regranted = s->is_regranted;
+    has_successor = s->has_successor;
     nregistered = s->nregistered;
     epoch = s->life.epoch;
     lock = s->life.lock;
     s->is_granted = 0;
     s->is_regranted = 0;
+    s->has_successor = 0;
     pthread_mutex_unlock(&s->mutex);
 
     if (is_granted) {
@@ -295,6 +318,10 @@ sentry_on_news(struct ev_loop *loop, ev_async *w, int revents)
 
     if (nregistered > 0) {
         s->callbacks->on_registered(s->data, nregistered);
+    }
+
+    if (has_successor) {
+        s->callbacks->on_successor(s->data);
     }
 }
 
@@ -351,6 +378,16 @@ sentry_turned(sentry_t *s, const life_vitals_t *vitals, int *is_lock_away)
 
 
 void
+sentry_seek(sentry_t *s)
+{
+    pthread_mutex_lock(&s->mutex);
+    s->is_seeking = 1;
+    pthread_mutex_unlock(&s->mutex);
+    ev_async_send(s->loop, &s->to_thread);
+}
+
+
+void
 sentry_worker(sentry_t *s, pid_t pid, int pidfd)
 {
     pthread_mutex_lock(&s->mutex);
@@ -400,6 +437,7 @@ sentry_open(sentry_t *s, char *error)
         .on_regranted = sentry_regranted,
         .on_queue = sentry_queued,
         .on_registered = sentry_registered,
+        .on_successor = sentry_succeeded,
         .on_fatal = sentry_fatal,
         .look = sentry_look
     };

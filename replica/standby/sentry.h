@@ -49,6 +49,9 @@ typedef struct {
 
     /* So many workers are registered now. */
     void  (*on_registered)(void *data, int workers);
+
+    /* See sentry_seek(); may come again. */
+    void  (*on_successor)(void *data);
 } sentry_callbacks_t;
 
 
@@ -67,6 +70,11 @@ int sentry_woken(sentry_t *sentry);
    is_lock_away: life_is_lock_away(). */
 llmgw_group_state_t sentry_turned(sentry_t *sentry,
     const life_vitals_t *vitals, int *is_lock_away);
+
+/* The Active engine drains, and would rather end: on_successor() comes when the
+   lock service knows a standby that would be granted then, not before it was
+   asked for that. */
+void sentry_seek(sentry_t *sentry);
 
 /* A further process, at most SENTRY_WORKERS_MAX: the service is told.  The
    pidfd is the sentry's. */

@@ -189,6 +189,25 @@ standby_on_ready(standby_t *s)
 }
 
 
+/* --- the end of its service */
+
+void
+standby_seek(standby_t *s)
+{
+    sentry_seek(s->sentry);
+}
+
+
+static void
+standby_on_successor(void *data)
+{
+    standby_t  *s;
+
+    s = data;
+    s->on_successor(s->data);
+}
+
+
 /* --- each turn of the loop */
 
 static void
@@ -271,7 +290,8 @@ standby_post_sentry(standby_t *s, char *error)
     static const sentry_callbacks_t  callbacks = {
         .on_granted = standby_on_granted,
         .on_regranted = standby_on_regranted,
-        .on_registered = standby_on_registered
+        .on_registered = standby_on_registered,
+        .on_successor = standby_on_successor
     };
 
     return sentry_create(s->loop, s->log, &options, &callbacks, s, error);

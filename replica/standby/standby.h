@@ -49,6 +49,7 @@ typedef struct {
     const standby_options_t  *options;
     const char               *id;
     void                    (*on_active)(void *data);
+    void                    (*on_successor)(void *data);    /* standby_seek() */
     void                     *data;
 
     /* its own */
@@ -69,6 +70,10 @@ typedef struct {
 /* The caller has filled in the first part.  0, or -1 and one line in the
    log. */
 int standby_init(standby_t *standby);
+
+/* It drains, to end: on_successor() comes when another engine would be granted
+   the group then, and may come again. */
+void standby_seek(standby_t *standby);
 
 /* Closes the engine, too. */
 void standby_done(standby_t *standby);

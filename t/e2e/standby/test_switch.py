@@ -5,11 +5,11 @@ import signal
 
 import pytest
 
-from llmgw import place
+from llmgw import place, rpc
 from llmgw.standby.fleet import GroupFleet
 from llmgw.standby.group import Group
 from llmgw.traffic import Stream, Traffic
-from llmgw.wait import wait_for
+from llmgw.wait import never, wait_for
 from llmgw.weights import WeightsService, id_of
 
 PAIR = {"g": ["r1", "r2"]}
@@ -127,6 +127,76 @@ def test_engine_that_no_agent_runs_is_told_to_end(cluster, client, expect):
     group["b"].proc.told_to_end = True
     assert group["b"].agent.ctl("group", "switch", "g").returncode == 0
     group.wait_active("a")
+    group.check()
+
+
+def held(cluster, client, nginx, id, prompt="long"):
+    """A call that this engine has given five of 20 tokens, and its result."""
+    cluster.replicas[id].faults(gate=5)
+    call, result = client(nginx).start(prompt, 20), rpc.Result()
+    for _ in range(5):
+        result.add(next(call), 0)
+    assert result.replicas == [id]
+    return call, result
+
+
+def end(engine):
+    engine.proc.told_to_end = True
+    os.kill(engine.proc.pid, signal.SIGTERM)
+
+
+def test_sigterm_hands_over_to_a_standby_at_once(cluster, client, expect):
+    """Its stream goes on there, and what comes meanwhile is served."""
+    cluster.agent("gw", "gateway")
+    group = Group(cluster).start()
+    nginx = cluster.nginx()
+    wait_for(lambda: nginx.routable() == ["a"], "a to be routable")
+    call, result = held(cluster, client, nginx, "a")
+    end(group["a"])
+    second = client(nginx).start("second", 20)
+    got = rpc.drain(second).check(expect("second", 20))
+    assert got.replicas[-1] == "b"
+    rpc.drain(call, into=result).check(expect("long", 20))
+    assert result.replicas == ["a", "b"]
+    assert group["a"].proc.wait() == 0
+    assert "handing over to a standby" in group["a"].proc.text()
+    group.check()
+
+
+def test_sigterm_without_a_standby_drains_until_there_is_one(
+        cluster, client, expect):
+    cluster.agent("gw", "gateway")
+    group = Group(cluster).start()
+    nginx = cluster.nginx()
+    wait_for(lambda: nginx.routable() == ["a"], "a to be routable")
+    group.kill("b")
+    call, result = held(cluster, client, nginx, "a")
+    end(group["a"])
+    wait_for(lambda: nginx.routable() == [], "a to drain")
+    never(lambda: not group["a"].proc.alive(), 1)
+    group["b"].start().wait("ACTIVE")
+    rpc.drain(call, into=result).check(expect("long", 20))
+    assert result.replicas == ["a", "b"]
+    group.check()
+
+
+def test_sigterm_without_the_lock_service_is_a_drain(cluster, client, expect):
+    """Nobody would be granted: its stream ends where it is."""
+    cluster.agent("gw", "gateway")
+    group = Group(cluster).start()
+    nginx = cluster.nginx()
+    wait_for(lambda: nginx.routable() == ["a"], "a to be routable")
+    group.service.kill()
+    call, result = held(cluster, client, nginx, "a")
+    end(group["a"])
+    wait_for(lambda: nginx.routable() == [], "a to drain")
+    never(lambda: not group["a"].proc.alive(), 1)
+    group["a"].faults(gate=-1)
+    rpc.drain(call, into=result).check(expect("long", 20))
+    assert result.replicas == ["a"]
+    assert group["a"].proc.wait() == 0
+    group.service.start()
+    group.wait_active("b")
     group.check()
 
 

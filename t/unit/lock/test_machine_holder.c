@@ -374,6 +374,36 @@ a_released_group_waits_for_the_end_of_its_engine(void **state)
 }
 
 
+/* Those that load or wake yet, stand still, or missed an offer are none. */
+static void
+standbys_are_waiters_that_said_so_of_late(void **state)
+{
+    scene_t          *s = *state;
+    scene_peer_t     *b, *c;
+    machine_group_t  *g;
+
+    scene_holder(s, "a");
+    g = scene_group(s);
+    assert_int_equal(machine_standbys(&s->m, g), 0);
+    b = scene_waiter(s, "b");
+    c = scene_waiter(s, "c");
+    assert_int_equal(machine_standbys(&s->m, g), 0);
+    pong(s, b, LLMGW_GROUP_STANDBY, 0, 0);
+    pong(s, c, LLMGW_GROUP_INIT, 0, 0);
+    assert_int_equal(machine_standbys(&s->m, g), 1);
+    scene_pass(s, 2000);
+    pong(s, c, LLMGW_GROUP_STANDBY, 0, 0);
+    assert_int_equal(machine_standbys(&s->m, g), 2);
+    scene_pass(s, 1000);
+    assert_int_equal(machine_standbys(&s->m, g), 1);
+    pong(s, b, LLMGW_GROUP_STANDBY, 0, 0);
+    assert_int_equal(machine_standbys(&s->m, g), 2);
+    scene_close(s, b);
+    c->engine->is_silent = 1;
+    assert_int_equal(machine_standbys(&s->m, g), 0);
+}
+
+
 int
 main(void)
 {
@@ -389,6 +419,7 @@ main(void)
         TEST(a_holder_has_its_own_time_to_wake),
         TEST(time_in_which_the_service_did_not_run_counts_for_nobody),
         TEST(the_end_of_a_holder_is_kept_soon),
+        TEST(standbys_are_waiters_that_said_so_of_late),
         TEST(a_released_group_waits_for_the_end_of_its_engine),
     };
 

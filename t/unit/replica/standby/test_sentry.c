@@ -36,9 +36,11 @@ typedef struct {
     line_conn_t      *conn;
     char              said[1024];       /* the last line but pings */
     int               claims, takes, workers, fds, pongs, releases;
+    int               seeks;            /* pings with the number of another */
+    json_int_t        seq;              /* of the last ping */
 
     /* what the main loop heard */
-    int               granted, regranted, registered;
+    int               granted, regranted, registered, succeeded;
     uint64_t          epoch, lock;
 } fixture_t;
 
@@ -58,6 +60,7 @@ service_on_line(line_conn_t *conn, char *line, size_t len)
     int          fd;
     json_t      *json;
     fixture_t   *f;
+    json_int_t   seq;
     const char  *cmd;
 
     f = line_conn_data(conn);
@@ -73,6 +76,11 @@ service_on_line(line_conn_t *conn, char *line, size_t len)
 
     if (strcmp(cmd, "ping") != 0) {
         snprintf(f->said, sizeof(f->said), "%s", line);
+
+    } else {
+        seq = json_integer_value(json_object_get(json, "seq"));
+        f->seeks += seq == f->seq;
+        f->seq = seq;
     }
 
     fd = line_conn_take_fd(conn);
@@ -139,8 +147,15 @@ on_registered(void *data, int workers)
 }
 
 
+static void
+on_successor(void *data)
+{
+    ((fixture_t *) data)->succeeded++;
+}
+
+
 static const sentry_callbacks_t  callbacks = {
-    on_granted, on_regranted, on_registered
+    on_granted, on_regranted, on_registered, on_successor
 };
 
 
@@ -344,6 +359,35 @@ workers_are_registered_once_and_told_again_to_a_new_service(void **state)
 }
 
 
+/* What the service had said before, and says of nobody, does not count. */
+static void
+a_successor_is_told_after_it_was_sought(void **state)
+{
+    fixture_t  *f;
+
+    f = *state;
+    f->seq = -1;
+    post(f, 60000);
+    wake_up(f);
+    assert_int_equal(sentry_woken(f->sentry), 0);
+    service_say(f, "{\"type\":\"pong\",\"seq\":0,\"standbys\":1}");
+    service_say(f, "{\"type\":\"ping\",\"seq\":2}");
+    turn_until(f, &f->pongs, 2);
+    assert_int_equal(f->seeks, 0);
+
+    sentry_seek(f->sentry);
+    turn_until(f, &f->seeks, 1);
+    service_say(f, "{\"type\":\"pong\",\"seq\":0,\"standbys\":0}");
+    service_say(f, "{\"type\":\"pong\",\"seq\":0}");
+    turn_until(f, &f->seeks, 3);
+    assert_int_equal(f->succeeded, 0);
+    service_say(f, "{\"type\":\"pong\",\"seq\":0,\"standbys\":2}");
+    turn_until(f, &f->succeeded, 1);
+
+    sentry_destroy(f->sentry, 1);
+}
+
+
 /* A line that makes no sense costs the connection, and nothing else. */
 static void
 nonsense_is_not_believed(void **state)
@@ -377,6 +421,8 @@ main(void)
         cmocka_unit_test_setup_teardown(
             workers_are_registered_once_and_told_again_to_a_new_service,
             setup, teardown),
+        cmocka_unit_test_setup_teardown(
+            a_successor_is_told_after_it_was_sought, setup, teardown),
         cmocka_unit_test_setup_teardown(nonsense_is_not_believed, setup,
                                         teardown),
     };
