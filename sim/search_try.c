@@ -126,6 +126,33 @@ search_round(search_t *s, int64_t *low, int64_t *high)
 }
 
 
+static int
+search_compare(const void *a, const void *b)
+{
+    const search_try_t  *x = a, *y = b;
+
+    return (x->replicas > y->replicas) - (x->replicas < y->replicas);
+}
+
+
+/* Readers compare neighbours; in which round one was tried says nothing. */
+static void
+search_sort(search_t *s)
+{
+    size_t   i;
+    int64_t  best;
+
+    best = s->best == SIZE_MAX ? -1 : s->tries[s->best].replicas;
+    qsort(s->tries, s->ntries, sizeof(search_try_t), search_compare);
+
+    for (i = 0; i < s->ntries; i++) {
+        if (s->tries[i].replicas == best) {
+            s->best = i;
+        }
+    }
+}
+
+
 int
 search_replicas(search_t *s)
 {
@@ -152,6 +179,8 @@ search_replicas(search_t *s)
             return -1;
         }
     }
+
+    search_sort(s);
 
     return 0;
 }

@@ -1,6 +1,7 @@
 """search: the least number of replicas, and the best weights."""
 
 import json
+import re
 import subprocess
 
 import pytest
@@ -32,6 +33,24 @@ def test_one_replica_fewer_breaks_the_promise(blis):
     assert best["attained"] == attained(blis, best["replicas"])
     assert min(best["attained"].values()) >= 0.95
     assert min(attained(blis, best["replicas"] - 1).values()) < 0.95
+
+
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_two_searches_print_the_same_bytes_by_number_of_replicas(blis, form):
+    words = ("--replicas", "2-40", "--goodput", 95, "--routing-policy",
+             "least-loaded", *form)
+    once, twice = (sim(blis, "search", *words, "--jobs", n) for n in (1, 3))
+    assert once.returncode == 0, once.stderr
+    assert once.stdout == twice.stdout
+    if form:
+        tried = [t["replicas"] for t in json.loads(once.stdout)["tried"]]
+    else:
+        tried = [int(n) for n in re.findall(
+            r"^[* ] +(\d+) +[\d.]+ ", once.stdout, re.M)]
+        marked = re.findall(r"^\* +(\d+) ", once.stdout, re.M)
+        assert f"least number of replicas: {marked[0]}\n" in once.stdout
+    assert len(tried) > 4
+    assert tried == sorted(tried)
 
 
 @pytest.mark.soak
