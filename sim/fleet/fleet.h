@@ -86,8 +86,9 @@ extern const llmgw_scorer_t  fleet_effective_depth;
 /*
  * Runs it.  Sessions in the workload append their later rounds to it.
  * *result is zeroed by the caller, and freed by it in any case.  0; or one line
- * in error and -1: bad settings, no memory; FLEET_BROKEN: config->checks, and
- * an invariant does not hold.
+ * in error and -1: bad settings, no memory, no horizon where all replicas that
+ * have requests are stuck (model_replica_stuck()); FLEET_BROKEN:
+ * config->checks, and an invariant does not hold.
  */
 int fleet_run(const fleet_config_t *config, work_t *work,
     const fleet_watch_t *watch, fleet_result_t *result, char *error,

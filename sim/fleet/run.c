@@ -14,6 +14,7 @@
 
 
 #define FLEET_PROGRESS_EVENTS  (1 << 16)
+#define FLEET_STUCK_STEPS      1000     /* of ticks that may still find room */
 
 
 void
@@ -293,6 +294,62 @@ fleet_do(fleet_t *f, const agenda_event_t *event)
 }
 
 
+/*
+ * Will nothing happen any more but the steps of replicas that are stuck?  The
+ * gateway's queue may still tick, and finds no room, in whatever phase the
+ * ticks have met the steps.
+ */
+static int
+fleet_is_stuck(const fleet_t *f)
+{
+    uint32_t                i;
+    const model_replica_t  *model;
+
+    if (f->next_arrival < f->narrivals || f->agenda.n > (size_t) f->has_tick) {
+        return 0;
+    }
+
+    for (i = 0; i < f->config->replicas; i++) {
+        model = f->memory->nodes[i].model;
+
+        if (model_replica_next(model) != MODEL_NEVER
+            && model_replica_stuck(model) == 0)
+        {
+            return 0;
+        }
+    }
+
+    return 1;
+}
+
+
+/* A horizon ends the run; without one nothing would. */
+static void
+fleet_look_stuck(fleet_t *f, uint32_t replica)
+{
+    char              what[256];
+    uint64_t          stuck;
+    model_facts_t     facts;
+    model_replica_t  *model = f->memory->nodes[replica].model;
+
+    stuck = model_replica_stuck(model);
+
+    if (stuck == 0 || stuck % FLEET_STUCK_STEPS != 0
+        || f->config->horizon_us != INT64_MAX || !fleet_is_stuck(f))
+    {
+        return;
+    }
+
+    model_replica_facts(model, &facts);
+    snprintf(what, sizeof(what), "%s is stuck at %lld us: requests that wait "
+             "there (%u) are preempted for ever, %u of its %u KV blocks are "
+             "free; raise --total-kv-blocks, or set a --horizon or timeouts "
+             "of requests", fleet_name(f, replica), (long long) f->clock_us,
+             facts.queue_depth, facts.free_blocks, facts.total_blocks);
+    fleet_fail(f, what);
+}
+
+
 static void
 fleet_step(fleet_t *f, uint32_t replica)
 {
@@ -304,6 +361,7 @@ fleet_step(fleet_t *f, uint32_t replica)
         fleet_fail(f, "no memory");
     }
 
+    fleet_look_stuck(f, replica);
     fleet_replica_changed(f, replica);
 
     if (f->nfinished > 0) {

@@ -41,4 +41,13 @@ void model_hashes_clear(model_hashes_t *hashes);
 
 void model_hashes_done(model_hashes_t *hashes);
 
+/* A hash of a sequence of words, from 0 on: word behind those of `hash`. */
+static inline uint64_t
+model_hashes_mix(uint64_t hash, uint64_t word)
+{
+    hash = (hash ^ word) * 0x9e3779b97f4a7c15ull + 1;
+
+    return hash ^ hash >> 29;
+}
+
 #endif /* MODEL_HASHES_H */

@@ -463,6 +463,47 @@ model_kv_forget(model_request_t *request)
 }
 
 
+/* --- the state */
+
+/* Its name, and whether the name is its own or another block's by now. */
+static uint64_t
+kv_state_name(const model_kv_t *kv, uint64_t state, uint32_t b)
+{
+    uint64_t  name;
+
+    name = kv->blocks[b].name;
+    state = model_hashes_mix(state, name);
+
+    return name == 0 ? state
+           : model_hashes_mix(state,
+                              model_hashes_get(&kv->names, name) == b);
+}
+
+
+uint64_t
+model_kv_state(const model_kv_t *kv)
+{
+    uint32_t  b;
+    uint64_t  state;
+
+    state = model_hashes_mix(0, kv->fresh);
+
+    for (b = kv->head; b != MODEL_KV_NONE; b = kv->blocks[b].next) {
+        state = kv_state_name(kv, state, b);
+    }
+
+    for (b = 0; b < kv->fresh; b++) {
+
+        if (kv->blocks[b].next == MODEL_KV_USED) {
+            state = model_hashes_mix(state, b);
+            state = kv_state_name(kv, state, b);
+        }
+    }
+
+    return state;
+}
+
+
 /* --- the check */
 
 const char *

@@ -102,6 +102,13 @@ void model_kv_release(model_kv_t *kv, model_request_t *request);
 void model_kv_forget(model_request_t *request);
 
 /*
+ * A hash of what decides which prompts it will find and which blocks it will
+ * give: the free blocks in their order, by name and not by number, and who has
+ * which name.  It walks over all blocks that were ever taken.
+ */
+uint64_t model_kv_state(const model_kv_t *kv);
+
+/*
  * The walk of model_replica_check(): how many users each of the blocks below
  * kv->fresh has, or, if not all are known, at least has.  NULL: all is well.
  */

@@ -81,6 +81,7 @@ model_replica_arrive(model_replica_t *replica, model_request_t *request,
     int64_t  us;
 
     request->state = MODEL_REQUEST_PENDING;
+    model_stuck_forget(replica);
     replica_was_at(replica, now_us);
     us = model_latency_queueing(&replica->config->latency,
                                 request->input_tokens);
@@ -105,6 +106,7 @@ static int
 replica_enqueue(model_replica_t *replica, model_request_t *request)
 {
     request->state = MODEL_REQUEST_QUEUED;
+    model_stuck_forget(replica);
 
     if (model_queue_add(&replica->queue, request) != 0) {
         return -1;
@@ -184,6 +186,7 @@ model_replica_reserve(model_replica_t *replica, model_request_t *request)
 
     request->progress = request->input_tokens;
     request->state = MODEL_REQUEST_RESERVED;
+    model_stuck_forget(replica);
     replica->reserved++;
 
     return 0;
@@ -228,6 +231,7 @@ replica_let_go(model_replica_t *replica, model_request_t *request)
     }
 
     request->state = MODEL_REQUEST_AWAY;
+    model_stuck_forget(replica);
     model_kv_forget(request);
 }
 

@@ -117,6 +117,14 @@ int64_t model_replica_next(const model_replica_t *replica);
 int model_replica_step(model_replica_t *replica);
 
 /*
+ * How many steps ago it was found out that no request will end any more, unless
+ * one comes in or is taken away: those that wait preempt themselves for ever,
+ * because requests behind them hold KV blocks, or because one outgrows all
+ * blocks.  0: one may end.  (BLIS would go on for ever.)
+ */
+uint64_t model_replica_stuck(const model_replica_t *replica);
+
+/*
  * Takes a request away, whatever its state: evicted, or its client has gone.
  * Its times are as far as they came.
  */

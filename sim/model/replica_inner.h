@@ -6,6 +6,7 @@
  *     batch.c     which requests a step computes, and which tokens
  *     step.c      the step itself: its time, its tokens, who ends
  *     gaps.c      gaps between tokens
+ *     stuck.c     whether anything will ever end
  *
  * Steps are numbered.  The requests of the batch are in order of their entry;
  * due[i] is the step in which request i needs more than one token: a block, its
@@ -66,6 +67,13 @@ typedef struct {
     int                is_preempted;
 } model_batch_t;
 
+/* See stuck.c; forgotten when a request comes in, ends or is taken away. */
+typedef struct {
+    uint64_t  state;                /* of a step without a batch */
+    uint64_t  nstates;              /* such steps so far, */
+    uint64_t  steps;                /* and since one's state came again */
+} model_stuck_t;
+
 struct model_replica_s {
     const model_config_t  *config;
     model_hooks_t          hooks;
@@ -85,6 +93,7 @@ struct model_replica_s {
     model_moments_t        deadlines;
     model_kv_t             kv;
     model_gaps_t           gaps;
+    model_stuck_t          stuck;
     model_prefill_t       *prefills;        /* of this step; as many as the
                                                batch may hold */
     uint32_t              *decode_at;       /* likewise, if they are asked */
@@ -124,6 +133,10 @@ void model_batch_leave(model_replica_t *replica, uint32_t i);
 
 /* The step at now_us.  0, or -1: memory. */
 int model_step(model_replica_t *replica, int64_t now_us);
+
+/* After the batch was formed, and is empty though requests wait. */
+void model_stuck_look(model_replica_t *replica);
+void model_stuck_forget(model_replica_t *replica);
 
 /* Its gaps so far, as far as it runs. */
 void model_settle(const model_replica_t *replica, model_request_t *request);

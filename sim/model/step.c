@@ -348,6 +348,10 @@ model_step(model_replica_t *replica, int64_t now_us)
         return -1;
     }
 
+    if (replica->batch.n == 0) {
+        model_stuck_look(replica);
+    }
+
     us = step_time(replica, &work);
 
     if (step_advance(replica, &work, now_us, us) != 0) {

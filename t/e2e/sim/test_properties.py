@@ -1,6 +1,7 @@
 """What holds of any run of llmgw-sim: its own invariants, equal bytes for equal
 seeds, relations between runs."""
 
+import re
 import subprocess
 
 import pytest
@@ -21,7 +22,7 @@ CLASSES = ("critical", "standard", "batch", "sheddable", "background")
 def sim(*args, code=0, cwd=None):
     got = subprocess.run([SIM, *map(str, args)], capture_output=True,
                          text=True, cwd=cwd, timeout=60)
-    assert got.returncode == code, (args, got.stderr)
+    assert code in (None, got.returncode), (args, got.stderr)
     return got
 
 
@@ -136,12 +137,44 @@ def configuration(seed, folder):
             *flow(r), *pools(r))
 
 
+STUCK = re.compile(r"llmgw-sim: instance_\d+ is stuck at \d+ us: requests that"
+                   r" wait there \(\d+\) are preempted for ever, \d+ of its \d+"
+                   r" KV blocks are free; raise --total-kv-blocks, or set a"
+                   r" --horizon or timeouts of requests")
+
+
 @pytest.mark.parametrize("first", [0, *(
     pytest.param(n, marks=pytest.mark.soak)
     for n in range(AT_ONCE, RUNS, AT_ONCE))])
 def test_invariants_hold_in_any_configuration(tmp_path, first):
+    """A configuration without an end says so, and ends with a horizon."""
     for seed in range(first, first + AT_ONCE):
-        sim("run", "--check", *configuration(seed, tmp_path))
+        words = ("run", "--check", *configuration(seed, tmp_path))
+        got = sim(*words, code=None)
+        if got.returncode == 2:
+            assert STUCK.fullmatch(got.stderr.splitlines()[-1]), got.stderr
+            sim(*words, "--horizon", 10**9)
+        else:
+            assert got.returncode == 0, (words, got.stderr)
+
+
+def test_a_run_that_would_never_end_says_which_replica_is_stuck():
+    """A transferred request waits with its blocks behind one that they lack."""
+    words = ("run", "--check", "--num-instances", 2, "--prefill-instances", 1,
+             "--decode-instances", 1, "--pd-decider", "always",
+             "--max-num-seqs", 1, "--seed", 142, "--num-requests", 5,
+             "--rate", 20, "--prompt-tokens", 20, "--prompt-tokens-stdev", 10,
+             "--prompt-tokens-min", 1, "--prompt-tokens-max", 60,
+             "--output-tokens", 200, "--output-tokens-stdev", 66,
+             "--output-tokens-min", 1, "--output-tokens-max", 400,
+             "--total-kv-blocks", 30, "--block-size-in-tokens", 8)
+    got = sim(*words, "--timeout", -1, code=2)
+    assert STUCK.fullmatch(got.stderr.splitlines()[-1])
+    assert "instance_1 is stuck" in got.stderr
+    assert got.stdout == ""
+    for end in (("--timeout", 60), ("--timeout", -1, "--horizon", 10**8),
+                ("--timeout", -1, "--total-kv-blocks", 80)):
+        sim(*words, *end)
 
 
 def test_equal_seeds_give_equal_bytes(tmp_path):

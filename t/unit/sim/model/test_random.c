@@ -12,6 +12,8 @@
 #define RUNS      150
 #define REQUESTS  60
 #define PREFIXES  8             /* blocks */
+#define FOR_EVER  2000          /* steps */
+#define PATIENCE  200000
 
 typedef struct {
     model_request_t  requests[REQUESTS];
@@ -238,11 +240,124 @@ all_holds_and_sums_are_the_tokens(void **state)
 }
 
 
+/* Some prompts come from elsewhere; blocks are few, and nothing times out. */
+static model_replica_t *
+crowd(load_t *load, model_config_t *config)
+{
+    uint32_t          i;
+    model_replica_t  *replica;
+    model_request_t  *request;
+    model_hooks_t     hooks = { .ended = on_ended };
+
+    make_config(config);
+    config->total_blocks = any(4, 24);
+    model_config_cap(config);
+    make_requests(load, config);
+    replica = model_replica_create(config, &hooks, load);
+    assert_non_null(replica);
+
+    for (i = 0; i < REQUESTS; i++) {
+        request = &load->requests[i];
+        request->deadline_us = 0;
+
+        while (model_replica_next(replica) < request->arrival_us) {
+            assert_int_equal(model_replica_step(replica), 0);
+        }
+
+        if (any(0, 2) > 0) {
+            assert_int_equal(model_replica_arrive(replica, request,
+                                                  request->arrival_us), 0);
+
+        } else if (model_replica_reserve(replica, request) == 0) {
+            assert_int_equal(model_replica_arrive_decode(replica, request,
+                                 request->arrival_us), 0);
+        }
+    }
+
+    return replica;
+}
+
+
+/* Runs until nothing is left, 0, or until it is stuck, 1. */
+static int
+run_on(model_replica_t *replica)
+{
+    uint32_t  steps;
+
+    for (steps = 0; model_replica_next(replica) != MODEL_NEVER; steps++) {
+        assert_in_range(steps, 0, PATIENCE);
+        assert_int_equal(model_replica_step(replica), 0);
+
+        if (model_replica_stuck(replica) > 0) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+static void
+take_one_away(load_t *load, model_replica_t *replica)
+{
+    uint32_t  i;
+
+    for (i = any(0, REQUESTS - 1); ; i = (i + 1) % REQUESTS) {
+        if (load->requests[i].state != MODEL_REQUEST_AWAY) {
+            model_replica_remove(replica, &load->requests[i]);
+            return;
+        }
+    }
+}
+
+
+/* And what is not stuck ends: run_on() waits for it. */
+static void
+nothing_ends_any_more_where_a_replica_is_stuck(void **state)
+{
+    int               nends;
+    load_t           *load;
+    uint32_t          run, i, nstuck;
+    uint64_t          before;
+    model_config_t    config;
+    model_replica_t  *replica;
+
+    load = malloc(sizeof(load_t));
+    assert_non_null(load);
+    nstuck = 0;
+
+    for (run = 1; run <= RUNS; run++) {
+        seed = 1000 + run;
+        replica = crowd(load, &config);
+
+        while (run_on(replica)) {
+            nstuck++;
+            nends = load->nends;
+            before = model_replica_stuck(replica);
+
+            for (i = 0; i < FOR_EVER; i++) {
+                assert_int_equal(model_replica_step(replica), 0);
+            }
+
+            assert_int_equal(load->nends, nends);
+            assert_true(model_replica_stuck(replica) > before);
+            take_one_away(load, replica);
+        }
+
+        model_replica_destroy(replica);
+    }
+
+    assert_in_range(nstuck, RUNS / 10, RUNS * REQUESTS / 2);
+    free(load);
+}
+
+
 int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(all_holds_and_sums_are_the_tokens)
+        cmocka_unit_test(all_holds_and_sums_are_the_tokens),
+        cmocka_unit_test(nothing_ends_any_more_where_a_replica_is_stuck)
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

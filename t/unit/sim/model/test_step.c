@@ -392,6 +392,74 @@ a_prompt_from_elsewhere_only_decodes(void **state)
 }
 
 
+/*
+ * a is preempted for want of blocks, by itself, and begins anew; b's blocks
+ * would be enough, but b waits behind a.
+ */
+static model_request_t *
+scene_stick(scene_t *s, int64_t deadline_us)
+{
+    model_request_t  *a, *b;
+
+    scene_init(s, 6);
+    s->config.max_seqs = 1;
+    scene_start(s, 0);
+    a = scene_request(s, 5, 12, 0);             /* 4 blocks */
+    b = scene_request(s, 12, 3, 0);             /* 3 */
+    b->deadline_us = deadline_us;
+    assert_int_equal(model_replica_reserve(s->replica, b), 0);
+    scene_arrive(s, a, 0);
+    scene_run(s, 0);
+    assert_int_equal(model_replica_arrive_decode(s->replica, b, 0), 0);
+
+    return b;
+}
+
+
+static void
+a_replica_that_preempts_for_ever_is_stuck(void **state)
+{
+    scene_t           s;
+    uint64_t          before;
+    model_request_t  *b;
+
+    b = scene_stick(&s, 0);
+    assert_int_equal(model_replica_stuck(s.replica), 0);
+    scene_run(&s, 1000000);
+    before = model_replica_stuck(s.replica);
+    assert_true(before > 1);
+    scene_run(&s, 2000000);
+    assert_true(model_replica_stuck(s.replica) > before);
+    assert_int_equal(s.nended, 0);
+
+    model_replica_remove(s.replica, b);
+    assert_int_equal(model_replica_stuck(s.replica), 0);
+    scene_run(&s, MODEL_NEVER - 1);
+    assert_int_equal(s.nended, 1);
+    assert_int_equal(s.ends[0], MODEL_COMPLETED);
+    assert_int_equal(model_replica_stuck(s.replica), 0);
+    scene_done(&s);
+}
+
+
+static void
+a_replica_whose_requests_have_deadlines_is_not_stuck(void **state)
+{
+    scene_t  s;
+
+    scene_stick(&s, 3000000);
+    scene_run(&s, 2999999);
+    assert_int_equal(s.nended, 0);
+    assert_true(scene_counters(&s).preemptions > 100);
+    assert_int_equal(model_replica_stuck(s.replica), 0);
+    scene_run(&s, MODEL_NEVER - 1);
+    assert_int_equal(s.nended, 2);
+    assert_int_equal(s.ends[0], MODEL_TIMED_OUT_QUEUED);
+    assert_int_equal(s.ends[1], MODEL_COMPLETED);
+    scene_done(&s);
+}
+
+
 static size_t  nlost;
 
 static void
@@ -521,6 +589,8 @@ main(void)
         cmocka_unit_test(deadlines_strike_after_the_step_of_their_time),
         cmocka_unit_test(an_empty_step_does_not_lose_work),
         cmocka_unit_test(a_prompt_from_elsewhere_only_decodes),
+        cmocka_unit_test(a_replica_that_preempts_for_ever_is_stuck),
+        cmocka_unit_test(a_replica_whose_requests_have_deadlines_is_not_stuck),
         cmocka_unit_test(crashes_stalls_and_slows),
         cmocka_unit_test(gaps_are_counted),
         cmocka_unit_test(many_steps_are_folded)
