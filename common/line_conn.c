@@ -24,6 +24,7 @@
  */
 
 #include <errno.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -57,6 +58,7 @@ struct line_conn_s {
     line_buffer_t           in;
     size_t                  scanned;    /* bytes of in without a newline */
     line_buffer_t           out;
+    size_t                  hold_back;  /* queued bytes; SIZE_MAX: never */
     const char             *error;      /* to be told from the loop */
     unsigned                busy:1;
     unsigned                finishing:1;
@@ -224,7 +226,17 @@ line_conn_flush(line_conn_t *c)
 }
 
 
-/* Gives out whole lines.  -1: the connection was destroyed meanwhile. */
+static int
+line_conn_holds_back(const line_conn_t *c)
+{
+    return line_buffer_len(&c->out) > c->hold_back;
+}
+
+
+/*
+ * Gives out whole lines, as many as may be; while the rest is held back the
+ * reader stops.  -1: the connection was destroyed meanwhile.
+ */
 static int
 line_conn_cut(line_conn_t *c)
 {
@@ -232,6 +244,11 @@ line_conn_cut(line_conn_t *c)
     size_t   len;
 
     while (!c->destroyed && !c->finishing) {
+        if (line_conn_holds_back(c)) {
+            ev_io_stop(c->loop, &c->reader);
+            break;
+        }
+
         line = c->in.data + c->in.start;
         newline = memchr(line + c->scanned, '\n',
                          line_buffer_len(&c->in) - c->scanned);
@@ -270,6 +287,24 @@ line_conn_cut(line_conn_t *c)
 
 
 static void
+line_conn_give_out(line_conn_t *c)
+{
+    if (line_conn_cut(c) == 0 && c->scanned > LINE_MAX_BYTES) {
+        line_conn_close(c, "line too long");
+    }
+}
+
+
+/* What was received before the reader stopped comes first. */
+static void
+line_conn_resume(line_conn_t *c)
+{
+    ev_io_start(c->loop, &c->reader);
+    line_conn_give_out(c);
+}
+
+
+static void
 line_conn_on_readable(struct ev_loop *loop, ev_io *w, int revents)
 {
     ssize_t       n;
@@ -300,10 +335,7 @@ line_conn_on_readable(struct ev_loop *loop, ev_io *w, int revents)
     }
 
     c->in.end += (size_t) n;
-
-    if (line_conn_cut(c) == 0 && c->scanned > LINE_MAX_BYTES) {
-        line_conn_close(c, "line too long");
-    }
+    line_conn_give_out(c);
 }
 
 
@@ -324,8 +356,16 @@ line_conn_on_writable(struct ev_loop *loop, ev_io *w, int revents)
         return;
     }
 
-    if (c->finishing && line_buffer_len(&c->out) == 0) {
-        line_conn_destroy(c);
+    if (c->finishing) {
+        if (line_buffer_len(&c->out) == 0) {
+            line_conn_destroy(c);
+        }
+
+        return;
+    }
+
+    if (!ev_is_active(&c->reader) && !line_conn_holds_back(c)) {
+        line_conn_resume(c);
     }
 }
 
@@ -354,6 +394,7 @@ line_conn_create(struct ev_loop *loop, int fd,
     line_fds_init(&c->fds);
     c->callbacks = *callbacks;
     c->data = data;
+    c->hold_back = SIZE_MAX;
 
     ev_io_init(&c->reader, line_conn_on_readable, fd, EV_READ);
     ev_io_init(&c->writer, line_conn_on_writable, fd, EV_WRITE);
@@ -430,6 +471,13 @@ size_t
 line_conn_queued(const line_conn_t *c)
 {
     return line_buffer_len(&c->out);
+}
+
+
+void
+line_conn_hold_back(line_conn_t *c, size_t queued_bytes)
+{
+    c->hold_back = queued_bytes;
 }
 
 

@@ -6,6 +6,9 @@
  * terminated, without the newline.  Outgoing lines are queued and written as
  * the socket takes them.  A line longer than LINE_MAX_BYTES, or a peer that
  * leaves more than LINE_QUEUE_BYTES unread, ends the connection.
+ *
+ * A server bounds what its answers take by line_conn_hold_back(): a peer that
+ * asks and does not read its answers gets no further ones.
  */
 
 #ifndef LINE_CONN_H
@@ -51,6 +54,15 @@ int line_conn_send_fd(line_conn_t *conn, const char *text, size_t len,
 
 /* Bytes that the peer has not taken yet. */
 size_t line_conn_queued(const line_conn_t *conn);
+
+/*
+ * From now on, while more than so many bytes are queued, no line is received
+ * or given out; both resume when the peer has taken enough.  What is queued is
+ * then the limit and one answer at most, and whatever the caller sends on its
+ * own.  For the end that answers: two ends that hold back would wait for each
+ * other.
+ */
+void line_conn_hold_back(line_conn_t *conn, size_t queued_bytes);
 
 /* Destroys the connection once what is queued has been written. */
 void line_conn_finish(line_conn_t *conn);

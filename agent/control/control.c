@@ -336,6 +336,7 @@ control_accept(void *data, int fd, const address_t *address)
         return;
     }
 
+    line_conn_hold_back(conn->line, CONTROL_ANSWERS_BYTES);
     conn->next = control->conns;
 
     if (conn->next != NULL) {

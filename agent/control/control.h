@@ -14,10 +14,11 @@
  * further places are kept for root and the agent's own user, who have to get
  * in to see what is the matter.
  *
- * A connection that listens to events has a queue of CONTROL_EVENTS_BYTES.
- * While it is full, events are dropped and counted; {"event":"lost","count":N}
- * comes before the next event that finds room.  So a slow reader costs bounded
- * memory, is never waited for, and knows when to ask for the members again.
+ * A slow reader costs bounded memory and is never waited for.  While
+ * CONTROL_ANSWERS_BYTES are unread, further requests of the connection stay in
+ * its socket, so at most one answer comes on top.  While CONTROL_EVENTS_BYTES
+ * are, events are dropped and counted: {"event":"lost","count":N} before the
+ * next event that finds room tells the reader to ask for the members again.
  */
 
 #ifndef CONTROL_H
@@ -44,6 +45,9 @@ typedef void (*control_lost_pt)(void *data, command_peer_t *peer);
 /* Longer than collectors wait between two questions. */
 #define CONTROL_IDLE_S       60.0
 #define CONTROL_SWEEP_S      5.0
+
+/* The members of a large cluster; what a script pipelines is far below. */
+#define CONTROL_ANSWERS_BYTES  (1024 * 1024)
 
 /* A thousand members that change all that they have. */
 #define CONTROL_EVENTS_BYTES  (1024 * 1024)

@@ -204,6 +204,7 @@ service_accept(void *data, int fd, const address_t *address)
         return;
     }
 
+    line_conn_hold_back(conn->line, SERVICE_ANSWERS_BYTES);
     service_link(service, conn);
     service->type->on_open(conn);
 }

@@ -24,6 +24,9 @@
 #include "common/unix_listener.h"
 
 
+/* Unread: further requests of that connection wait in its socket. */
+#define SERVICE_ANSWERS_BYTES  (1024 * 1024)
+
 typedef struct service_s       service_t;
 typedef struct service_conn_s  service_conn_t;
 

@@ -3,11 +3,13 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 
 import pytest
 
 from llmgw import place
+from llmgw.proc import rss_kb
 from llmgw.wait import wait_for
 
 NOBODY = 65534
@@ -141,6 +143,26 @@ def test_second_holder_of_an_id_ends_with_3(cluster, sealed):
     wait_for(lambda: gw.table()["r1"]["address"] == first.gossip
              and gw.table()["r1"]["state"] == "ALIVE", "the first")
     assert first.proc.alive()
+
+
+def test_client_that_asks_and_never_reads_costs_bounded_memory(cluster):
+    gw = cluster.agent("gw", "gateway")
+    wait_for(lambda: gw.table(), "the agent")
+    before = rss_kb(gw.proc.pid)
+    ask = rest = b'{"cmd":"members"}\n' * 500
+    full = 0
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(gw.control)
+        client.setblocking(False)
+        while full < 20:            # for good: the agent takes no more
+            try:
+                rest = rest[client.send(rest):] or ask
+                full = 0
+            except BlockingIOError:
+                full += 1
+            assert "gw" in gw.table()
+        assert rss_kb(gw.proc.pid) - before < 8 * 1024
+    assert "gw" in gw.table()
 
 
 def ctl_as(uid, gid, agent, *words):

@@ -242,6 +242,50 @@ a_peer_that_does_not_read_is_cut_off_at_the_limit(void **state)
 }
 
 
+/* Each line is echoed; those that were received before wait, too. */
+static void
+lines_wait_while_their_answers_are_unread(void **state)
+{
+    int         i, lines;
+    char        text[32], answers[65536];
+    ssize_t     n;
+    fixture_t  *f;
+
+    enum { ASKED = 20000, LEN = 10, LIMIT = 1000 };
+
+    f = *state;
+    f->echo = 1;
+    line_conn_hold_back(f->conn, LIMIT);
+
+    for (i = 0; i < ASKED; i++) {
+        snprintf(text, sizeof(text), "line%05d\n", i);
+        n = send(f->peer, text, LEN, MSG_NOSIGNAL);
+        turn(f);
+
+        if (n == -1) {
+            break;
+        }
+    }
+
+    assert_in_range(i, LIMIT / LEN + 1, ASKED - 1);
+    assert_in_range(line_conn_queued(f->conn), LIMIT + 1, LIMIT + LEN);
+    lines = f->lines;
+
+    for (turn(f); f->lines < i; turn(f)) {
+        n = recv(f->peer, answers, sizeof(answers), 0);
+        assert_true(n > 0 || errno == EAGAIN);
+    }
+
+    assert_in_range(lines, 1, i - 1);
+    snprintf(text, sizeof(text), "line%05d", i - 1);
+    assert_string_equal(f->last, text);
+
+    /* It ends as ever, also while it holds back. */
+    shutdown(f->peer, SHUT_RDWR);
+    turn_until(f, &f->closes, 1);
+}
+
+
 static void
 destroying_within_a_line_ends_it_there(void **state)
 {
@@ -368,6 +412,7 @@ main(void)
         TEST(an_answer_is_there_at_once),
         TEST(the_longest_line_passes_and_one_byte_more_does_not),
         TEST(a_peer_that_does_not_read_is_cut_off_at_the_limit),
+        TEST(lines_wait_while_their_answers_are_unread),
         TEST(destroying_within_a_line_ends_it_there),
         TEST(an_orderly_end_has_no_reason_and_a_torn_line_has_one),
         TEST(what_is_queued_outlives_finish_and_the_peers_half_close),

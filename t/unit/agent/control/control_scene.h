@@ -21,6 +21,7 @@ typedef struct {
     int                  nreports;
     int                  is_busy;       /* refuse the next */
     int                  nleaves;
+    int                  nviews;        /* how often members were shown */
     char                 keys[96];      /* verb and text of the last */
     char                 injected[64];
     char                 drained[96];   /* id, time and "force" of the last */
@@ -73,6 +74,7 @@ scene_show_view(void *data, command_view_t *view)
     view->members = &scene->own;
     view->loads = &scene->load;
     view->n = 1;
+    scene->nviews++;
 }
 
 

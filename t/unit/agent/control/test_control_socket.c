@@ -307,6 +307,74 @@ idle_connections_are_closed_and_reporters_missed(void **state)
 }
 
 
+static int
+is_drained(int fd, char *rest)
+{
+    return recv(fd, rest, 65536, MSG_DONTWAIT) <= 0;
+}
+
+
+/* Its requests wait until it reads; then all of them are answered. */
+static void
+client_that_does_not_read_is_answered_no_more(void **state)
+{
+    int              fd, i, nasked, nfull, other;
+    char            *buf;
+    size_t           answer, most;
+    ssize_t          n;
+    control_t       *control;
+    socket_scene_t   s;
+
+    static const char  ask[] = "{\"cmd\":\"members\"}\n";
+
+    enum { ASK = sizeof(ask) - 1, ASKED = 40000, SOCKETS = 1024 * 1024 };
+
+    init(&s);
+    control = create(&s);
+    fd = idler(&s);
+    buf = malloc(65536);
+
+    assert_int_equal(write(fd, ask, ASK), ASK);
+    turns(&s);
+    answer = recv(fd, buf, 65536, 0);
+    s.scene.nviews = 0;
+    nasked = 0;
+
+    for (nfull = 0; nfull < 3 && nasked < ASKED; ev_run(s.loop, EVRUN_NOWAIT)) {
+        n = send(fd, ask, ASK, MSG_DONTWAIT|MSG_NOSIGNAL);
+        assert_true(n == ASK || n == -1);
+        nasked += n == ASK;
+
+        if (n == -1) {
+            turns(&s);
+            nfull++;
+        }
+    }
+
+    assert_int_equal(nfull, 3);
+    most = CONTROL_ANSWERS_BYTES + SOCKETS;
+    assert_in_range(s.scene.nviews, CONTROL_ANSWERS_BYTES / answer,
+                    most / answer);
+
+    other = idler(&s);
+    assert_int_equal(write(other, ask, ASK), ASK);
+    turns(&s);
+    assert_answered(other, "members");
+
+    for (i = 0; i < 1000 && s.scene.nviews <= nasked; i++) {
+        while (!is_drained(fd, buf)) { /* void */ }
+        turns(&s);
+    }
+
+    assert_int_equal(s.scene.nviews, nasked + 1);
+    control_destroy(control);
+    close(other);
+    close(fd);
+    free(buf);
+    done(&s);
+}
+
+
 int
 main(void)
 {
@@ -318,6 +386,7 @@ main(void)
         cmocka_unit_test(idle_connections_keep_nobody_out),
         cmocka_unit_test(owners_get_in_and_strangers_are_told_that_it_is_busy),
         cmocka_unit_test(idle_connections_are_closed_and_reporters_missed),
+        cmocka_unit_test(client_that_does_not_read_is_answered_no_more),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
