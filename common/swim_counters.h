@@ -34,6 +34,7 @@
     X(late_ticks, "times that this agent ran late, accusing nobody")          \
     X(orders_taken, "orders received, refused ones included")                 \
     X(orders_repeated, "orders received again")                               \
+    X(orders_outdated, "orders ignored: of an earlier start of their giver")  \
     X(syncs, "push-pull syncs")                                               \
     X(syncs_differed, "push-pull syncs that found a difference")
 

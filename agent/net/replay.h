@@ -14,10 +14,12 @@
  * A sender that starts anew has a higher epoch and counts from one.  Two
  * epochs are remembered, so that what the last run still had under way, or
  * another holder of the id, is not taken for an attack.  A third takes the
- * lower one's place; one below both is as had, or old epochs could be sent
- * again in turns.  But a sender that was silent for 30 s may come back below:
- * its clock was set back and its state is lost.  What old datagrams can do
- * then is what old updates can do, nothing: see swim/table/member.h.
+ * lower one's place.  An epoch below both counts as already seen; otherwise
+ * old epochs could be replayed alternately.  But a sender that was silent for
+ * 30 s may come back below: its clock was set back and its state is lost.  So
+ * old datagrams can pass then.  The protocol bears that: an update that is
+ * older than the record changes nothing (swim/table/member.h), and an order
+ * from an earlier epoch of its sender is ignored (swim/recv.c).
  *
  * Only senders that have a key are remembered, and memory is bounded all the
  * same: the sender that was silent for longest makes room.

@@ -190,6 +190,47 @@ order_that_comes_late_once_more_changes_nothing(void **state)
 }
 
 
+/* So many have come since that the target does not remember its id. */
+static void
+order_of_an_earlier_start_of_its_giver_is_ignored(void **state)
+{
+    size_t      i;
+    heard_t     heard;
+    address_t   to;
+    cluster_t  *cluster;
+
+    memset(&heard, 0, sizeof(heard));
+    cluster = cluster_formed(N, 7);
+    fake_net_tap(cluster->net, hear_order, &heard);
+
+    for (i = 0; i < ORDER_REMEMBERED + 2; i++) {
+        assert_int_equal(orders_done(cluster, 0, 2, i % 2 ? ORDER_UNDRAIN
+                                                          : ORDER_DRAIN, OP),
+                         ORDER_DONE);
+    }
+
+    fake_net_tap(cluster->net, NULL, NULL);
+
+    cluster_crash(cluster, 0);
+    cluster_start(cluster, 0, LLMGW_ROLE_GATEWAY, 1);
+    cluster_run_ms(cluster, 2000);
+
+    fake_net_address(2, &to);
+    transport_send(fake_net_transport(cluster->net, 0), &to, heard.bytes,
+                   heard.len);
+    cluster_run_ms(cluster, 1000);
+    assert_int_equal(cluster_counters(cluster, 2)->orders_outdated, 1);
+    assert_int_equal(cluster_counters(cluster, 2)->orders_repeated, 0);
+    assert_int_equal(cluster_counters(cluster, 2)->orders_taken, i);
+    assert_true(orders_all_see_owner(cluster, 2, ""));
+
+    /* Those of its present start are carried out. */
+    assert_int_equal(orders_done(cluster, 0, 2, ORDER_DRAIN, OP), ORDER_DONE);
+    assert_int_equal(cluster_counters(cluster, 2)->orders_outdated, 1);
+    cluster_destroy(cluster);
+}
+
+
 static void
 order_for_an_earlier_life_is_refused(void **state)
 {
@@ -387,6 +428,7 @@ main(void)
         cmocka_unit_test(target_that_does_not_hear_is_unreachable_after_5_s),
         cmocka_unit_test(lost_answers_are_given_again),
         cmocka_unit_test(order_that_comes_late_once_more_changes_nothing),
+        cmocka_unit_test(order_of_an_earlier_start_of_its_giver_is_ignored),
         cmocka_unit_test(order_for_an_earlier_life_is_refused),
         cmocka_unit_test(who_cannot_do_it_says_why),
         cmocka_unit_test(more_orders_than_there_is_room_for_are_refused),
