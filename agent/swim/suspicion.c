@@ -33,44 +33,12 @@
 #define SUSPICION_PROBERS      8
 
 
-/*
- * log10, digit by digit: how often n can be divided by ten is the first one;
- * the rest, raised to the tenth power, gives the next.  The C library's
- * log10() would load libm, a tenth of the agent's resident memory.
- */
-static double
-suspicion_log10(size_t n)
-{
-    int     digit, i;
-    double  left, unit, log, power;
-
-    left = n;
-    log = 0;
-
-    for (unit = 1; unit > 1e-6; unit /= 10) {
-        for (digit = 0; left >= 10; digit++) {
-            left /= 10;
-        }
-
-        log += digit * unit;
-
-        for (power = left, i = 1; i < 10; i++) {
-            power *= left;
-        }
-
-        left = power;
-    }
-
-    return log;
-}
-
-
 uint64_t
 suspicion_timeout_us(uint64_t base_us, size_t n)
 {
     double  factor;
 
-    factor = n > 10 ? suspicion_log10(n) : 1.0;
+    factor = n > 10 ? swim_log10(n) : 1.0;
 
     return base_us * factor;
 }
@@ -96,29 +64,41 @@ suspicion_confirmed_us(uint64_t least_us, size_t nconfirmers, size_t npossible)
 }
 
 
+/* The same for all suspects. */
+static uint64_t
+suspicion_least_us(const swim_t *swim)
+{
+    return suspicion_timeout_us(swim->config.suspect_timeout_us,
+                                swim->table.npresent);
+}
+
+
 /* A suspect confirms nothing, and the first confirmer is counted already. */
 static void
-suspicion_count(swim_t *swim, member_t *member)
+suspicion_count(swim_t *swim, member_t *member, uint64_t least_us)
 {
     size_t  nalive;
 
     nalive = swim->table.npresent - swim->suspicion.n;
 
     member->suspect_until_us = member->suspect_from_us
-        + suspicion_confirmed_us(
-              suspicion_timeout_us(swim->config.suspect_timeout_us,
-                                   swim->table.npresent),
-              member->nconfirmers, nalive ? nalive - 1 : 0);
+        + suspicion_confirmed_us(least_us, member->nconfirmers,
+                                 nalive ? nalive - 1 : 0);
 }
 
 
+/* When half of ten thousand members are cut off, each of five thousand
+   suspicions comes here: the logarithm stays outside of the loop. */
 static void
 suspicion_count_all(swim_t *swim)
 {
-    size_t  i;
+    size_t    i;
+    uint64_t  least_us;
+
+    least_us = suspicion_least_us(swim);
 
     for (i = 0; i < swim->suspicion.n; i++) {
-        suspicion_count(swim, swim->suspicion.members[i]);
+        suspicion_count(swim, swim->suspicion.members[i], least_us);
     }
 }
 
@@ -204,7 +184,7 @@ void
 suspicion_add_confirmer(swim_t *swim, member_t *member)
 {
     if (member->suspect_until_us != 0) {
-        suspicion_count(swim, member);
+        suspicion_count(swim, member, suspicion_least_us(swim));
     }
 }
 

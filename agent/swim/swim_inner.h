@@ -315,6 +315,12 @@ void relay_tick(swim_t *swim, uint64_t now_us);
 uint64_t relay_next_us(const swim_t *swim);
 
 
+/* log10.c */
+
+/* n > 0. */
+double swim_log10(size_t n);
+
+
 /* suspicion.c */
 
 /* The least that a suspect has, among n. */
