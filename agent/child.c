@@ -117,7 +117,7 @@ agent_child_do(agent_t *agent, supervise_action_t action)
     case SUPERVISE_KILL:
         log_write(agent->log, LOG_WARN, "replica, pid %d, does not end, "
                   "killing it", (int) agent->child.pid);
-        child_signal(&agent->child, SIGKILL);
+        child_kill(&agent->child);
         break;
 
     case SUPERVISE_WAIT:

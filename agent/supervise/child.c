@@ -194,3 +194,30 @@ child_signal(const child_t *child, int signal_number)
         kill(child->pid, signal_number);    /* ours, and not reaped yet */
     }
 }
+
+
+/* Does it lead a group, and not the one that we are of? */
+static int
+child_leads_group(const child_t *child)
+{
+    return child->pid > 1 && child->pid != getpgrp()
+           && getpgid(child->pid) == child->pid;
+}
+
+
+/*
+ * The group has the process's number, which is no other's while the process is
+ * there, be it as a zombie: the pidfd tells.
+ */
+void
+child_kill(const child_t *child)
+{
+    if (child_leads_group(child)
+        && (child->pidfd == -1
+            || pidfd_send_signal(child->pidfd, 0, NULL, 0) == 0))
+    {
+        kill(-child->pid, SIGKILL);
+    }
+
+    child_signal(child, SIGKILL);
+}

@@ -4,8 +4,9 @@
  *
  * It gets /dev/null as standard input, the agent's standard output and error,
  * no other descriptor, and default signals.  It leads a process group, so that
- * Ctrl-C in a terminal reaches the agent alone.  When the agent is killed the
- * child serves on, and the next agent adopts it by its pid.
+ * Ctrl-C in a terminal reaches the agent alone, and so that a child that has
+ * to be killed takes its workers along.  When the agent is killed the child
+ * serves on, and the next agent adopts it by its pid.
  *
  * Signals go through a pidfd, which never means another process that was
  * given the same number.  The end of our own child comes from libev, whose
@@ -50,6 +51,14 @@ int child_start(child_t *child, char *const *argv, char *error);
 /* pidfd is taken over.  on_gone comes also for one that is gone already. */
 void child_adopt(child_t *child, pid_t pid, int pidfd);
 
+/* To the process alone, which ends its workers itself. */
 void child_signal(const child_t *child, int signal_number);
+
+/*
+ * SIGKILL to the process and, if it leads a process group, to that group: a
+ * killed engine cannot end its workers, and they would keep its port and its
+ * device.  What a child leaves behind that ended by itself is not touched.
+ */
+void child_kill(const child_t *child);
 
 #endif /* CHILD_H */

@@ -169,14 +169,18 @@ def test_drain_timeout_ends_streams(served, client):
 
 
 @pytest.mark.soak
-def test_child_that_does_not_end_is_killed(supervised):
+def test_child_that_does_not_end_is_killed_with_its_workers(supervised):
     one = supervised(agent={"drain_timeout": "100ms"}, command=[
-        "sh", "-c", "trap '' TERM; echo deaf; while :; do sleep 0.2; done"])
-    wait_for(lambda: "deaf" in one.log(), "the child")
+        "sh", "-c", "trap '' TERM; echo deaf; sleep 60 & echo worker $!;"
+        "while :; do sleep 0.2; done"])
+    worker = wait_for(lambda: re.search(r"worker (\d+)\n", one.log()),
+                      "the child")
+    assert stat(int(worker[1])) is not None
     one.agent.proc.send(signal.SIGTERM)
     assert one.agent.proc.wait(15) == 0
     log = one.log()
     assert "killing it" in log and "ended (signal 9)" in log
+    wait_for(lambda: (stat(int(worker[1])) or "Z")[0] == "Z", "its worker")
 
 
 # crash

@@ -2,6 +2,7 @@
 /* Real child processes, which write to a pipe what they were given. */
 
 #include <fcntl.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -168,6 +169,129 @@ an_adopted_one_is_watched_and_signalled(void **state)
 }
 
 
+/* The output of a script: pids of two processes, which live on. */
+static void
+two_processes(const char *script, pid_t pids[2])
+{
+    FILE  *out;
+
+    out = popen(script, "r");
+    assert_int_equal(fscanf(out, "%d %d", &pids[0], &pids[1]), 2);
+    pclose(out);
+}
+
+
+/* Sooner or later: for one that was killed.  Whoever reaps it. */
+static void
+assert_ends(int pidfd)
+{
+    struct pollfd  poll_fd = { .fd = pidfd, .events = POLLIN };
+
+    assert_int_equal(poll(&poll_fd, 1, 20000), 1);
+    close(pidfd);
+}
+
+
+static void
+assert_runs_and_end(int pidfd)
+{
+    struct pollfd  poll_fd = { .fd = pidfd, .events = POLLIN };
+
+    assert_int_equal(poll(&poll_fd, 1, 0), 0);
+    assert_int_equal(pidfd_send_signal(pidfd, SIGKILL, NULL, 0), 0);
+    close(pidfd);
+}
+
+
+/* A child starts a worker in its group, and does that then. */
+static int
+worker_of(scene_t *scene, const char *then)
+{
+    int   fds[2], n, out;
+    char  script[128], text[16];
+
+    assert_int_equal(pipe(fds), 0);
+    out = dup(STDOUT_FILENO);
+    assert_int_equal(dup2(fds[1], STDOUT_FILENO), STDOUT_FILENO);
+    snprintf(script, sizeof(script),
+             "sleep 60 >/dev/null & echo $!; %s", then);
+    scene_start(scene, script);
+    n = read(fds[0], text, sizeof(text) - 1);
+    assert_true(n > 0);
+    text[n] = '\0';
+    dup2(out, STDOUT_FILENO);
+    close(out);
+    close(fds[0]);
+    close(fds[1]);
+
+    return pidfd_open(atoi(text), 0);
+}
+
+
+static void
+a_child_that_is_killed_takes_its_workers_along(void **state)
+{
+    int      worker;
+    scene_t  scene;
+
+    scene_init(&scene);
+    worker = worker_of(&scene, "trap '' TERM; exec sleep 60 >/dev/null");
+    child_kill(&scene.child);
+    ev_run(scene.loop, 0);
+    assert_string_equal(scene.how, "signal 9");
+    assert_ends(worker);
+
+    child_kill(&scene.child);               /* no process */
+    child_done(&scene.child);
+}
+
+
+static void
+a_child_that_ends_by_itself_leaves_its_workers_alone(void **state)
+{
+    int      worker;
+    scene_t  scene;
+
+    scene_init(&scene);
+    worker = worker_of(&scene, "exit 1");
+    ev_run(scene.loop, 0);
+    assert_string_equal(scene.how, "exit status 1");
+    child_kill(&scene.child);
+    assert_runs_and_end(worker);
+    child_done(&scene.child);
+}
+
+
+static void
+an_adopted_leader_is_killed_with_its_group_and_another_alone(void **state)
+{
+    int      worker;
+    pid_t    pids[2];
+    scene_t  scene;
+
+    scene_init(&scene);
+    two_processes("setsid sh -c 'sleep 60 >/dev/null & echo $$ $!; "
+                  "exec sleep 60 >/dev/null' &", pids);
+    worker = pidfd_open(pids[1], 0);
+    child_adopt(&scene.child, pids[0], pidfd_open(pids[0], 0));
+    child_kill(&scene.child);
+    ev_run(scene.loop, 0);
+    assert_int_equal(scene.gone, pids[0]);
+    assert_ends(worker);
+
+    /* Two of this test's own group. */
+    two_processes("sleep 60 >/dev/null & echo $!; "
+                  "sleep 60 >/dev/null & echo $!", pids);
+    worker = pidfd_open(pids[1], 0);
+    child_adopt(&scene.child, pids[0], pidfd_open(pids[0], 0));
+    child_kill(&scene.child);
+    ev_run(scene.loop, 0);
+    assert_int_equal(scene.gone, pids[0]);
+    assert_runs_and_end(worker);
+    child_done(&scene.child);
+}
+
+
 int
 main(void)
 {
@@ -178,6 +302,10 @@ main(void)
         cmocka_unit_test(
             a_command_that_is_not_there_is_an_error_with_its_name),
         cmocka_unit_test(an_adopted_one_is_watched_and_signalled),
+        cmocka_unit_test(a_child_that_is_killed_takes_its_workers_along),
+        cmocka_unit_test(a_child_that_ends_by_itself_leaves_its_workers_alone),
+        cmocka_unit_test(
+            an_adopted_leader_is_killed_with_its_group_and_another_alone),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
