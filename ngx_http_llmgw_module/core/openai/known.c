@@ -1,4 +1,5 @@
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,6 +44,7 @@ static int known_compare(const void *a, const void *b);
 static int known_judge(known_t *known, const known_row_t *row);
 static int known_is_filled(llmgw_json_t value);
 static int known_is_number(llmgw_json_t value, char digit);
+static int known_check_choices(known_t *known);
 static int known_finish(known_t *known);
 
 
@@ -317,6 +319,28 @@ known_is_number(llmgw_json_t value, char digit)
 }
 
 
+/* n times the prompts; of an API whose answers have choices. */
+static int
+known_check_choices(known_t *known)
+{
+    char                        what[64];
+    const llmgw_openai_body_t  *body;
+
+    body = known->body;
+
+    if (body->api != LLMGATEWAY__API__API_COMPLETIONS
+        || (uint64_t) body->n * body->prompts <= LLMGW_OPENAI_MAX_CHOICES)
+    {
+        return 0;
+    }
+
+    (void) snprintf(what, sizeof(what), "prompts times n must be at most %u",
+                    LLMGW_OPENAI_MAX_CHOICES);
+
+    return known_value_error(known, "prompt", what);
+}
+
+
 /* What several members say together. */
 static int
 known_finish(known_t *known)
@@ -357,5 +381,5 @@ known_finish(known_t *known)
         return known_missing(known, "input");
     }
 
-    return 0;
+    return known_check_choices(known);
 }

@@ -59,5 +59,6 @@ int known_tool_choice(known_t *known, llmgw_json_t value);
 int known_missing(known_t *known, const char *path);
 int known_type_error(known_t *known, const char *path, unsigned types,
     llmgw_json_t value);
+int known_value_error(known_t *known, const char *path, const char *what);
 
 #endif /* LLMGW_OPENAI_KNOWN_INNER_H */

@@ -13,8 +13,6 @@ static int known_message(known_t *known, llmgw_json_items_t *messages,
     llmgw_json_t message, uint32_t i);
 static int known_integer(known_t *known, llmgw_json_t value, uint32_t min,
     uint32_t max, uint32_t *number);
-static int known_value_error(known_t *known, const char *path,
-    const char *what);
 
 
 /* best_of: not an answer's choices, but as many are generated. */
@@ -386,7 +384,7 @@ known_type_error(known_t *known, const char *path, unsigned types,
 }
 
 
-static int
+int
 known_value_error(known_t *known, const char *path, const char *what)
 {
     llmgw_openai_error_set(known->error, 400, LLMGW_OPENAI_INVALID_REQUEST,

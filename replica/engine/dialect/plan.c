@@ -31,42 +31,65 @@ plan_refused(dialect_call_t *call, const char *why)
 }
 
 
-static uint32_t
-plan_choices(dialect_call_t *call)
+/* A string, several, ids, which are one prompt, or several lists of ids. */
+static uint64_t
+plan_prompts(const dialect_call_t *call)
 {
-    uint32_t            prompts;
-    uint64_t            n;
+    uint64_t            prompts;
     llmgw_json_t        prompt;
     llmgw_json_item_t   item;
     llmgw_json_items_t  items;
 
-    if (!(call->features & LLMGATEWAY__FEATURE__FEATURE_CHOICES)) {
+    prompt = edit_find(call->request->openai, "prompt");
+
+    if (prompt.kind != LLMGW_JSON_ARRAY
+        || llmgw_json_check(prompt.begin, llmgw_json_bytes(prompt),
+                            &prompt) != 0)
+    {
         return 1;
     }
 
-    if (llmgw_json_uint(edit_find(call->request->openai, "n"), CALL_MAX_CHOICES,
+    prompts = 0;
+    items = llmgw_json_elements(prompt);
+
+    while (llmgw_json_next(&items, &item)) {
+        if (item.value.kind == LLMGW_JSON_NUMBER) {
+            return 1;
+        }
+
+        prompts++;
+    }
+
+    return prompts == 0 ? 1 : prompts;
+}
+
+
+/* 0, or -1: the answer would have too many. */
+static int
+plan_choices(dialect_call_t *call)
+{
+    uint64_t  n, choices;
+
+    if (!(call->features & LLMGATEWAY__FEATURE__FEATURE_CHOICES)) {
+        return 0;
+    }
+
+    if (llmgw_json_uint(edit_find(call->request->openai, "n"), UINT32_MAX,
                         &n) != 0)
     {
         n = 1;
     }
 
-    call->nalike = (uint32_t) n;
-    prompt = edit_find(call->request->openai, "prompt");
-    prompts = 0;
+    choices = n * plan_prompts(call);
 
-    if (prompt.kind == LLMGW_JSON_ARRAY
-        && !(call->features & LLMGATEWAY__FEATURE__FEATURE_IDS_PROMPT)
-        && llmgw_json_check(prompt.begin, llmgw_json_bytes(prompt),
-                            &prompt) == 0)
-    {
-        items = llmgw_json_elements(prompt);
-
-        while (llmgw_json_next(&items, &item)) {
-            prompts++;
-        }
+    if (choices > CALL_MAX_CHOICES) {
+        return -1;
     }
 
-    return (uint32_t) n * (prompts == 0 ? 1 : prompts);
+    call->nalike = (uint32_t) n;
+    call->nchoices = (uint32_t) choices;
+
+    return 0;
 }
 
 
@@ -353,7 +376,12 @@ plan_start(dialect_call_t *call)
     }
 
     if (openai != NULL) {
-        call->nchoices = plan_choices(call);
+        if (plan_choices(call) != 0) {
+            return call_fail(call, LLMGW_GRPC_INVALID_ARGUMENT,
+                             "n times the number of prompts is at most %d",
+                             CALL_MAX_CHOICES);
+        }
+
         call->keeps_ids = edit_find(openai, "return_token_ids").kind
                           != LLMGW_JSON_END;
     }

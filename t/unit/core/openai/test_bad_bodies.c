@@ -205,6 +205,49 @@ bad_body_is_refused_with_its_reason(void **state)
 }
 
 
+/* The bound of n holds for n times the prompts, too. */
+static void
+more_than_128_choices_are_refused(void **state)
+{
+    size_t                i, k, len;
+    char                  text[4096];
+    llmgw_openai_body_t   body;
+    llmgw_openai_error_t  error;
+    static const bad_t    many = { COMPLETIONS, NULL, "invalid_value",
+                                   "prompt", "at most 128" };
+    static const struct {
+        const char  *prompt;
+        size_t       prompts, n;
+        int          is_good;
+    } forms[] = {
+        { "\"a\"", 128, 1, 1 }, { "\"a\"", 129, 1, 0 },
+        { "\"a\"", 64, 2, 1 }, { "\"a\"", 65, 2, 0 },
+        { "[7]", 128, 1, 1 }, { "[7]", 129, 1, 0 },
+        { "7", 1000, 128, 1 },          /* ids: one prompt */
+    };
+
+    for (i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
+        len = sprintf(text, "{\"model\":\"m\",\"n\":%zu,\"prompt\":[%s",
+                      forms[i].n, forms[i].prompt);
+
+        for (k = 1; k < forms[i].prompts; k++) {
+            len += sprintf(text + len, ",%s", forms[i].prompt);
+        }
+
+        len += sprintf(text + len, "]}");
+
+        if (!forms[i].is_good) {
+            assert_bad(&many, text, len);
+            continue;
+        }
+
+        assert_int_equal(scene_read(&body, COMPLETIONS, text, len, &error),
+                         0);
+        scene_done(&body);
+    }
+}
+
+
 static void
 raw_nul_is_refused(void **state)
 {
@@ -418,6 +461,7 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(bad_body_is_refused_with_its_reason),
+        cmocka_unit_test(more_than_128_choices_are_refused),
         cmocka_unit_test(raw_nul_is_refused),
         cmocka_unit_test(depth_has_a_limit),
         cmocka_unit_test(members_have_a_limit),

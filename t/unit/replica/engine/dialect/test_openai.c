@@ -481,10 +481,57 @@ a_chat_goes_on_only_if_its_operator_says_so(void **state)
 }
 
 
+/* An index of a choice beyond these would be taken for a malformed chunk. */
+static void
+more_choices_than_are_kept_are_the_requests_fault(void **state)
+{
+    size_t    i, k, len;
+    char      text[2048];
+    played_t  p;
+
+    static const struct {
+        const char  *prompt;
+        size_t       prompts, n;
+        int          is_good;
+    } forms[] = {
+        { "\"a\"", 128, 1, 1 }, { "\"a\"", 129, 1, 0 },
+        { "\"a\"", 2, 64, 1 }, { "\"a\"", 2, 65, 0 },
+        { "[7]", 129, 1, 0 }, { "7", 200, 128, 1 },
+        { "\"a\"", 1, 129, 0 }, { "\"a\"", 1, 4294967295, 0 }
+    };
+
+    for (i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
+        len = sprintf(text, "{\"model\":\"m\",\"stream\":true,\"n\":%zu,"
+                      "\"prompt\":[%s", forms[i].n, forms[i].prompt);
+
+        for (k = 1; k < forms[i].prompts; k++) {
+            len += sprintf(text + len, ",%s", forms[i].prompt);
+        }
+
+        sprintf(text + len, "]}");
+        played_init(&p);
+        p.openai.features = LLMGATEWAY__FEATURE__FEATURE_CHOICES;
+        played_openai(&p, LLMGATEWAY__API__API_COMPLETIONS, text);
+
+        if (forms[i].is_good) {
+            assert_int_equal(played_start(&p, "openai"), DIALECT_ASK);
+
+        } else {
+            assert_int_equal(played_start(&p, "openai"), DIALECT_FAILED);
+            assert_int_equal(dialect_call_status(p.call),
+                             LLMGW_GRPC_INVALID_ARGUMENT);
+        }
+
+        played_end(&p);
+    }
+}
+
+
 int
 main(void)
 {
     static const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(more_choices_than_are_kept_are_the_requests_fault),
         cmocka_unit_test(each_choice_has_one_role),
         cmocka_unit_test(an_end_needs_a_finish_reason),
         cmocka_unit_test(what_says_nothing_is_not_sent),
