@@ -186,7 +186,8 @@ static const option_t  cmdline_table[] = {
       "as clients ask for it; else the file's", 0, 0, 0 },
 
     { "context-tokens", OPTION_INT, FIELD(engine.context_tokens), "0", NULL,
-      "of a stream; 0: the model's, at most 4096", 0, 1 << 20, 0 },
+      "of a stream, at least 32; 0: the model's, at most 4096", 0, 1 << 20,
+      0 },
 
     { "threads", OPTION_INT, FIELD(engine.threads), "0", NULL,
       "that compute; 0: one for each processor", 0, 512, 0 },

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "proto/members/members.h"
+#include "replica/engine/llama/core.h"
 #include "replica/engine/llama/llama.h"
 #include "replica/engine/llama/parts.h"
 #include "replica/engine/model/model.h"
@@ -170,6 +171,21 @@ kinds_stranger(const engine_options_t *o, int takes)
 }
 
 
+/* Each model is probed with so many tokens when it is loaded. */
+static int
+kinds_check_context(const engine_options_t *o, char error[KINDS_ERROR_BYTES])
+{
+    if (o->context_tokens == 0 || o->context_tokens >= CORE_CONTEXT_MIN) {
+        return 0;
+    }
+
+    snprintf(error, KINDS_ERROR_BYTES, "--context-tokens: at least %d, or 0 "
+             "for the model's", CORE_CONTEXT_MIN);
+
+    return -1;
+}
+
+
 /* A service for each file, no more and no less. */
 static int
 kinds_check_weights(const engine_options_t *o, int takes,
@@ -249,7 +265,9 @@ kinds_check(const engine_options_t *o, const engine_kind_t *kind, int takes,
         return -1;
     }
 
-    if (kinds_check_weights(o, takes, error) != 0) {
+    if (kinds_check_context(o, error) != 0
+        || kinds_check_weights(o, takes, error) != 0)
+    {
         return -1;
     }
 

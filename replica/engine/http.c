@@ -67,6 +67,10 @@ http_end_of(CURLcode code)
     case CURLE_COULDNT_CONNECT:
         return HTTP_REFUSED;
 
+    case CURLE_COULDNT_RESOLVE_HOST:
+    case CURLE_SSL_CONNECT_ERROR:
+        return HTTP_UNREACHED;
+
     case CURLE_PEER_FAILED_VERIFICATION:
         return HTTP_UNTRUSTED;
 

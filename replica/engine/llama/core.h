@@ -101,6 +101,7 @@ typedef struct {
 } core_options_t;
 
 #define CORE_CONTEXT_DEFAULT  4096
+#define CORE_CONTEXT_MIN      32        /* the probe of numerics decodes them */
 
 /* Constant while ASLEEP, and from READY on. */
 typedef struct {

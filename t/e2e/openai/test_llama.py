@@ -357,6 +357,17 @@ def test_unusable_model_ends_the_replica(tmp_path, models, ports, file, words,
     assert got.returncode == status and words in got.stderr
 
 
+@pytest.mark.parametrize("tokens", ["1", "31"])
+def test_too_small_a_context_is_refused_by_its_option(ports, tokens):
+    got = subprocess.run(
+        [place.binary("llmgw-replica"), "--id", "r", "--engine", "llama",
+         "--listen", f"127.0.0.1:{ports.take()}", "--model", "absent.gguf",
+         "--context-tokens", tokens],
+        capture_output=True, text=True, timeout=20)
+    assert got.returncode == 2
+    assert got.stderr.startswith("llmgw-replica: --context-tokens: at least 32")
+
+
 @pytest.mark.soak
 def test_missing_plugin_says_how_to_get_it(tmp_path, models, ports):
     copy = shutil.copy(place.binary("llmgw-replica"), tmp_path)

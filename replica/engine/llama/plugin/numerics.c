@@ -22,7 +22,7 @@
 #include "replica/engine/llama/plugin/plugin_inner.h"
 
 
-#define NUMERICS_TOKENS  32
+#define NUMERICS_TOKENS  CORE_CONTEXT_MIN
 #define NUMERICS_TAIL    8              /* whose logits are compared */
 #define NUMERICS_HEAD    (NUMERICS_TOKENS - NUMERICS_TAIL)
 
