@@ -157,6 +157,10 @@ ngx_http_llmgw_openai_token(ngx_http_llmgw_stream_t *stream,
         return NGX_OK;
     }
 
+    if (token->count && (more == NULL || more->n_token_ids == 0)) {
+        o->lacks_ids = 1;
+    }
+
     if (o->is_pass) {
         if (token->count) {
             ngx_http_llmgw_openai_stop(stream, NGX_HTTP_NOT_FOUND,
@@ -383,6 +387,7 @@ ngx_http_llmgw_openai_restart(ngx_http_llmgw_stream_t *stream)
     o->has_usage = 0;
     o->shows_usage = 0;
     o->shows_finish = 0;
+    o->lacks_ids = 0;
     o->usage.finish_len = 0;
 
     return NGX_OK;
@@ -458,6 +463,7 @@ ngx_http_llmgw_openai_complete(ngx_http_llmgw_stream_t *stream)
     }
 
     if (o->request.include_usage && !o->shows_usage
+        && ngx_http_llmgw_openai_knows_usage(stream)
         && ngx_http_llmgw_openai_chunk_usage(stream) != NGX_OK)
     {
         return NGX_ERROR;

@@ -229,6 +229,22 @@ ngx_http_llmgw_openai_chunk_usage(ngx_http_llmgw_stream_t *stream)
 }
 
 
+/*
+ * An engine may be lost between its last token and its usage.  What plain
+ * replicas send is counted by messages, as it always is.
+ */
+
+ngx_uint_t
+ngx_http_llmgw_openai_knows_usage(ngx_http_llmgw_stream_t *stream)
+{
+    ngx_http_llmgw_openai_t  *o = stream->data;
+
+    return o->has_usage || !o->has_more
+           || (!o->lacks_ids && o->usage.prompt_tokens
+               && stream->ask.choices == 1);
+}
+
+
 static char *
 ngx_http_llmgw_openai_usage(ngx_http_llmgw_openai_t *o, char *p)
 {
@@ -354,7 +370,11 @@ ngx_http_llmgw_openai_whole_end(ngx_http_llmgw_stream_t *stream)
                                          : llmgw_json_literal(p, "\"");
     p = ngx_http_llmgw_openai_reason(o, p, (char *) o->usage.finish,
                                      o->usage.finish_len);
-    p = ngx_http_llmgw_openai_usage(o, p);
+
+    if (ngx_http_llmgw_openai_knows_usage(stream)) {
+        p = ngx_http_llmgw_openai_usage(o, p);
+    }
+
     b->last = (u_char *) llmgw_json_literal(p, "}");
 
     return NGX_OK;

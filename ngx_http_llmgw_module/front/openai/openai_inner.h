@@ -56,6 +56,8 @@ typedef struct {
     unsigned                      has_usage:1;  /* the replica told it */
     unsigned                      shows_usage:1; /* the client has it */
     unsigned                      shows_finish:1;
+    unsigned                      lacks_ids:1;  /* of a token: messages may
+                                                   be fewer than tokens */
 } ngx_http_llmgw_openai_t;
 
 
@@ -89,6 +91,9 @@ ngx_int_t ngx_http_llmgw_openai_chunk_data(ngx_http_llmgw_stream_t *stream,
 ngx_int_t ngx_http_llmgw_openai_chunk_choice(ngx_http_llmgw_stream_t *stream,
     const llmgw_token_t *token);
 ngx_int_t ngx_http_llmgw_openai_chunk_usage(ngx_http_llmgw_stream_t *stream);
+
+/* The replica told it, or it can be counted here. */
+ngx_uint_t ngx_http_llmgw_openai_knows_usage(ngx_http_llmgw_stream_t *stream);
 ngx_int_t ngx_http_llmgw_openai_chunk_done(ngx_http_llmgw_stream_t *stream);
 ngx_int_t ngx_http_llmgw_openai_chunk_error(ngx_http_llmgw_stream_t *stream,
     const ngx_str_t *json);

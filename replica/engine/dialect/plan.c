@@ -192,7 +192,10 @@ plan_complete(dialect_call_t *call)
     call->out = OUT_TEXT;
     message_begin(call);
     message_finish(call, 0, llmgw_json_of("\"length\""));
-    message_usage(call, call->base_prompt, 0, call->base_cached);
+
+    if (call->is_rendered && call->base_prompt != 0) {
+        message_usage(call, call->base_prompt, 0, call->base_cached);
+    }
 
     if (message_end(call, 0) == DIALECT_FAILED) {
         return DIALECT_FAILED;

@@ -103,6 +103,40 @@ def test_stream_that_has_its_finish_is_complete(play):
     assert len(script.requests) == 1
 
 
+@pytest.mark.parametrize("stream", [True, False])
+def test_usage_is_counted_by_ids_or_left_out(play, stream):
+    """The engine is lost between the last token and its usage."""
+    make = data if stream else lambda i, **fields: message(
+        token=TEXT[i], token_ids=[IDS[i]], **fields)
+    prompt = rpc.pb.Prompt(tokens=3, hash=7)
+
+    def without_ids(i, **fields):
+        """As with stop strings: one message may have several tokens."""
+        def made(request):
+            m = message(token=TEXT[i], resume_by=rpc.pb.RESUME_TEXT, **fields)
+            if stream:
+                m.data = data(i)(request).data
+            return m
+        return made
+
+    known = [make(0, prompt=prompt), *(make(i) for i in range(1, N - 1)),
+             make(N - 1, finish=FINISH), LOST]
+    unknown = [*(without_ids(i) for i in range(N - 1)),
+               without_ids(N - 1, finish=FINISH), LOST]
+    script, call = play(known, unknown)
+    options = {"stream_options": {"include_usage": True}} if stream else {}
+
+    got = call(stream=stream, **options)
+    assert (got.text, got.error) == (["".join(TEXT)], None)
+    assert (got.usage["prompt_tokens"], got.usage["completion_tokens"]) \
+        == (3, N)
+
+    got = call(stream=stream, **options)
+    assert (got.text, got.error) == (["".join(TEXT)], None)
+    assert got.usage is None and got.done == int(stream)
+    assert len(script.requests) == 2
+
+
 @pytest.mark.parametrize("entries, openai", [
     ([[data(0), lambda r: message(data=chunk({"tool_calls": []})(r),
                                   resume_by=rpc.pb.RESUME_NEVER), SEEN, LOST]],

@@ -237,6 +237,24 @@ nothing_is_left_to_generate(void **state)
     assert_int_equal(played_start(&p, "vllm"), DIALECT_DONE);
     played_said(&p, "finish0=length usage=3+3(2)|final");
     played_end(&p);
+
+    /* What was not counted by ids, or whose prompt is unknown, is left out. */
+
+    lost(&p, LOST);
+    p.openai.max_tokens = 3;
+    p.delivered.prompt_tokens = 0;
+    assert_int_equal(played_start(&p, "vllm"), DIALECT_DONE);
+    played_said(&p, "finish0=length|final");
+    played_end(&p);
+
+    lost(&p, LOST);
+    p.openai.max_tokens = 3;
+    p.delivered.n_token_ids = 0;
+    p.delivered.text.data = (uint8_t *) "abc";
+    p.delivered.text.len = 3;
+    assert_int_equal(played_start(&p, "vllm"), DIALECT_DONE);
+    played_said(&p, "finish0=length|final");
+    played_end(&p);
 }
 
 
