@@ -25,7 +25,9 @@
  * A service that starts anew learns from it whether anybody is active.
  *
  * An epoch is given out once: max(kept, last_epoch of any ACQUIRE, wall clock
- * in us) + 1, and it is kept (op `keep`) before GRANTED leaves.
+ * in us) + 1, and it is kept (op `keep`) before GRANTED leaves.  An epoch that
+ * gossip refuses, drawn when the clock was wrong, counts for nothing there: it
+ * is given up, and the next one is the clock's.
  *
  * Deadlines are in service time: it passes only as fast as the machine is
  * told of it, at most step_max_ms between two events.  A service that was
@@ -204,6 +206,9 @@ typedef struct {
     void  (*tell)(void *data, machine_event_t event,
         const machine_group_t *group, const machine_engine_t *engine,
         const char *text);
+
+    /* This epoch, the greatest known, is given up for the clock's. */
+    void  (*given_up)(void *data, uint64_t epoch);
 } machine_ops_t;
 
 struct machine_s {

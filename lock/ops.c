@@ -224,6 +224,17 @@ server_tell(void *data, machine_event_t event, const machine_group_t *group,
 }
 
 
+static void
+server_given_up(void *data, uint64_t epoch)
+{
+    server_t  *server = data;
+
+    log_write(server->log, LOG_WARN, "epoch %" PRIu64 " is more than 24 h "
+              "ahead of the clock, so gossip refuses it: it is given up, and "
+              "the next epoch is the clock's", epoch);
+}
+
+
 const machine_ops_t  server_ops = {
     .mono_us = server_mono_us,
     .wall_us = server_wall_us,
@@ -237,5 +248,6 @@ const machine_ops_t  server_ops = {
     .kill = server_kill,
     .drop = server_drop,
     .forget = server_forget,
-    .tell = server_tell
+    .tell = server_tell,
+    .given_up = server_given_up
 };

@@ -79,12 +79,20 @@ machine_standbys(const machine_t *m, const machine_group_t *g)
 
 /* --- offers and grants */
 
+/* Behind an epoch that gossip refuses it would refuse each one until the clock
+   comes near, and the group would be served by nobody for so long. */
 static uint64_t
 machine_next_epoch(machine_t *m)
 {
     uint64_t  wall_us;
 
     wall_us = m->ops->wall_us(m->data);
+
+    if (m->epoch >= wall_us + MACHINE_EPOCH_AHEAD_US) {
+        m->ops->given_up(m->data, m->epoch);
+        m->epoch = 0;
+    }
+
     m->epoch = (m->epoch > wall_us ? m->epoch : wall_us) + 1;
 
     return m->epoch;

@@ -79,12 +79,6 @@ server_begin(server_t *server, const machine_settings_t *settings)
     machine_init(&server->machine, settings, &server_ops, server, kept.epoch,
                  rc == KEPT_OK);
 
-    if (kept.epoch > server_ops.wall_us(NULL) + MACHINE_EPOCH_AHEAD_US) {
-        log_write(server->log, LOG_WARN, "epoch %" PRIu64 " of the state file "
-                  "is more than 24 h ahead of the clock: gossip will refuse "
-                  "the next ones", kept.epoch);
-    }
-
     if (rc == KEPT_OK && strcmp(kept.boot_id, server->boot_id) == 0
         && server_restore(server, &kept) != 0)
     {

@@ -4,8 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "common/packet_header.h"
 #include "replica/standby/lock_client.h"
 
 
@@ -338,6 +340,19 @@ lock_client_on_message(void *data, const json_t *message)
 }
 
 
+/* The greatest that gossip takes. */
+static uint64_t
+lock_client_epoch_max(void)
+{
+    struct timespec  ts;
+
+    clock_gettime(CLOCK_REALTIME, &ts);
+
+    return (uint64_t) ts.tv_sec * 1000000 + (uint64_t) ts.tv_nsec / 1000
+           + PACKET_MAX_AHEAD_US;
+}
+
+
 static void
 lock_client_on_connected(void *data)
 {
@@ -347,6 +362,7 @@ lock_client_on_connected(void *data)
     c->pong = c->ping;
     c->is_silent = 0;
     c->has_sought = 0;
+    seat_forget_above(&c->seat, lock_client_epoch_max());
     seat_connected(&c->seat);
     lock_client_acquire(c);
 }
@@ -387,6 +403,13 @@ lock_client_on_tick(struct ev_loop *loop, ev_timer *w, int revents)
     if (c->file.fd != -1 && !key_file_is_ours(&c->file)) {
         c->callbacks->on_fatal(c->data, "the lock file was removed or "
                                "replaced: another engine may be granted");
+        return;
+    }
+
+    if (c->seat.epoch > lock_client_epoch_max()) {
+        c->callbacks->on_fatal(c->data, "the epoch is more than 24 h ahead of "
+                               "the clock: gateways do not ask this engine, "
+                               "and the next one gets an epoch by the clock");
         return;
     }
 

@@ -20,6 +20,15 @@ seat_lost(seat_t *seat)
 }
 
 
+void
+seat_forget_above(seat_t *seat, uint64_t epoch_max)
+{
+    if (seat->epoch == 0 && seat->last_epoch > epoch_max) {
+        seat->last_epoch = 0;
+    }
+}
+
+
 seat_act_t
 seat_queued(seat_t *seat, uint64_t epoch)
 {

@@ -52,6 +52,10 @@ void seat_connected(seat_t *seat);
 
 void seat_lost(seat_t *seat);
 
+/* Gossip refuses each epoch above this one at this time: a waiter takes lower
+   ones again. */
+void seat_forget_above(seat_t *seat, uint64_t epoch_max);
+
 /* epoch: the greatest that the service knows of; the next ones are above it,
    and so they stay if it forgets it. */
 seat_act_t seat_queued(seat_t *seat, uint64_t epoch);

@@ -15,25 +15,62 @@ from llmgw.standby.lock import slow
 from llmgw.wait import wait_for
 
 
+class Clock:
+    """The wall clock of the daemons that have its environment."""
+
+    def __init__(self, cluster, library):
+        self.path = cluster.dir / "hours"
+        self.env = {"LD_PRELOAD": library, "LLMGW_TEST_HOURS": str(self.path)}
+        if FLAVOUR == "asan":       # the preload is loaded before its runtime
+            self.env["ASAN_OPTIONS"] = ":".join(filter(None, [
+                os.environ.get("ASAN_OPTIONS"), "verify_asan_link_order=0"]))
+
+    def ahead(self, hours):
+        fresh = self.path.with_suffix(".new")
+        fresh.write_text(f"{hours}\n")
+        fresh.rename(self.path)
+
+
 @pytest.fixture
-def an_hour_ahead(cluster, tmp_path):
-    """The environment of a daemon whose wall clock is wrong."""
-    hours = cluster.dir / "hours"
-    hours.write_text("1\n")
-    env = {"LD_PRELOAD": compiled("shifted_clock", tmp_path),
-           "LLMGW_TEST_HOURS": str(hours)}
-    if FLAVOUR == "asan":           # the preload is loaded before its runtime
-        env["ASAN_OPTIONS"] = ":".join(filter(None, [
-            os.environ.get("ASAN_OPTIONS"), "verify_asan_link_order=0"]))
-    return env
+def clock(cluster, tmp_path):
+    return Clock(cluster, compiled("shifted_clock", tmp_path))
 
 
-def test_a_waiter_brings_the_epoch_back_that_the_service_lost(
-        cluster, an_hour_ahead):
+def test_group_is_served_again_when_its_hosts_clock_is_set_right(cluster,
+                                                                 clock):
+    """It was two days ahead, as before NTP has answered: gossip refuses such
+    an epoch, and those above it."""
+    gw = cluster.agent("gw", "gateway")
+    g = Group(cluster)
+    clock.ahead(48)
+    for one in g:
+        one.env = one.agent.env = clock.env
+    g.service.env = clock.env
+    a, b = g.start()
+    wrong = a.epoch()
+
+    a.proc.told_to_end = True
+    clock.ahead(0)
+    assert a.proc.wait(5) == 1
+    assert "the epoch is more than 24 h ahead of the clock" in a.proc.text()
+    b.wait("ACTIVE", takes=4)
+    assert 0 < b.epoch() < wrong
+    assert g.service.proc.text().count("it is given up") == 1
+    wait_for(lambda: (gw.table().get("b") or {}).get("group_epoch")
+             == b.epoch(), "the gateway to know it", takes=6)
+    a.start().wait("STANDBY")
+    b.kill()
+    a.wait("ACTIVE")
+    assert a.epoch() > b.epoch()
+
+
+def test_a_waiter_brings_the_epoch_back_that_the_service_lost(cluster,
+                                                              clock):
     """Its clock is right again, its file deleted, and the holder is dead: what
     gossip has of that holder must not outdo the next one for an hour."""
     g = Group(cluster, agents=False)
-    g.service.env = an_hour_ahead
+    clock.ahead(1)
+    g.service.env = clock.env
     a, b = g.start()
     before = a.epoch()
     wait_for(lambda: g.service.group()["waiters"], "b to be told of it")

@@ -48,6 +48,7 @@ typedef struct {
     unsigned         nkilled;
     unsigned         nforgotten;
     unsigned         told[MACHINE_UNKNOWN + 1];
+    uint64_t         given_up;          /* the last epoch that was; 0: none */
     scene_peer_t     peers[SCENE_PEERS];
 } scene_t;
 
@@ -183,10 +184,17 @@ scene_tell(void *data, machine_event_t event, const machine_group_t *g,
 }
 
 
+static void
+scene_given_up(void *data, uint64_t epoch)
+{
+    ((scene_t *) data)->given_up = epoch;
+}
+
+
 static const machine_ops_t  scene_ops = {
     scene_mono_us, scene_wall_us, scene_file, scene_keep, scene_queued,
     scene_offer, scene_granted, scene_refused, scene_ping, scene_kill,
-    scene_drop, scene_forget, scene_tell
+    scene_drop, scene_forget, scene_tell, scene_given_up
 };
 
 static const machine_settings_t  scene_settings = {

@@ -241,6 +241,37 @@ an_epoch_is_above_all_that_is_known(void **state)
 }
 
 
+/* At a day it counts, as with gossip; beyond it the clock's does, and what a
+   waiter was told before is refused until it forgets it. */
+static void
+an_epoch_that_gossip_refuses_is_given_up(void **state)
+{
+    scene_t          *s = *state;
+    uint64_t          ahead;
+    scene_peer_t     *a;
+    machine_claim_t   claim;
+
+    ahead = SCENE_WALL_US + MACHINE_EPOCH_AHEAD_US;
+    machine_done(&s->m);
+    scene_begin(s, &scene_settings, ahead - 1, 1);
+    a = scene_waiter(s, "a");
+    assert_true(a->offered == ahead);
+    assert_true(s->given_up == 0);
+    scene_close(s, a);
+
+    a = scene_waiter(s, "b");
+    assert_true(s->given_up == ahead);
+    assert_true(a->offered == SCENE_WALL_US + 1);
+    scene_take(s, a);
+    assert_true(a->granted == SCENE_WALL_US + 1);
+    assert_true(s->kept_epoch == SCENE_WALL_US + 1);
+
+    claim = scene_claim("c");
+    claim.last_epoch = ahead + 1;
+    assert_int_equal(scene_come(s, &s->peers[2], &claim), MACHINE_BAD_EPOCH);
+}
+
+
 static void
 what_cannot_be_kept_is_not_granted(void **state)
 {
@@ -431,6 +462,7 @@ main(void)
         TEST(a_lock_file_that_is_held_keeps_a_group_from_everybody),
         TEST(a_missing_lock_file_says_nothing_to_a_service_without_memory),
         TEST(an_epoch_is_above_all_that_is_known),
+        TEST(an_epoch_that_gossip_refuses_is_given_up),
         TEST(what_cannot_be_kept_is_not_granted),
         TEST(a_holder_of_the_state_file_has_the_window_to_come_back),
         TEST(a_holder_that_knows_of_nothing_is_offered_first),

@@ -170,7 +170,7 @@ world_forget(void *data, machine_engine_t *e)
 static const machine_ops_t  world_ops = {
     scene_mono_us, scene_wall_us, world_file, world_keep, scene_queued,
     scene_offer, world_granted, scene_refused, scene_ping, world_kill,
-    world_drop, world_forget, scene_tell
+    world_drop, world_forget, scene_tell, scene_given_up
 };
 
 

@@ -87,6 +87,33 @@ a_waiter_learns_the_greatest_epoch(void **state)
 }
 
 
+/* The clock was wrong when the service drew that epoch. */
+static void
+a_waiter_forgets_an_epoch_that_gossip_refuses(void **state)
+{
+    seat_t  seat;
+
+    seat = asked();
+    assert_int_equal(seat_queued(&seat, 700), SEAT_NOTHING);
+    seat_lost(&seat);
+    seat_forget_above(&seat, 700);
+    seat_connected(&seat);
+    assert_int_equal(seat.last_epoch, 700);
+    assert_int_equal(seat_offered(&seat, 8), SEAT_RETRY);
+
+    seat_lost(&seat);
+    seat_forget_above(&seat, 699);
+    seat_connected(&seat);
+    assert_int_equal(seat.last_epoch, 0);
+    assert_int_equal(seat_offered(&seat, 8), SEAT_TAKE);
+
+    seat = holding(700);
+    seat_forget_above(&seat, 699);
+    assert_int_equal(seat.epoch, 700);
+    assert_int_equal(seat.last_epoch, 700);
+}
+
+
 /* The service forgot it: so does the engine, which holds nothing yet. */
 static void
 an_offer_ends_with_its_connection(void **state)
@@ -173,6 +200,7 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(only_what_was_offered_can_be_granted),
         cmocka_unit_test(a_waiter_learns_the_greatest_epoch),
+        cmocka_unit_test(a_waiter_forgets_an_epoch_that_gossip_refuses),
         cmocka_unit_test(an_offer_ends_with_its_connection),
         cmocka_unit_test(a_take_that_was_late_leaves_the_engine_in_the_queue),
         cmocka_unit_test(a_waiter_that_is_refused_must_end),
