@@ -84,7 +84,8 @@ seat_granted(seat_t *seat, uint64_t epoch, uint64_t lock)
 }
 
 
-/* These are said of one TAKE; the place in the queue stays. */
+/* These are said of one TAKE; the place in the queue stays.  With two offers
+   under way, a TAKE of each is answered. */
 static int
 seat_may_wait(const char *reason)
 {
@@ -101,7 +102,9 @@ seat_refused(seat_t *seat, const char *reason)
         return SEAT_RETRY;      /* a helper's word ends no healthy engine */
     }
 
-    if (seat->state == SEAT_TAKING && seat_may_wait(reason)) {
+    if ((seat->state == SEAT_TAKING || seat->state == SEAT_WAITING)
+        && seat_may_wait(reason))
+    {
         seat->state = SEAT_WAITING;
         return SEAT_NOTHING;
     }

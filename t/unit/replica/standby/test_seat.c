@@ -146,6 +146,22 @@ a_take_that_was_late_leaves_the_engine_in_the_queue(void **state)
 }
 
 
+/* A second offer came before the first TAKE was answered. */
+static void
+two_takes_that_were_late_leave_the_engine_in_the_queue(void **state)
+{
+    seat_t  seat;
+
+    seat = taking(5);
+    assert_int_equal(seat_offered(&seat, 6), SEAT_TAKE);
+    assert_int_equal(seat_refused(&seat, "late"), SEAT_NOTHING);
+    assert_int_equal(seat_refused(&seat, "late"), SEAT_NOTHING);
+    assert_int_equal(seat.state, SEAT_WAITING);
+    assert_int_equal(seat_offered(&seat, 7), SEAT_TAKE);
+    assert_int_equal(seat_granted(&seat, 7, 99), SEAT_BEGIN);
+}
+
+
 static void
 a_waiter_that_is_refused_must_end(void **state)
 {
@@ -203,6 +219,8 @@ main(void)
         cmocka_unit_test(a_waiter_forgets_an_epoch_that_gossip_refuses),
         cmocka_unit_test(an_offer_ends_with_its_connection),
         cmocka_unit_test(a_take_that_was_late_leaves_the_engine_in_the_queue),
+        cmocka_unit_test(
+            two_takes_that_were_late_leave_the_engine_in_the_queue),
         cmocka_unit_test(a_waiter_that_is_refused_must_end),
         cmocka_unit_test(a_holder_outlives_the_service_and_is_granted_again),
         cmocka_unit_test(no_word_of_the_service_ends_a_holder),
