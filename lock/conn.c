@@ -1,6 +1,7 @@
 
 /* A connection: what engines say, and people who ask. */
 
+#include <string.h>
 #include <unistd.h>
 
 #include "lock/process.h"
@@ -38,6 +39,26 @@ server_tell_wait(const server_t *server, const machine_claim_t *claim)
         log_write(server->log, LOG_WARN, "group \"%s\": engine \"%s\" of "
                   "another user or PID namespace cannot be killed: fence=wait "
                   "for it", claim->group, claim->engine);
+    }
+}
+
+
+/* It waits for a holder that has the file: that nobody can take over behind
+   it is said now, and not when it has died. */
+static void
+server_tell_file(server_t *server, const machine_engine_t *waiter)
+{
+    const machine_group_t  *group;
+
+    group = waiter->group;
+
+    if (group->holder != NULL && group->holder != waiter
+        && server_ops.file(server, group->name) == MACHINE_FILE_HELD
+        && server->file_error != 0)
+    {
+        log_write(server->log, LOG_ERROR, "group \"%s\": its lock file cannot "
+                  "be opened, so nobody can take over: %s", group->name,
+                  strerror(server->file_error));
     }
 }
 
@@ -81,6 +102,7 @@ conn_acquire(conn_t *conn, machine_claim_t *claim)
 
     conn->engine = engine;
     server_tell_wait(server, claim);
+    server_tell_file(server, engine);
 
     if (engine->processes != NULL) {    /* a holder that came back */
         close(peer.fd);

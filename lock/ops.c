@@ -41,20 +41,9 @@ server_wall_us(void *data)
 static machine_file_t
 server_file(void *data, const char *group)
 {
-    int              error;
-    server_t        *server = data;
-    machine_file_t   state;
+    server_t  *server = data;
 
-    state = lock_file_state(server->dir, group, &error);
-
-    if (error != 0 && error != server->file_error) {
-        log_write(server->log, LOG_ERROR, "lock file \"%s/%s.lock\" counts as "
-                  "held: %s", server->dir, group, strerror(error));
-    }
-
-    server->file_error = error;
-
-    return state;
+    return lock_file_state(server->dir, group, &server->file_error);
 }
 
 
@@ -202,7 +191,7 @@ static void
 server_tell(void *data, machine_event_t event, const machine_group_t *group,
     const machine_engine_t *engine, const char *text)
 {
-    char             about[MACHINE_ID_BYTES + 64];
+    char             about[MACHINE_ID_BYTES + 128];
     server_t        *server = data;
     struct timespec  now;
 
@@ -210,6 +199,10 @@ server_tell(void *data, machine_event_t event, const machine_group_t *group,
         snprintf(about, sizeof(about), "engine \"%s\", pid %d, epoch %" PRIu64,
                  engine->claim.engine, (int) engine->claim.pid,
                  engine->claim.epoch);
+
+    } else if (server->file_error != 0) {
+        snprintf(about, sizeof(about), "its lock file cannot be opened and "
+                 "counts as held: %s", strerror(server->file_error));
 
     } else {
         snprintf(about, sizeof(about), "its lock file is held by a process "

@@ -33,7 +33,8 @@ struct server_s {
     const char        *state_file;
     int                state_owner;     /* descriptor, see kept_own() */
     int                is_state_broken; /* told once */
-    int                file_error;      /* the same, of a lock file */
+    int                file_error;      /* of the lock file that was looked
+                                           at last; 0: none */
 };
 
 

@@ -9,6 +9,10 @@
 #include "replica/standby/key_file.h"
 
 
+/* As the socket beside it. */
+#define KEY_FILE_MODE  0660
+
+
 int
 key_file_init(key_file_t *file, const char *socket, const char *group)
 {
@@ -19,6 +23,7 @@ key_file_init(key_file_t *file, const char *socket, const char *group)
     dir = slash != NULL ? (int) (slash - socket) + 1 : 0;
     n = snprintf(file->path, sizeof(file->path), "%.*s%s.lock", dir, socket,
                  group);
+    file->socket = socket;
     file->fd = -1;
 
     return n > 0 && (size_t) n < sizeof(file->path) ? 0 : -1;
@@ -45,7 +50,7 @@ key_file_check(key_file_t *file, char *error)
     char         dir[PATH_MAX];
     const char  *slash;
 
-    file->fd = open(file->path, O_RDWR|O_CLOEXEC);
+    file->fd = open(file->path, O_RDWR|O_NOFOLLOW|O_CLOEXEC);
 
     if (file->fd != -1) {
         close(file->fd);
@@ -63,16 +68,38 @@ key_file_check(key_file_t *file, char *error)
 }
 
 
+/* Of its owner only: the next engine may be another user's, with another umask
+   than this one's.  What cannot be shared works for one user all the same. */
+static void
+key_file_share(const key_file_t *file)
+{
+    struct stat  held, socket;
+
+    if (fstat(file->fd, &held) != 0 || held.st_uid != geteuid()) {
+        return;
+    }
+
+    if (stat(file->socket, &socket) == 0 && socket.st_gid != held.st_gid) {
+        (void) !fchown(file->fd, (uid_t) -1, socket.st_gid);
+    }
+
+    (void) fchmod(file->fd, KEY_FILE_MODE);
+}
+
+
 int
 key_file_take(key_file_t *file, char *error)
 {
     struct flock  whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 
-    file->fd = open(file->path, O_RDWR|O_CREAT|O_CLOEXEC, 0660);
+    file->fd = open(file->path, O_RDWR|O_CREAT|O_NOFOLLOW|O_CLOEXEC,
+                    KEY_FILE_MODE);
 
     if (file->fd == -1) {
         return key_file_fail(file, strerror(errno), error);
     }
+
+    key_file_share(file);
 
     if (fcntl(file->fd, F_OFD_SETLK, &whole) == -1) {
         return key_file_fail(file, errno == EAGAIN || errno == EACCES
@@ -90,6 +117,6 @@ key_file_is_ours(const key_file_t *file)
 {
     struct stat  held, there;
 
-    return fstat(file->fd, &held) == 0 && stat(file->path, &there) == 0
+    return fstat(file->fd, &held) == 0 && lstat(file->path, &there) == 0
            && held.st_dev == there.st_dev && held.st_ino == there.st_ino;
 }

@@ -7,6 +7,9 @@
  * last process that has the descriptor: workers inherit it.  The file is never
  * removed.  If somebody does so, two engines could hold two files; so the path
  * must go on to lead to the file that is held.
+ *
+ * Each engine that can connect to the service can lock the file: it has the
+ * mode 0660 and the group of the socket.
  */
 
 #ifndef KEY_FILE_H
@@ -19,12 +22,14 @@
 #define KEY_FILE_ERROR_BYTES  (PATH_MAX + 128)
 
 typedef struct {
-    int   fd;                   /* -1: not held */
-    char  path[PATH_MAX];
+    int          fd;            /* -1: not held */
+    const char  *socket;
+    char         path[PATH_MAX];
 } key_file_t;
 
 
-/* Writes no file.  0, or -1: the path would be too long. */
+/* Writes no file.  socket: the service's, which lives as long.  0, or -1: the
+   path would be too long. */
 int key_file_init(key_file_t *file, const char *socket, const char *group);
 
 /*

@@ -62,9 +62,30 @@ lock_client_say(lock_client_t *c, json_t *message, int fd)
 }
 
 
+/* One that could only throw a grant away is no waiter. */
+static int
+lock_client_check_file(lock_client_t *c)
+{
+    char  error[KEY_FILE_ERROR_BYTES], text[KEY_FILE_ERROR_BYTES + 64];
+
+    if (key_file_check(&c->file, error) == 0) {
+        return 0;
+    }
+
+    snprintf(text, sizeof(text), "no lock can be taken: %s", error);
+    c->callbacks->on_fatal(c->data, text);
+
+    return -1;
+}
+
+
 static void
 lock_client_acquire(lock_client_t *c)
 {
+    if (c->seat.epoch == 0 && lock_client_check_file(c) != 0) {
+        return;
+    }
+
     lock_client_say(c,
         json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:I}",
                   "cmd", "acquire", "group", c->group, "engine", c->engine,
@@ -76,15 +97,11 @@ lock_client_acquire(lock_client_t *c)
 }
 
 
-/* An offer is not taken by one that could only throw the grant away. */
+/* The file may have been made since it was looked at. */
 static void
 lock_client_take(lock_client_t *c)
 {
-    char  error[KEY_FILE_ERROR_BYTES], text[KEY_FILE_ERROR_BYTES + 64];
-
-    if (key_file_check(&c->file, error) != 0) {
-        snprintf(text, sizeof(text), "no lock can be taken: %s", error);
-        c->callbacks->on_fatal(c->data, text);
+    if (lock_client_check_file(c) != 0) {
         return;
     }
 
