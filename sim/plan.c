@@ -352,7 +352,7 @@ plan_routing(sim_plan_t *plan, const sim_settings_t *s,
 
     if (r->policy.kind == LLMGW_RANK_WEIGHTED) {
         scorers = scorers != NULL ? scorers
-                  : plan_is_page(s) ? "default" : "llm-d";
+                  : plan_is_page(s) ? "blis" : "llm-d";
 
         if (plan_weighted(plan, where, scorers, &r->policy) != 0) {
             return -1;

@@ -203,7 +203,7 @@ def openai_adapter(results):
 def fleet(results):
     ns = at(results, "micro", "ns")
     for n, limit in ((10, 2), (100, 8), (1000, 40)):
-        us = at(ns, f"policy: weighted default, {n}") / 1000
+        us = at(ns, f"policy: weighted blis, {n}") / 1000
         yield Check(f"{n}: {us:.1f} us", us, limit)
 
 

@@ -42,9 +42,10 @@ POLICIES = {
     "affinity": None,
     "round_robin": "round_robin",
     "least_loaded": "least_loaded",
-    "weighted default": "weighted default",
+    "weighted default": "weighted",
+    "weighted by all load": "weighted prefix-affinity:1,effective-load:1",
+    "weighted blis": "weighted blis",
     "weighted llm-d": "weighted llm-d",
-    "weighted by own load": "weighted prefix-affinity:1,active-requests:1",
     "round_robin again": "round_robin",
 }
 BASE, AGAIN = "round_robin", "round_robin again"

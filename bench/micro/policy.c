@@ -324,8 +324,8 @@ measure_policies(uint32_t n)
     fleet_t        fleet;
     llmgw_claim_t  claim = { .entry = LLMGW_QUEUE_NONE };
 
-    fleet_init(&fleet, n, "default");
-    (void) snprintf(what, sizeof(what), "policy: weighted default, %u", n);
+    fleet_init(&fleet, n, "blis");
+    (void) snprintf(what, sizeof(what), "policy: weighted blis, %u", n);
     micro_measure(what, run_choices, &fleet, TRIES / (n / 10));
 
     fleet_rank(&fleet, &claim);
@@ -430,7 +430,7 @@ main(void)
     measure_policies(100);
     measure_policies(1000);
 
-    fleet_init(&fleet, 100, "default");
+    fleet_init(&fleet, 100, "blis");
     micro_measure("policy: record 64 new blocks, all lists full", run_records,
                   &fleet, TRIES);
     fleet_done(&fleet);

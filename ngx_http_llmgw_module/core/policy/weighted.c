@@ -28,7 +28,8 @@ static const struct {
     const char  *name;
     const char  *text;
 } profiles[] = {
-    { "default", "prefix-affinity:3,queue-depth:2,kv-utilization:2" },
+    { "default", "prefix-affinity:1,active-requests:1" },
+    { "blis", "prefix-affinity:3,queue-depth:2,kv-utilization:2" },
     { "llm-d", "precise-prefix-cache:2,queue-depth:1,kv-utilization:1" }
 };
 

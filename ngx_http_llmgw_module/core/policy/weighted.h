@@ -31,7 +31,8 @@ typedef struct {
 /*
  * Profiles have names, which stand where "NAME:WEIGHT,..." may.
  *
- *     default  prefix-affinity:3,queue-depth:2,kv-utilization:2
+ *     default  prefix-affinity:1,active-requests:1
+ *     blis     prefix-affinity:3,queue-depth:2,kv-utilization:2
  *     llm-d    precise-prefix-cache:2,queue-depth:1,kv-utilization:1
  */
 

@@ -55,7 +55,8 @@ def directive(line):
 
 POLICIES = [
     "affinity", "round_robin", "round-robin", "least_loaded", "weighted",
-    "weighted default", "weighted llm_d", "weighted no_hit_lru:1",
+    "weighted default", "weighted blis", "weighted llm_d",
+    "weighted no_hit_lru:1", "weighted effective_load:1",
     "weighted prefix-affinity:3,precise-prefix-cache:.5,no-hit-lru:1e3,"
     "queue_depth:1,kv-utilization:2,load-balance:1,active-requests:1,"
     "running-requests:1",

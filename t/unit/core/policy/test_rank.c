@@ -168,7 +168,7 @@ weighted_sums_scores_by_share(void **state)
     scene.candidates[0].kv_utilization = 0.5;
     scene.candidates[1].kv_utilization = 0.5;
 
-    weighted = ranker("weighted", "default");
+    weighted = ranker("weighted", "blis");
     assert_int_equal(llmgw_rank_needs(&weighted), LLMGW_NEEDS_MATCHED);
     assert_int_equal(choice(&weighted, &scene), 1);
 
