@@ -35,7 +35,7 @@ WALK = """\
 
 GLUE = "ngx_http_llmgw_module"
 
-TODAY = datetime.date.today()
+TODAY = datetime.date(2026, 3, 1)
 UNSTABLE = "test\tcommit\tseed\tfirst seen\tcause\n"
 SOAK = "slice\tcommit\tdate\tminutes\tpassed\tseed\n"
 
@@ -289,8 +289,10 @@ PLANTED = {
 
 
 @pytest.fixture
-def found(tmp_path, capsys):
+def found(tmp_path, capsys, monkeypatch):
     """found(more): the findings, as lines."""
+    monkeypatch.setattr(lint.unstable, "today", lambda: TODAY)
+
     def findings(more={}):
         for path in {**CLEAN, **more}:
             (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)

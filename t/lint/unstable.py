@@ -16,8 +16,11 @@ SOAK = "t/soak.tsv"
 SOAK_FIELDS = ["slice", "commit", "date", "minutes", "passed", "seed"]
 
 
-def check(tree, today=None):
-    today = today or datetime.date.today()
+def today():
+    return datetime.date.today()
+
+
+def check(tree):
     seen = set()
     for i, fields in _rows(tree, UNSTABLE, FIELDS):
         test, first = fields[0], fields[3]
@@ -25,7 +28,7 @@ def check(tree, today=None):
             tree.say(UNSTABLE, i, f"{test} is unstable for the second time")
         seen.add(test)
         try:
-            age = (today - datetime.date.fromisoformat(first)).days
+            age = (today() - datetime.date.fromisoformat(first)).days
         except ValueError:
             tree.say(UNSTABLE, i, f"{first!r} is no date")
             continue
