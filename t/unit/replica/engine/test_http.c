@@ -19,7 +19,8 @@
 
 
 /* A label of a name has at most 63 characters. */
-#define LABEL  "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+#define LABEL  "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa" \
+               "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 
 typedef struct {
     struct ev_loop  *loop;
