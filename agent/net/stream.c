@@ -1,4 +1,5 @@
 
+#include <assert.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -73,27 +74,42 @@ stream_watch(stream_t *stream, int events)
 }
 
 
-/* A free slot, or the oldest one's. */
+/* Does a give up its slot rather than b?  Of two that do, the older one. */
+static int
+stream_yields(const stream_t *a, const stream_t *b)
+{
+    if (a->fd == -1 || b->fd == -1) {
+        return b->fd != -1;
+    }
+
+    return a->is_ours != b->is_ours ? b->is_ours : a->number < b->number;
+}
+
+
+/* Takes fd over.  NULL: it was closed, since all slots have our questions. */
 static stream_t *
-stream_open(streams_t *streams, int fd, const address_t *peer)
+stream_open(streams_t *streams, int fd, const address_t *peer, int is_ours)
 {
     size_t     i;
     stream_t  *stream;
 
     stream = &streams->streams[0];
 
-    for (i = 0; i < STREAM_MAX && stream->fd != -1; i++) {
-        if (streams->streams[i].fd == -1
-            || streams->streams[i].number < stream->number)
-        {
+    for (i = 1; i < STREAM_MAX; i++) {
+        if (stream_yields(&streams->streams[i], stream)) {
             stream = &streams->streams[i];
         }
+    }
+
+    if (stream->fd != -1 && stream->is_ours && !is_ours) {
+        close(fd);
+        return NULL;
     }
 
     stream_close(stream);
 
     stream->fd = fd;
-    stream->is_ours = 0;
+    stream->is_ours = is_ours;
     stream->peer = *peer;
     stream->number = ++streams->number;
     stream->n = 0;
@@ -233,9 +249,11 @@ streams_ask(streams_t *streams, const address_t *to, const uint8_t *bytes,
     int        fd, on;
     stream_t  *stream;
 
+    assert(len <= PACKET_MAX_BYTES);
+
     fd = socket(to->ss.ss_family, SOCK_STREAM|SOCK_NONBLOCK|SOCK_CLOEXEC, 0);
 
-    if (fd == -1 || len > PACKET_MAX_BYTES) {
+    if (fd == -1) {
         return;
     }
 
@@ -249,8 +267,7 @@ streams_ask(streams_t *streams, const address_t *to, const uint8_t *bytes,
         return;
     }
 
-    stream = stream_open(streams, fd, to);
-    stream->is_ours = 1;
+    stream = stream_open(streams, fd, to, 1);
     stream_fill(stream, bytes, len);
     stream_watch(stream, EV_WRITE);
 }
@@ -281,7 +298,7 @@ streams_answer(streams_t *streams, const address_t *to, const uint8_t *bytes,
 static void
 streams_accept(void *data, int fd, const address_t *peer)
 {
-    stream_open(data, fd, peer);
+    (void) stream_open(data, fd, peer, 0);
 }
 
 

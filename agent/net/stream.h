@@ -11,8 +11,9 @@
  *
  * P is the peer's address as accept() tells it.  A slot is taken until the
  * answer has been received or sent, for a second at most.  When all are taken
- * the oldest is closed, so that a peer which opens many and sends nothing
- * cannot keep others out for long.
+ * the oldest connection of a peer is closed, so that a peer which opens many
+ * and sends nothing cannot keep others out for long.  Our own questions yield
+ * to our own only: a peer that connects cannot end our checks.
  */
 
 #ifndef STREAM_H
@@ -40,7 +41,8 @@ void streams_destroy(streams_t *streams);
 void streams_on_starved(streams_t *streams, listener_starved_pt on_starved,
     void *data);
 
-/* Never blocks, never fails: what is not answered counts as lost. */
+/* At most PACKET_MAX_BYTES.  Never blocks, never fails: what is not answered
+   counts as lost. */
 void streams_ask(streams_t *streams, const address_t *to,
     const uint8_t *bytes, size_t len);
 

@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -122,12 +124,134 @@ many_questions_leave_no_connection_behind(void **state)
 }
 
 
+/* A socket that listens at the port of NOBODY, and answers nothing. */
+static int
+silent_listener(address_t *address)
+{
+    int  fd;
+
+    address_parse(loopback(NOBODY), address);
+    fd = listener_socket(address);
+    assert_true(fd != -1);
+    assert_int_equal(listen(fd, 2 * STREAM_MAX), 0);
+
+    return fd;
+}
+
+
+static int
+connected(unsigned port)
+{
+    int        fd;
+    address_t  to;
+
+    address_parse(loopback(port), &to);
+    fd = socket(to.ss.ss_family, SOCK_STREAM, 0);
+    assert_int_equal(connect(fd, (struct sockaddr *) &to.ss, to.len), 0);
+
+    return fd;
+}
+
+
+static void
+turns(struct ev_loop *loop)
+{
+    int  i;
+
+    for (i = 0; i < 200; i++) {
+        ev_run(loop, EVRUN_NOWAIT);
+    }
+}
+
+
+static int
+is_open(int fd)
+{
+    char  byte;
+
+    return recv(fd, &byte, 1, MSG_DONTWAIT|MSG_PEEK) != 0;
+}
+
+
+/* nasked questions are on their way while peers connect to all slots and more.
+   Returns how many of the questions are left; *last: the last peer is. */
+static size_t
+questions_left(size_t nasked, int *last)
+{
+    int              listener, asked, peers[STREAM_MAX + 8];
+    size_t           i, left;
+    side_t           asker;
+    address_t        to;
+    struct ev_loop  *loop;
+
+    loop = ev_loop_new(0);
+    side_init(&asker, loop, ASKER);
+    listener = silent_listener(&to);
+
+    for (i = 0; i < nasked; i++) {
+        streams_ask(asker.streams, &to, (const uint8_t *) "?", 1);
+    }
+
+    for (i = 0; i < STREAM_MAX + 8; i++) {
+        peers[i] = connected(ASKER);
+        turns(loop);
+    }
+
+    for (left = 0, i = 0; i < nasked; i++) {
+        asked = accept(listener, NULL, NULL);
+        recv(asked, asker.had, sizeof(asker.had), MSG_DONTWAIT);
+        left += is_open(asked);
+        close(asked);
+    }
+
+    *last = is_open(peers[STREAM_MAX + 7]);
+
+    for (i = 0; i < STREAM_MAX + 8; i++) {
+        close(peers[i]);
+    }
+
+    close(listener);
+    streams_destroy(asker.streams);
+    ev_loop_destroy(loop);
+
+    return left;
+}
+
+
+static void
+peers_that_connect_end_no_question_of_ours(void **state)
+{
+    int        last;
+    size_t     one, all;
+    ev_tstamp  began;
+
+    /* Again, where this process was kept waiting until they timed out. */
+    do {
+        began = ev_time();
+        one = questions_left(1, &last);
+    } while (ev_time() - began > STREAM_TIMEOUT_S / 2);
+
+    assert_int_equal(one, 1);
+    assert_true(last);
+
+    /* No slot is left: peers are refused. */
+    do {
+        began = ev_time();
+        all = questions_left(STREAM_MAX, &last);
+    } while (ev_time() - began > STREAM_TIMEOUT_S / 2);
+
+    assert_int_equal(all, STREAM_MAX);
+    assert_false(last);
+}
+
+
 int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(question_is_answered_by_its_connection),
         cmocka_unit_test(many_questions_leave_no_connection_behind),
+        cmocka_unit_test(peers_that_connect_end_no_question_of_ours),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
