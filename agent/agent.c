@@ -365,9 +365,10 @@ agent_create_resolve(agent_t *agent, char *error)
         return 0;
     }
 
-    agent->resolve = resolve_create(agent->loop, agent->settings->join,
-                                    agent_seeds, agent_is_alone, agent,
-                                    reason);
+    agent->resolve = resolve_create(
+        agent->loop, agent->settings->join,
+        agent->settings->bind_address.ss.ss_family, agent_seeds,
+        agent_is_alone, agent, reason);
     if (agent->resolve == NULL) {
         snprintf(error, AGENT_ERROR_BYTES, "--join: %s", reason);
         return -1;

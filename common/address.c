@@ -223,16 +223,60 @@ address_choose(const struct addrinfo *list)
 }
 
 
+static int
+address_split_or_say(const char *text, address_parts_t *parts, char *error)
+{
+    if (address_split(text, parts) == 0) {
+        return 0;
+    }
+
+    snprintf(error, ADDRESS_ERROR_BYTES, "\"%.60s\" is no HOST:PORT", text);
+
+    return -1;
+}
+
+
+/* 0: list, which freeaddrinfo() frees, is not empty; -1 and a reason. */
+static int
+address_look_up(const address_parts_t *parts, int family,
+    struct addrinfo **list, char *error)
+{
+    int              rc;
+    struct addrinfo  hints;
+
+    memset(&hints, 0, sizeof(hints));
+    hints.ai_family = family;
+    hints.ai_socktype = SOCK_STREAM;
+
+    rc = getaddrinfo(parts->host, NULL, &hints, list);
+
+    if (rc != 0) {
+        snprintf(error, ADDRESS_ERROR_BYTES, "host \"%.60s\": %s",
+                 parts->host, gai_strerror(rc));
+        return -1;
+    }
+
+    return 0;
+}
+
+
+static void
+address_take(address_t *address, const struct addrinfo *ai, unsigned port)
+{
+    memset(address, 0, sizeof(*address));
+    memcpy(&address->ss, ai->ai_addr, ai->ai_addrlen);
+    address->len = ai->ai_addrlen;
+    address_set_port(address, port);
+}
+
+
 int
 address_resolve(const char *text, address_t *address, char *error)
 {
-    int                     rc;
-    address_parts_t         parts;
-    struct addrinfo         hints, *list;
-    const struct addrinfo  *ai;
+    address_parts_t   parts;
+    struct addrinfo  *list;
 
-    if (address_split(text, &parts) != 0) {
-        snprintf(error, ADDRESS_ERROR_BYTES, "\"%.60s\" is no HOST:PORT", text);
+    if (address_split_or_say(text, &parts, error) != 0) {
         return -1;
     }
 
@@ -240,28 +284,67 @@ address_resolve(const char *text, address_t *address, char *error)
         return 0;
     }
 
-    memset(&hints, 0, sizeof(hints));
-    hints.ai_family = AF_UNSPEC;
-    hints.ai_socktype = SOCK_STREAM;
-
-    rc = getaddrinfo(parts.host, NULL, &hints, &list);
-
-    if (rc != 0) {
-        snprintf(error, ADDRESS_ERROR_BYTES, "host \"%.60s\": %s", parts.host,
-                 gai_strerror(rc));
+    if (address_look_up(&parts, AF_UNSPEC, &list, error) != 0) {
         return -1;
     }
 
-    ai = address_choose(list);
-
-    memset(address, 0, sizeof(*address));
-    memcpy(&address->ss, ai->ai_addr, ai->ai_addrlen);
-    address->len = ai->ai_addrlen;
-    address_set_port(address, parts.port);
-
+    address_take(address, address_choose(list), parts.port);
     freeaddrinfo(list);
 
     return 0;
+}
+
+
+static int
+address_is_among(const address_t *address, const address_t *addresses,
+    size_t n)
+{
+    size_t  i;
+
+    for (i = 0; i < n; i++) {
+        if (address_equal(&addresses[i], address)) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+int
+address_resolve_all(const char *text, int family, address_t *addresses,
+    size_t max, char *error)
+{
+    size_t                  n;
+    address_t               address;
+    address_parts_t         parts;
+    struct addrinfo        *list;
+    const struct addrinfo  *ai;
+
+    if (address_split_or_say(text, &parts, error) != 0) {
+        return -1;
+    }
+
+    if (address_parse_parts(&parts, &address) == 0) {
+        addresses[0] = address;
+        return 1;
+    }
+
+    if (address_look_up(&parts, family, &list, error) != 0) {
+        return -1;
+    }
+
+    for (n = 0, ai = list; ai != NULL && n < max; ai = ai->ai_next) {
+        address_take(&address, ai, parts.port);
+
+        if (!address_is_among(&address, addresses, n)) {
+            addresses[n++] = address;
+        }
+    }
+
+    freeaddrinfo(list);
+
+    return (int) n;
 }
 
 

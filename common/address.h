@@ -24,7 +24,15 @@ typedef struct {
  */
 int address_resolve(const char *text, address_t *address, char *error);
 
-/* The same for numeric hosts alone; never blocks. */
+/*
+ * All addresses of a name, each once, in the resolver's order, `max` at most; a
+ * numeric host's one.  family: AF_INET or AF_INET6 for those of one family,
+ * AF_UNSPEC for all.  Their number, or -1 and a reason as above.
+ */
+int address_resolve_all(const char *text, int family, address_t *addresses,
+    size_t max, char *error);
+
+/* address_resolve() for numeric hosts alone; never blocks. */
 int address_parse(const char *text, address_t *address);
 
 /* Syntax alone: host not empty, port 1 .. 65535. */

@@ -26,6 +26,7 @@ typedef struct {
     int               is_running;
     char             *names[RESOLVE_MAX_SEEDS];
     size_t            nnames;
+    int               family;       /* AF_UNSPEC: any */
     address_t         addresses[RESOLVE_MAX_SEEDS];
     size_t            naddresses;
 } resolve_job_t;
@@ -64,10 +65,23 @@ resolve_job_release(resolve_job_t *job)
 }
 
 
+/* So many of this name; one at least is left for each that follows. */
+static size_t
+resolve_room(const resolve_job_t *job, size_t name, size_t n)
+{
+    size_t  room;
+
+    room = RESOLVE_MAX_SEEDS - n - (job->nnames - 1 - name);
+
+    return room < RESOLVE_NAME_SEEDS ? room : RESOLVE_NAME_SEEDS;
+}
+
+
 /* The names are not written after the start, so they need no lock. */
 static void *
 resolve_thread(void *data)
 {
+    int             found;
     char            reason[RESOLVE_REASON_BYTES];
     size_t          i, n;
     address_t       addresses[RESOLVE_MAX_SEEDS];
@@ -76,9 +90,9 @@ resolve_thread(void *data)
     n = 0;
 
     for (i = 0; i < job->nnames; i++) {
-        if (address_resolve(job->names[i], &addresses[n], reason) == 0) {
-            n++;
-        }
+        found = address_resolve_all(job->names[i], job->family, &addresses[n],
+                                    resolve_room(job, i, n), reason);
+        n += found > 0 ? (size_t) found : 0;
     }
 
     pthread_mutex_lock(&job->mutex);
@@ -260,8 +274,8 @@ resolve_job_create(struct ev_loop *loop)
 
 resolve_t *
 resolve_create(struct ev_loop *loop, const char *list,
-    resolve_done_pt on_done, resolve_is_urgent_pt is_urgent, void *data,
-    char *error)
+    int family, resolve_done_pt on_done, resolve_is_urgent_pt is_urgent,
+    void *data, char *error)
 {
     resolve_t  *resolve;
 
@@ -285,6 +299,9 @@ resolve_create(struct ev_loop *loop, const char *list,
     }
 
     resolve->job->async.data = resolve;
+
+    /* An IPv6 socket may be one for both. */
+    resolve->job->family = family == AF_INET ? AF_INET : AF_UNSPEC;
     ev_timer_init(&resolve->timer, resolve_tick, 0., 0.);
     resolve->timer.data = resolve;
     ev_timer_start(loop, &resolve->timer);

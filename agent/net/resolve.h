@@ -4,6 +4,9 @@
  * handed over at once.  Names are resolved in a thread, since getaddrinfo()
  * may block: every second until a member has answered (a name may not exist
  * before its member does), then every ten seconds, since members move.
+ *
+ * Of a name with several addresses (all pods of a service) up to
+ * RESOLVE_NAME_SEEDS are seeds, so that one which is gone does not matter.
  */
 
 #ifndef RESOLVE_H
@@ -24,16 +27,21 @@ typedef void (*resolve_done_pt)(void *data, const address_t *addresses,
 typedef int (*resolve_is_urgent_pt)(void *data);
 
 #define RESOLVE_MAX_SEEDS    32
+
+/* Of one name: some of them live; and each that does sends its whole table. */
+#define RESOLVE_NAME_SEEDS   8
+
 #define RESOLVE_ERROR_BYTES  256
 
 /*
- * list: "HOST:PORT,HOST:PORT".  on_done is called from the loop, not before
+ * list: "HOST:PORT,HOST:PORT".  family is that of the socket that is to reach
+ * them: with AF_INET names have IPv4 addresses only.  on_done is called from the loop, not before
  * this has returned.  NULL and a reason in error: a seed is malformed, there
  * are more than RESOLVE_MAX_SEEDS.
  */
 resolve_t *resolve_create(struct ev_loop *loop, const char *list,
-    resolve_done_pt on_done, resolve_is_urgent_pt is_urgent, void *data,
-    char *error);
+    int family, resolve_done_pt on_done, resolve_is_urgent_pt is_urgent,
+    void *data, char *error);
 
 /* Does not wait for a name server. */
 void resolve_destroy(resolve_t *resolve);
