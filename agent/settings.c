@@ -19,7 +19,7 @@
 static const option_t  settings_table[] = {
     { .name = "id", .kind = OPTION_NAME, .offset = settings_field(id),
       .required = 1, .help = "this member's name in the cluster" },
-    { .name = "role", .kind = OPTION_STRING, .metavar = "replica|gateway",
+    { .name = "role", .kind = OPTION_STRING, .metavar = "replica|gateway|shard",
       .offset = settings_field(role_name), .required = 1,
       .help = "what this agent runs beside" },
     { .name = "gossip", .kind = OPTION_ADDRESS, .required = 1,

@@ -35,9 +35,9 @@ typedef int (*resolve_is_urgent_pt)(void *data);
 
 /*
  * list: "HOST:PORT,HOST:PORT".  family is that of the socket that is to reach
- * them: with AF_INET names have IPv4 addresses only.  on_done is called from the loop, not before
- * this has returned.  NULL and a reason in error: a seed is malformed, there
- * are more than RESOLVE_MAX_SEEDS.
+ * them: with AF_INET names have IPv4 addresses only.  on_done is called from
+ * the loop, not before this has returned.  NULL and a reason in error: a seed
+ * is malformed, there are more than RESOLVE_MAX_SEEDS.
  */
 resolve_t *resolve_create(struct ev_loop *loop, const char *list,
     int family, resolve_done_pt on_done, resolve_is_urgent_pt is_urgent,
