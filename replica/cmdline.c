@@ -391,7 +391,6 @@ cmdline_check_shards(cmdline_t *o)
     char         error[SHARDS_ERROR_BYTES];
     const char  *mode;
 
-    o->shards.listen = o->listen;
     o->shards.id = o->id;
     o->engine.kind = o->kind;
     o->engine.shards = &o->shards;

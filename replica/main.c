@@ -32,6 +32,7 @@ typedef struct {
     cmdline_t        options;
     log_t            log;
     struct ev_loop  *loop;
+    address_t        address;           /* of --listen */
     engine_t         engine;
     service_t        service;
     grpc_server_t   *server;
@@ -106,24 +107,43 @@ main_open_logs(main_t *m)
 }
 
 
+/*
+ * Once: the address that was judged is the one that is bound.  0; 1: it cannot
+ * be found now; 2: it must not be served so.
+ */
+static int
+main_resolve(main_t *m)
+{
+    char  error[SHARDS_ERROR_BYTES];
+
+    if (address_resolve(m->options.listen, &m->address, error) != 0) {
+        log_write(&m->log, LOG_ERROR, "cannot listen: %s", error);
+        return 1;
+    }
+
+    if (shards_options_check_address(&m->options.shards, &m->address, error)
+        != 0)
+    {
+        log_write(&m->log, LOG_ERROR, "%s", error);
+        return 2;
+    }
+
+    return 0;
+}
+
+
 static int
 main_bind(main_t *m)
 {
     char                    error[256];
-    address_t               address;
     llmgw_grpc_config_t     config;
     const engine_stream_t  *own;
-
-    if (address_resolve(m->options.listen, &address, error) != 0) {
-        log_write(&m->log, LOG_ERROR, "cannot listen: %s", error);
-        return -1;
-    }
 
     m->service.engine = &m->engine;
     m->service.is_remote_drain = m->options.is_remote_drain;
 
     config = service_config(&m->service);
-    m->server = grpc_server_bind(m->loop, &address, &config, MAIN_CONNS_MAX,
+    m->server = grpc_server_bind(m->loop, &m->address, &config, MAIN_CONNS_MAX,
                                  error);
 
     if (m->server == NULL) {
@@ -316,6 +336,12 @@ main_run(main_t *m)
     m->log.program = "llmgw-replica";
     m->log.id = m->options.id;
     m->log.level = LOG_INFO;
+
+    rc = main_resolve(m);
+
+    if (rc != 0) {
+        return rc;
+    }
 
     descriptors_raise();
 

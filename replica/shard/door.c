@@ -13,22 +13,8 @@
 #define SHARD_DOOR_LINES  10
 
 
-static int
-shard_door_is_near(const char *listen)
-{
-    char       error[128];
-    address_t  address;
-
-    /* What cannot be resolved is told when it is bound. */
-
-    return address_resolve(listen, &address, error) != 0
-           || address_is_loopback(&address);
-}
-
-
 int
-shard_door_check(const tls_files_t *files, const char *key_file,
-    const char *listen, char *error)
+shard_door_check(const tls_files_t *files, char *error)
 {
     int  n;
 
@@ -43,15 +29,26 @@ shard_door_check(const tls_files_t *files, const char *key_file,
         return -1;
     }
 
-    if (n == 3 || key_file != NULL || listen == NULL
-        || shard_door_is_near(listen))
+    return 0;
+}
+
+
+int
+shard_door_check_address(const tls_files_t *files, const char *key_file,
+    const address_t *address, char *error)
+{
+    char  text[ADDRESS_TEXT_BYTES];
+
+    if (files->cert != NULL || key_file != NULL
+        || address_is_loopback(address))
     {
         return 0;
     }
 
-    snprintf(error, SHARD_DOOR_ERROR_BYTES, "--listen: \"%.80s\" is not "
+    address_format(address, text);
+    snprintf(error, SHARD_DOOR_ERROR_BYTES, "--listen: \"%s\" is not "
              "loopback, so a shard needs --shard-tls-cert, --shard-tls-key "
-             "and --shard-tls-ca, or at least --shard-key FILE", listen);
+             "and --shard-tls-ca, or at least --shard-key FILE", text);
 
     return -1;
 }

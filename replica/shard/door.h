@@ -33,12 +33,18 @@ typedef struct {
 
 
 /*
- * What the command line says: files are all three or none, key_file may be
- * NULL, listen is HOST:PORT of a shard, and NULL of an orchestrator.  0, or -1
- * and one line in error (SHARD_DOOR_ERROR_BYTES) that says what would be right.
+ * What the command line says: files are all three or none.  0, or -1 and one
+ * line in error (SHARD_DOOR_ERROR_BYTES) that says what would be right.
  */
-int shard_door_check(const tls_files_t *files, const char *key_file,
-    const char *listen, char *error);
+int shard_door_check(const tls_files_t *files, char *error);
+
+/*
+ * Whether a shard may serve at this address, which is the one that is bound: a
+ * name may lead elsewhere when it is looked up again.  key_file: NULL for
+ * none.  0, or -1 and such a line.
+ */
+int shard_door_check_address(const tls_files_t *files, const char *key_file,
+    const address_t *address, char *error);
 
 /* Reads the files, if there are any.  They and log outlive it. */
 int shard_door_open(shard_door_t *door, const tls_files_t *files,

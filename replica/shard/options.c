@@ -106,8 +106,7 @@ shards_options_check(shards_options_t *o, char error[SHARDS_ERROR_BYTES])
         return -1;
     }
 
-    if (shard_door_check(&o->tls, o->key_file,
-                         o->slice != NULL ? o->listen : NULL, error) != 0) {
+    if (shard_door_check(&o->tls, error) != 0) {
         return -1;
     }
 
@@ -119,4 +118,14 @@ shards_options_check(shards_options_t *o, char error[SHARDS_ERROR_BYTES])
     }
 
     return 0;
+}
+
+
+int
+shards_options_check_address(const shards_options_t *o,
+    const address_t *address, char error[SHARDS_ERROR_BYTES])
+{
+    return o->slice == NULL
+           ? 0 : shard_door_check_address(&o->tls, o->key_file, address,
+                                          error);
 }

@@ -9,6 +9,7 @@
 
 #include <stdint.h>
 
+#include "common/address.h"
 #include "common/tls/tls.h"
 #include "replica/shard/limits.h"
 
@@ -27,7 +28,6 @@ typedef struct shards_options_s {
     uint64_t     idle_ms;           /* then it is unloaded; 0: never */
     uint64_t     load_timeout_ms;   /* an Open waits so long for it */
     uint64_t     step_delay_ms;     /* for tests: each step sleeps first */
-    const char  *listen;            /* where it is served */
 
     const char  *head;              /* --orchestrate; NULL: it uses no shards */
     const char  *members;           /* the segment that says who they are */
@@ -51,5 +51,10 @@ typedef struct shards_options_s {
  */
 int shards_options_check(shards_options_t *options,
     char error[SHARDS_ERROR_BYTES]);
+
+/* Whether it may serve at this address, which --listen led to.  0, or -1 and
+   such a line. */
+int shards_options_check_address(const shards_options_t *options,
+    const address_t *address, char error[SHARDS_ERROR_BYTES]);
 
 #endif /* SHARD_OPTIONS_H */

@@ -1,12 +1,14 @@
 """Who may use a shard: TLS on both ends, a key that both have, and a shard
 that has neither and could be reached from elsewhere."""
 
+import os
 import subprocess
 
 import pytest
 
 from llmgw import llama, place
 from llmgw.certs import Authority
+from llmgw.preload import compiled
 from llmgw.shards.replica import Shards
 from llmgw.wait import wait_for
 
@@ -14,6 +16,14 @@ pytestmark = pytest.mark.skipif(not llama.is_built(), reason=llama.MISSING)
 
 BODY = llama.chat("the quick brown fox", max_tokens=10)
 KEY = "00112233445566778899aabbccddeeff" * 2
+
+
+def preloaded(library):
+    env = {**os.environ, "LD_PRELOAD": library}
+    if place.FLAVOUR == "asan":     # the preload is loaded before its runtime
+        env["ASAN_OPTIONS"] = ":".join(filter(None, [
+            os.environ.get("ASAN_OPTIONS"), "verify_asan_link_order=0"]))
+    return env
 
 
 def tls(authority, name="IP:127.0.0.1", **options):
@@ -41,6 +51,18 @@ def test_a_shard_that_anybody_reaches_needs_tls_or_a_key(tmp_path, listen):
     assert f'"{listen}" is not loopback' in done.stderr
     assert "--shard-tls-cert" in done.stderr
     assert "--shard-key FILE" in done.stderr
+
+
+def test_a_shard_whose_name_is_not_found_yet_does_not_start(tmp_path):
+    """And not where the name leads to a moment later, with neither of them."""
+    done = subprocess.run(
+        [place.binary("llmgw-replica"), "--id", "s1", "--listen",
+         "shard-3.invalid:21999", "--shard", str(tmp_path / "none.gguf")],
+        capture_output=True, text=True, timeout=20,
+        env=preloaded(compiled("late_names", tmp_path)))
+    assert done.returncode == 1
+    assert 'cannot listen: host "shard-3.invalid"' in done.stderr
+    assert "none.gguf" not in done.stderr
 
 
 def test_tls_and_a_key_let_in_those_that_have_them(cluster):
