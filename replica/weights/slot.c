@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/os/memory.h"
 #include "replica/weights/weights_inner.h"
 
 
@@ -93,34 +94,6 @@ slot_copy(slot_t *slot, int in, const log_t *log,
 }
 
 
-/* What others have not in use; UINT64_MAX: not known. */
-static uint64_t
-slot_available_bytes(void)
-{
-    char      line[128];
-    FILE     *f;
-    uint64_t  kb;
-
-    f = fopen("/proc/meminfo", "re");
-
-    if (f == NULL) {
-        return UINT64_MAX;
-    }
-
-    kb = UINT64_MAX >> 10;
-
-    while (fgets(line, sizeof(line), f) != NULL
-           && sscanf(line, "MemAvailable: %lu kB", &kb) != 1)
-    {
-        /* void */
-    }
-
-    fclose(f);
-
-    return kb << 10;
-}
-
-
 /*
  * A second copy that does not fit beside the first, as in an update to other
  * weights, is found here: later the kernel would kill somebody for it.
@@ -128,17 +101,17 @@ slot_available_bytes(void)
 static int
 slot_check_room(const slot_t *slot, char error[WEIGHTS_ERROR_BYTES])
 {
-    uint64_t  available;
+    memory_t  memory;
 
-    available = slot_available_bytes();
+    memory_read(&memory, "");
 
-    if (slot->bytes <= available) {
+    if (slot->bytes <= memory.available_bytes) {
         return 0;
     }
 
     return slot_fail(error, "no memory for the %lu MB of \"%.120s\": %lu MB "
                      "are available", slot->bytes >> 20, slot->name,
-                     available >> 20);
+                     memory.available_bytes >> 20);
 }
 
 

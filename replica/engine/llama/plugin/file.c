@@ -14,6 +14,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "common/os/memory.h"
 #include "replica/engine/llama/plugin/file.h"
 
 
@@ -139,22 +140,9 @@ file_check_gguf(const char *path)
 uint64_t
 file_memory_bytes(void)
 {
-    FILE      *f;
-    uint64_t   bytes, limit;
+    memory_t  memory;
 
-    bytes = (uint64_t) sysconf(_SC_PHYS_PAGES)
-            * (uint64_t) sysconf(_SC_PAGESIZE);
-    f = fopen("/sys/fs/cgroup/memory.max", "re");
+    memory_read(&memory, "");
 
-    if (f == NULL) {
-        return bytes;
-    }
-
-    if (fscanf(f, "%lu", &limit) == 1 && limit < bytes) {
-        bytes = limit;
-    }
-
-    fclose(f);
-
-    return bytes;
+    return memory.limit_bytes;
 }

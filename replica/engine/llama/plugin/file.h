@@ -23,7 +23,7 @@ int file_hash_parts(char *const *parts, size_t n,
 /* Whether it begins as GGUF does: 0, -1 and errno, or 1: another kind. */
 int file_check_gguf(const char *path);
 
-/* What this process may use: of the machine, or of its control group. */
+/* What this process may use: of the machine, and of its control groups. */
 uint64_t file_memory_bytes(void);
 
 #endif /* FILE_H */
