@@ -116,8 +116,8 @@ FUZZERS := $(patsubst t/fuzz/fuzz_%.c,build/fuzz/fuzz_%,$(wildcard t/fuzz/fuzz_*
         test-resume test-reality test-e2e test-llama-server \
         lint \
         fuzz fuzz-packets bench bench-deps bench-openai bench-full bench-peers \
-        bench-gossip bench-policies bench-ring bench-shards bench-sim \
-        bench-standby bench-weights \
+        bench-gossip bench-operations bench-policies bench-ring bench-shards \
+        bench-sim bench-standby bench-weights \
         FORCE
 .DEFAULT_GOAL := build
 .DELETE_ON_ERROR:
@@ -234,6 +234,9 @@ bench-gossip: daemons  ## compare agents with Serf (ARGS=--quick: 4 minutes)
 
 bench-policies: build  ## policies live on model replicas, 21 minutes (ARGS=--quick, --write)
 	@$(PYTHON) bench/policies.py $(ARGS)
+
+bench-operations: build  ## what a rolling update and a sick replica cost, 3 minutes (ARGS=--write)
+	@$(PYTHON) bench/operations.py $(ARGS)
 
 bench-ring: build/bench/shares  ## how evenly the ring spreads prompts, a second (ARGS=VNODES)
 	@build/bench/shares $(ARGS)
