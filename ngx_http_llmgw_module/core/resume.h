@@ -92,6 +92,8 @@ const char *llmgw_cause_name(llmgw_cause_t cause);
 
 #define LLMGW_RESUME_FREE_REFUSALS  3
 #define LLMGW_RESUME_FREE_DRAINS    64
+#define LLMGW_RESUME_FAILOVERS      8   /* of a stream, in nginx; the default
+                                           of simulations */
 
 typedef struct {
     uint32_t  tries_max;

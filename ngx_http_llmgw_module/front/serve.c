@@ -77,7 +77,7 @@ ngx_http_llmgw_serve_begin(ngx_http_llmgw_stream_t *stream)
 
     stream->claim.turn = ngx_http_llmgw_serve_turn;
     stream->resume.tries_max = stream->conf->tries;
-    stream->resume.failovers_max = NGX_HTTP_LLMGW_MAX_FAILOVERS;
+    stream->resume.failovers_max = LLMGW_RESUME_FAILOVERS;
 
     if (ngx_http_llmgw_entry_refused(stream)
         || ngx_http_llmgw_serve_claim(stream) || stream->waits)

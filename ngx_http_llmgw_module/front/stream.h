@@ -19,9 +19,6 @@
 #include "upstream/claim.h"
 
 
-#define NGX_HTTP_LLMGW_MAX_FAILOVERS  8
-
-
 typedef struct ngx_http_llmgw_front_s    ngx_http_llmgw_front_t;
 typedef struct ngx_http_llmgw_stream_s   ngx_http_llmgw_stream_t;
 typedef struct ngx_http_llmgw_doubt_s    ngx_http_llmgw_doubt_t;

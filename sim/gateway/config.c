@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "core/resume.h"
 #include "sim/gateway/config.h"
 #include "sim/work/yaml.h"
 
@@ -215,7 +216,7 @@ gateway_config_init(gateway_config_t *config)
         },
         .hedge_permille = 50,
         .tries = 3,
-        .failovers = 16,
+        .failovers = LLMGW_RESUME_FAILOVERS,
         .connect_us = 1000000,
         .first_token_us = 60000000,
         .token_us = 10000000,

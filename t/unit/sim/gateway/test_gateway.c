@@ -354,6 +354,25 @@ news_come_by_gossip(void **state)
 }
 
 
+/* The only replica dies under a stream again and again. */
+static void
+stream_has_as_many_failovers_as_in_nginx(void **state)
+{
+    gateway_scene_t  scene;
+
+    gateway_scene_init(&scene, 1);
+    scene.config.breaker.enabled = 0;
+    gateway_scene_ask(&scene, 1, 1000, 100, 4000);
+
+    gateway_scene_fault(&scene, GATEWAY_CRASH, 0, 1, SECOND, SECOND / 100)
+        ->every_us = 2 * SECOND;
+    gateway_scene_run(&scene);
+    assert_int_equal(scene.counts.failovers, 8);
+    assert_int_equal(gateway_scene_count(&scene, FLEET_LOST), 1);
+    gateway_scene_done(&scene);
+}
+
+
 static void
 nobody_left_is_said_so(void **state)
 {
@@ -444,6 +463,7 @@ main(void)
         cmocka_unit_test(rolling_update_loses_no_stream),
         cmocka_unit_test(several_gateways_share_the_replicas),
         cmocka_unit_test(news_come_by_gossip),
+        cmocka_unit_test(stream_has_as_many_failovers_as_in_nginx),
         cmocka_unit_test(nobody_left_is_said_so),
         cmocka_unit_test(any_mix_of_faults_leaves_nothing_behind)
     };
