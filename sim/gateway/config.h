@@ -27,6 +27,8 @@ typedef enum {
     GATEWAY_DRAIN               /* it takes no new work */
 } gateway_fault_kind_t;
 
+#define GATEWAY_FAULT_KINDS  5
+
 typedef struct {
     gateway_fault_kind_t  kind;
     uint32_t              replica;      /* the first */

@@ -23,8 +23,8 @@ typedef enum {
     EVENT_NEWS,                 /* front and replica, what */
     EVENT_LOADS,
     EVENT_FAULT,                /* number of the fault */
-    EVENT_FAULT_END,            /* the same, replica */
-    EVENT_STALLED,              /* replica, its life: its agent says so */
+    EVENT_FAULT_END,            /* the same, replica, its life */
+    EVENT_STALLED,              /* replica, number of the time that it hangs */
     EVENT_UPDATE,
     EVENT_UPDATE_LATE,          /* replica: its drain takes too long */
     EVENT_UPDATE_RESTARTED      /* replica */

@@ -4,8 +4,19 @@
  *
  * A process that crashes breaks its connections at once, and its agent says so.
  * A machine that dies says nothing: its streams are silent until their timers
- * strike or gossip calls it dead.  A process that hangs answers nobody; its
+ * strike or gossip calls it dead.  A process that hangs does not answer; its
  * agent says so when reports have failed to come for a while.
+ *
+ * Several faults and an update may have a replica at one time.  A fault adds
+ * itself to the reasons of what it does, and its end takes away that one:
+ *
+ *     it is      as long as there is one of
+ *     ---------  ---------------------------------------------------
+ *     down       crash, die, the restart of an update
+ *     dead       die
+ *     draining   drain, the drain and the restart of an update
+ *     hanging    stall, of this process: a crash ends all stalls
+ *     slow       slow; their factors multiply
  */
 
 #include <math.h>
@@ -65,21 +76,16 @@ faults_lost(void *data, model_request_t *request)
 }
 
 
-void
-faults_crash(gateway_t *g, uint32_t replica, int is_silent)
+/* Its process is gone, and what it served. */
+static void
+faults_fall(gateway_t *g, uint32_t replica)
 {
     uint32_t       i;
     attempt_t     *a;
     node_truth_t  *node = &g->nodes[replica];
 
-    if (!node->is_up) {
-        return;
-    }
-
     node->is_up = 0;
-    node->is_dead = (uint8_t) is_silent;
-    node->hangs = 0;
-    node->is_stalled = 0;
+    node->struck[GATEWAY_STALL] = 0;
     node->life++;
 
     for (i = node->first; i != ATTEMPT_NONE; i = a->behind) {
@@ -91,103 +97,105 @@ faults_crash(gateway_t *g, uint32_t replica, int is_silent)
 
         attempt_freeze(g, i);
 
-        if (!is_silent && a->final_us == 0) {
+        if (!node->is_dead && a->final_us == 0) {
             attempt_break(g, i, LLMGW_ENDING_FAILED, LLMGW_CAUSE_RESET,
                           g->clock_us + g->config->network_us);
         }
     }
 
     model_replica_crash(node->model, faults_lost, g);
-    model_replica_stall(node->model, 0);        /* what hung is gone */
     gateway_node_changed(g, replica);
-    news_tell(g, replica);
-}
-
-
-void
-faults_restart(gateway_t *g, uint32_t replica)
-{
-    node_truth_t  *node = &g->nodes[replica];
-
-    if (node->is_up) {
-        return;
-    }
-
-    node->is_up = 1;
-    node->is_dead = 0;
-    node->is_draining = 0;
-    news_tell(g, replica);
-}
-
-
-void
-faults_drain(gateway_t *g, uint32_t replica, int is_draining)
-{
-    g->nodes[replica].is_draining = (uint8_t) is_draining;
-    news_tell(g, replica);
 }
 
 
 static void
-faults_stall(gateway_t *g, uint32_t replica, int64_t for_us)
+faults_hang(gateway_t *g, uint32_t replica, int hangs)
 {
     node_truth_t  *node = &g->nodes[replica];
 
-    if (!node->is_up) {
+    if (node->hangs == hangs) {
         return;
     }
 
-    node->hangs = 1;
-    model_replica_stall(node->model, for_us == 0 ? g->fleet->horizon_us
-                                                 : g->clock_us + for_us);
+    node->hangs = (uint8_t) hangs;
+    node->is_stalled = 0;
+    node->hang++;
+    model_replica_stall(node->model, hangs ? MODEL_NEVER : g->clock_us);
     gateway_node_changed(g, replica);
-    gateway_later(g, g->clock_us + FAULTS_STALL_US, EVENT_STALLED, replica,
-                  node->life, 0);
+
+    if (hangs) {
+        gateway_later(g, g->clock_us + FAULTS_STALL_US, EVENT_STALLED,
+                      replica, node->hang, 0);
+    }
 }
 
 
 void
-faults_stalled(gateway_t *g, uint32_t replica, uint32_t life)
+faults_settle(gateway_t *g, uint32_t replica)
+{
+    int            is_down;
+    node_truth_t  *node = &g->nodes[replica];
+
+    is_down = node->struck[GATEWAY_CRASH] + node->struck[GATEWAY_DIE] > 0
+              || node->update == UPDATE_RESTARTS;
+    node->is_dead = node->struck[GATEWAY_DIE] > 0;
+
+    if (is_down && node->is_up) {
+        faults_fall(g, replica);
+    }
+
+    node->is_up = !is_down;
+    node->is_draining = node->struck[GATEWAY_DRAIN] > 0
+                        || node->update != UPDATE_NOT;
+    faults_hang(g, replica, node->struck[GATEWAY_STALL] > 0);
+    news_tell(g, replica);
+}
+
+
+void
+faults_stalled(gateway_t *g, uint32_t replica, uint32_t hang)
 {
     node_truth_t  *node = &g->nodes[replica];
 
-    if (node->life == life && node->hangs && node->is_up) {
+    if (node->hangs && node->hang == hang) {
         node->is_stalled = 1;
         news_tell(g, replica);
     }
 }
 
 
+/* Without a slow fault it is 1 again, whatever was rounded. */
+static void
+faults_slow(node_truth_t *node, double by)
+{
+    node->slowness = node->struck[GATEWAY_SLOW] > 0 ? node->slowness * by : 1;
+    model_replica_slow(node->model, node->slowness);
+}
+
+
 static void
 faults_strike(gateway_t *g, uint32_t i, uint32_t replica)
 {
+    node_truth_t           *node = &g->nodes[replica];
     const gateway_fault_t  *fault = &g->config->faults[i];
 
     g->counts->faults++;
 
-    switch (fault->kind) {
-
-    case GATEWAY_CRASH:
-    case GATEWAY_DIE:
-        faults_crash(g, replica, fault->kind == GATEWAY_DIE);
-        break;
-
-    case GATEWAY_STALL:
-        faults_stall(g, replica, fault->for_us);
-        break;
-
-    case GATEWAY_SLOW:
-        model_replica_slow(g->nodes[replica].model, fault->factor);
-        break;
-
-    case GATEWAY_DRAIN:
-        faults_drain(g, replica, 1);
-        break;
+    if (fault->kind == GATEWAY_STALL && !node->is_up) {
+        return;                 /* there is no process that could hang */
     }
+
+    node->struck[fault->kind]++;
+
+    if (fault->kind == GATEWAY_SLOW) {
+        faults_slow(node, fault->factor);
+    }
+
+    faults_settle(g, replica);
 
     if (fault->for_us != 0) {
         gateway_later(g, g->clock_us + fault->for_us, EVENT_FAULT_END, i,
-                      replica, 0);
+                      replica, node->life);
     }
 }
 
@@ -212,31 +220,20 @@ faults_begin(gateway_t *g, uint32_t i)
 
 
 void
-faults_end(gateway_t *g, uint32_t i, uint32_t replica)
+faults_end(gateway_t *g, uint32_t i, uint32_t replica, uint32_t life)
 {
-    node_truth_t  *node = &g->nodes[replica];
+    node_truth_t           *node = &g->nodes[replica];
+    const gateway_fault_t  *fault = &g->config->faults[i];
 
-    switch (g->config->faults[i].kind) {
-
-    case GATEWAY_CRASH:
-    case GATEWAY_DIE:
-        faults_restart(g, replica);
-        return;
-
-    case GATEWAY_STALL:
-        if (node->is_up) {
-            node->hangs = 0;
-            node->is_stalled = 0;
-            news_tell(g, replica);
-        }
-        return;
-
-    case GATEWAY_SLOW:
-        model_replica_slow(node->model, 1);
-        return;
-
-    case GATEWAY_DRAIN:
-        faults_drain(g, replica, 0);
-        return;
+    if (fault->kind == GATEWAY_STALL && node->life != life) {
+        return;                 /* the process that hung is gone */
     }
+
+    node->struck[fault->kind]--;
+
+    if (fault->kind == GATEWAY_SLOW) {
+        faults_slow(node, 1 / fault->factor);
+    }
+
+    faults_settle(g, replica);
 }

@@ -86,6 +86,7 @@ typedef struct {
     uint8_t          liveness;          /* llmgw_liveness_t */
     uint8_t          is_draining;
     uint8_t          is_retrying;       /* a connection was refused */
+    uint32_t         heard;             /* node_truth_t's change */
     int64_t          retry_us;
     int64_t          suspect_us;
 } front_view_t;
@@ -112,13 +113,26 @@ typedef struct {
     uint32_t         first;             /* attempts that gateways have there */
     uint32_t         active;            /* those that it serves */
     uint32_t         life;              /* number of its process */
+
+    /* Why it is as it is: faults that have it, by kind, and the update. */
+    uint32_t         struck[GATEWAY_FAULT_KINDS];
+    uint8_t          update;            /* update_state_t */
+
+    /* What follows; see faults.c. */
     uint8_t          is_up;             /* its process */
     uint8_t          is_dead;           /* its machine */
     uint8_t          is_draining;
     uint8_t          hangs;
     uint8_t          is_stalled;        /* it hangs, and its agent knows */
-    uint8_t          update;            /* update_state_t */
-    int64_t          changed_us;        /* its state, last */
+    uint32_t         hang;              /* number of a time that it hangs */
+    double           slowness;
+
+    /* What its agent said last; liveness DEAD: and is gone with its machine */
+    front_view_t     said;
+    uint32_t         said_life;
+    uint32_t         change;            /* number of what was said */
+    int64_t          changed_us;
+    uint8_t          deaths;            /* of its machine */
 } node_truth_t;
 
 /* Of a replica, in a rolling update. */
@@ -250,11 +264,11 @@ void news_done(gateway_t *g);
 /* faults.c */
 void faults_init(gateway_t *g);
 void faults_begin(gateway_t *g, uint32_t fault);
-void faults_end(gateway_t *g, uint32_t fault, uint32_t replica);
-void faults_stalled(gateway_t *g, uint32_t replica, uint32_t life);
-void faults_crash(gateway_t *g, uint32_t replica, int is_silent);
-void faults_restart(gateway_t *g, uint32_t replica);
-void faults_drain(gateway_t *g, uint32_t replica, int is_draining);
+void faults_end(gateway_t *g, uint32_t fault, uint32_t replica, uint32_t life);
+void faults_stalled(gateway_t *g, uint32_t replica, uint32_t hang);
+
+/* A reason came or went: the replica becomes what its reasons say. */
+void faults_settle(gateway_t *g, uint32_t replica);
 
 /* update.c */
 void update_begin(gateway_t *g);

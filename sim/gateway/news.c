@@ -20,12 +20,12 @@
 #define NEWS_LOADS_US  1000000
 
 
-/* A view in a word, for an event. */
+/* A view in a word, for an event; of a death also which one. */
 static uint32_t
-news_pack(const front_view_t *view)
+news_pack(const front_view_t *view, uint8_t death)
 {
     return view->service | (uint32_t) view->liveness << 8
-           | (uint32_t) view->is_draining << 16;
+           | (uint32_t) view->is_draining << 16 | (uint32_t) death << 24;
 }
 
 
@@ -40,10 +40,18 @@ news_unpack(uint32_t what)
 }
 
 
-/* What its agent says of it. */
+/* What its agent says of it; of a dead machine what it said last. */
 static front_view_t
 news_truth(const node_truth_t *node)
 {
+    front_view_t  view;
+
+    if (node->is_dead) {
+        view = node->said;
+        view.liveness = LLMGW_LIVENESS_DEAD;
+        return view;
+    }
+
     return (front_view_t) {
         .service = !node->is_up ? LLMGW_SERVICE_DOWN
                    : node->is_stalled ? LLMGW_SERVICE_STALLED
@@ -51,6 +59,14 @@ news_truth(const node_truth_t *node)
         .liveness = LLMGW_LIVENESS_ALIVE,
         .is_draining = node->is_draining
     };
+}
+
+
+static int
+news_is_same(const front_view_t *a, const front_view_t *b)
+{
+    return a->service == b->service && a->liveness == b->liveness
+           && a->is_draining == b->is_draining;
 }
 
 
@@ -62,7 +78,7 @@ news_send(gateway_t *g, uint32_t replica, const front_view_t *view,
 
     for (i = 0; i < g->config->gateways; i++) {
         gateway_later(g, g->clock_us + after_us, EVENT_NEWS, i, replica,
-                      news_pack(view));
+                      news_pack(view, g->nodes[replica].deaths));
     }
 }
 
@@ -85,6 +101,30 @@ news_say(gateway_t *g, uint32_t replica, const front_view_t *view)
 }
 
 
+/* Gateways that believe it already will hear nothing of it. */
+static void
+news_count(gateway_t *g, uint32_t replica, const front_view_t *said)
+{
+    uint32_t       i;
+    front_view_t  *view;
+    node_truth_t  *node = &g->nodes[replica];
+
+    node->deaths += said->liveness != node->said.liveness && node->is_dead;
+    node->said = *said;
+    node->said_life = node->life;
+    node->changed_us = g->clock_us;
+    node->change++;
+
+    for (i = 0; i < g->config->gateways; i++) {
+        view = &g->fronts[i].views[replica];
+
+        if (news_is_same(view, said)) {
+            view->heard = node->change;
+        }
+    }
+}
+
+
 void
 news_tell(gateway_t *g, uint32_t replica)
 {
@@ -92,8 +132,15 @@ news_tell(gateway_t *g, uint32_t replica)
     node_truth_t            *node = &g->nodes[replica];
     const gateway_gossip_t  *gossip = &g->config->gossip;
 
-    node->changed_us = g->clock_us;
     view = news_truth(node);
+
+    if (news_is_same(&view, &node->said)
+        && (node->is_dead || node->life == node->said_life))
+    {
+        return;
+    }
+
+    news_count(g, replica, &view);
 
     if (g->mesh != NULL) {
         news_say(g, replica, &view);
@@ -105,8 +152,7 @@ news_tell(gateway_t *g, uint32_t replica)
         return;
     }
 
-    /* nobody tells: it is found out; until then it seems to be well */
-    view.service = LLMGW_SERVICE_READY;
+    /* it is found out; until then what its agent said last holds */
     view.liveness = LLMGW_LIVENESS_SUSPECT;
     news_send(g, replica, &view, gossip->detect_us / 2);
     view.liveness = LLMGW_LIVENESS_DEAD;
@@ -114,32 +160,43 @@ news_tell(gateway_t *g, uint32_t replica)
 }
 
 
-/* A gateway hears of it. */
+/*
+ * A gateway hears of it.  What took how long is the first time that it believes
+ * the truth: a false suspicion is no news, nor is its end.
+ */
 static void
-news_heard(gateway_t *g, uint32_t front, uint32_t replica,
-    const front_view_t *view)
+news_heard(gateway_t *g, uint32_t i, uint32_t replica,
+    const front_view_t *news)
 {
     uint64_t             took_us;
+    front_view_t        *view = &g->fronts[i].views[replica];
     const node_truth_t  *node = &g->nodes[replica];
 
     took_us = (uint64_t) (g->clock_us - node->changed_us);
 
-    if (took_us > g->counts->news_max_us) {
-        g->counts->news_max_us = took_us;
+    if (view->heard != node->change && news_is_same(news, &node->said)) {
+        view->heard = node->change;
+
+        if (took_us > g->counts->news_max_us) {
+            g->counts->news_max_us = took_us;
+        }
     }
 
-    front_news(g, front, replica, view);
+    front_news(g, i, replica, news);
 }
 
 
 void
 news_come(gateway_t *g, uint32_t front, uint32_t replica, uint32_t what)
 {
-    front_view_t  view;
+    front_view_t         view;
+    const node_truth_t  *node = &g->nodes[replica];
 
     view = news_unpack(what);
 
-    if (view.liveness != LLMGW_LIVENESS_ALIVE && !g->nodes[replica].is_dead) {
+    if (view.liveness != LLMGW_LIVENESS_ALIVE
+        && (!node->is_dead || what >> 24 != node->deaths))
+    {
         return;                 /* it came back meanwhile */
     }
 
@@ -158,16 +215,15 @@ news_changed(void *data, uint32_t front, uint32_t replica,
 
     g->clock_us = mesh_now_us(g->mesh);
 
-    if (view->service == known->service && view->liveness == known->liveness
-        && view->is_draining == known->is_draining)
-    {
-        return;
-    }
-
     news = (front_view_t) {
         .service = view->service, .liveness = view->liveness,
         .is_draining = view->is_draining
     };
+
+    if (news_is_same(&news, known)) {
+        return;
+    }
+
     news_heard(g, front, replica, &news);
 }
 

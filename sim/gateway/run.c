@@ -88,6 +88,8 @@ gateway_init_nodes(gateway_t *g, gateway_memory_t *memory)
         node->gateway = g;
         node->first = ATTEMPT_NONE;
         node->is_up = 1;
+        node->slowness = 1;
+        node->said.service = LLMGW_SERVICE_READY;
         node->model = model_replica_create(&memory->model, &attempt_hooks,
                                            node);
         if (node->model == NULL) {
@@ -273,7 +275,7 @@ gateway_do(gateway_t *g, const event_t *event)
         return;
 
     case EVENT_FAULT_END:
-        faults_end(g, event->subject, event->detail);
+        faults_end(g, event->subject, event->detail, event->more);
         return;
 
     case EVENT_STALLED:

@@ -6,7 +6,9 @@
  *     serves ---> drains --- empty, or late ---> restarts ---> serves
  *
  * What still runs when the drain is late loses its connection, and goes on
- * elsewhere.  A replica that is down already is left alone.
+ * elsewhere.  A replica that is down already is left alone.  One that a fault
+ * takes down meanwhile is done when its restart is over, and stays down as
+ * long as the fault has it.
  */
 
 #include "sim/gateway/gateway_inner.h"
@@ -23,7 +25,7 @@ update_next(gateway_t *g)
 
         if (g->nodes[i].is_up) {
             g->nodes[i].update = UPDATE_DRAINS;
-            faults_drain(g, i, 1);
+            faults_settle(g, i);
             gateway_later(g, g->clock_us + g->config->update.drain_us,
                           EVENT_UPDATE_LATE, i, 0, 0);
             update_look(g, i, 0);
@@ -55,7 +57,7 @@ update_look(gateway_t *g, uint32_t replica, uint32_t is_late)
     }
 
     node->update = UPDATE_RESTARTS;
-    faults_crash(g, replica, 0);
+    faults_settle(g, replica);
     gateway_later(g, g->clock_us + g->config->update.restart_us,
                   EVENT_UPDATE_RESTARTED, replica, 0, 0);
 }
@@ -66,6 +68,6 @@ update_restarted(gateway_t *g, uint32_t replica)
 {
     g->nodes[replica].update = UPDATE_NOT;
     g->counts->updated++;
-    faults_restart(g, replica);
+    faults_settle(g, replica);
     update_next(g);
 }

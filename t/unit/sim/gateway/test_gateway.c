@@ -354,6 +354,28 @@ news_come_by_gossip(void **state)
 }
 
 
+/*
+ * Much is lost, so members are suspected that are well; that is no news of the
+ * crash, which was long before.
+ */
+static void
+false_suspicions_are_no_news(void **state)
+{
+    gateway_scene_t  scene;
+
+    gateway_scene_init(&scene, 8);
+    scene.config.gossip = (gateway_gossip_t) {
+        .kind = GATEWAY_GOSSIP_SWIM, .delay_us = 500, .jitter_us = 1000,
+        .loss_permille = 400, .period_us = 500000
+    };
+    gateway_scene_ask(&scene, 3000, 20000, 100, 20);
+    gateway_scene_fault(&scene, GATEWAY_CRASH, 0, 1, SECOND, SECOND);
+    gateway_scene_run(&scene);
+    assert_in_range(scene.counts.news_max_us, 500, 5 * SECOND);
+    gateway_scene_done(&scene);
+}
+
+
 /* The only replica dies under a stream again and again. */
 static void
 stream_has_as_many_failovers_as_in_nginx(void **state)
@@ -463,6 +485,7 @@ main(void)
         cmocka_unit_test(rolling_update_loses_no_stream),
         cmocka_unit_test(several_gateways_share_the_replicas),
         cmocka_unit_test(news_come_by_gossip),
+        cmocka_unit_test(false_suspicions_are_no_news),
         cmocka_unit_test(stream_has_as_many_failovers_as_in_nginx),
         cmocka_unit_test(nobody_left_is_said_so),
         cmocka_unit_test(any_mix_of_faults_leaves_nothing_behind)
