@@ -578,6 +578,8 @@ service_config(service_t *service)
     config.max_message_bytes = SERVICE_MESSAGE_BYTES;
     config.max_streams = SERVICE_STREAMS;
     config.stream_window_bytes = SERVICE_WINDOW_BYTES;
+    config.unfinished = &service->unfinished;
+    service->unfinished.max_bytes = SERVICE_UNFINISHED_BYTES;
 
     own = service->engine->kind->stream;
 
@@ -585,6 +587,7 @@ service_config(service_t *service)
         config.max_message_bytes = own->message_bytes;
         config.max_streams = own->streams;
         config.stream_window_bytes = own->window_bytes;
+        service->unfinished.max_bytes = own->unfinished_bytes;
     }
 
     return config;

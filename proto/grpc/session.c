@@ -124,6 +124,7 @@ llmgw_grpc_session_create(const llmgw_grpc_config_t *config,
     session->max_message_bytes = config->max_message_bytes
                                  ? config->max_message_bytes
                                  : DEFAULT_MESSAGE_BYTES;
+    session->unfinished = config->unfinished;
 
     if (session_open_h2(session) != 0
         || session_submit_settings(session, config) != 0)

@@ -44,8 +44,9 @@
  *
  * Limits
  *
- *   A message over max_message_bytes, or header fields over 16 KiB a block,
- *   end their stream; a request with such fields is answered 431 and not
+ *   A message over max_message_bytes, or one for which the sessions that share
+ *   a limit of unfinished messages have no room, or header fields over 16 KiB a
+ *   block, end their stream; a request with such fields is answered 431 and not
  *   reported.  Floods of PING, SETTINGS, resets or empty frames end the
  *   session, and so does a peer that makes us answer and does not read.
  *   Nothing that a peer sends ends the process.
@@ -146,8 +147,8 @@ typedef struct {
      * here too, with INTERNAL, and is reset.
      * Server: the request is complete and status is OK, or status says why
      * the request is invalid (compressed message: UNIMPLEMENTED; message
-     * over the limit: RESOURCE_EXHAUSTED; data that ends within a message:
-     * INVALID_ARGUMENT); the caller answers it.
+     * over the limit, or no room for it: RESOURCE_EXHAUSTED; data that ends
+     * within a message: INVALID_ARGUMENT); the caller answers it.
      * Not called for streams that were reset or lost.
      */
     void  (*on_end)(llmgw_grpc_stream_t *stream, int status,
@@ -185,10 +186,23 @@ typedef struct {
 } llmgw_grpc_callbacks_t;
 
 
+/*
+ * What several sessions hold of messages that have not come whole: one bound,
+ * however many connections and streams a stranger opens.  Buffers may take
+ * twice as much.
+ */
+typedef struct {
+    size_t  bytes;              /* counted by the sessions */
+    size_t  max_bytes;
+} llmgw_grpc_unfinished_t;
+
+
 typedef struct {
     const llmgw_grpc_callbacks_t  *callbacks;      /* outlive the session */
     void                          *data;           /* the caller's own */
     size_t                         max_message_bytes;   /* 0: 4 MiB */
+    llmgw_grpc_unfinished_t       *unfinished;     /* outlives the session;
+                                                      NULL: no bound */
     uint32_t                       stream_window_bytes; /* 0: 64 KiB - 1 */
     uint32_t                       connection_window_bytes; /* 0: 1 MiB */
     uint32_t                       max_streams;    /* server: what it allows;
@@ -330,6 +344,14 @@ size_t llmgw_grpc_stream_queued(const llmgw_grpc_stream_t *stream);
 llmgw_grpc_session_t *llmgw_grpc_stream_session(llmgw_grpc_stream_t *stream);
 void *llmgw_grpc_stream_data(const llmgw_grpc_stream_t *stream);
 void llmgw_grpc_stream_set_data(llmgw_grpc_stream_t *stream, void *data);
+
+/*
+ * The caller knows who sends, and bounds the number of such streams: from the
+ * next message on they may have so many bytes in place of the session's limit,
+ * and what came of an unfinished one is not counted.
+ */
+void llmgw_grpc_stream_trust(llmgw_grpc_stream_t *stream,
+    size_t max_message_bytes);
 
 /* Server: the request's :path, "" where it had none. */
 const char *llmgw_grpc_stream_path(const llmgw_grpc_stream_t *stream);

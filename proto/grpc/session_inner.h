@@ -105,6 +105,7 @@ typedef enum {
     LLMGW_GRPC_READ_MESSAGE,
     LLMGW_GRPC_READ_COMPRESSED,
     LLMGW_GRPC_READ_TOO_LARGE,
+    LLMGW_GRPC_READ_FULL,             /* too many are unfinished */
     LLMGW_GRPC_READ_ENOMEM
 } llmgw_grpc_read_t;
 
@@ -157,7 +158,10 @@ struct llmgw_grpc_stream_s {
     llmgw_grpc_buf_t       text;      /* server: path; client: message */
     llmgw_grpc_buf_t       trailers;  /* server: packed, until out is empty */
     uint64_t               timeout_ms;
+    size_t                 max_message_bytes;
+    size_t                 unfinished_bytes;    /* as they are counted */
     int                    status;    /* client: grpc-status */
+    unsigned               is_trusted:1;    /* they are not */
 } __attribute__((aligned(LLMGW_GRPC_CACHE_LINE)));
 
 
@@ -220,6 +224,7 @@ struct llmgw_grpc_session_s {
     size_t                         nspare;
     size_t                         nempty_frames;
     size_t                         max_message_bytes;
+    llmgw_grpc_unfinished_t       *unfinished;
     size_t                         received;     /* DATA of the recv under
                                                     way, not given back */
     uint32_t                       max_calls;    /* client: by SETTINGS */

@@ -47,6 +47,7 @@ llmgw_grpc_stream_create(llmgw_grpc_session_t *session)
 
     stream->session = session;
     stream->status = LLMGW_GRPC_NO_STATUS;
+    stream->max_message_bytes = session->max_message_bytes;
     stream->next = session->streams;
 
     if (stream->next != NULL) {
@@ -79,6 +80,25 @@ stream_unlink(llmgw_grpc_stream_t *stream)
     }
 
     session->nstreams--;
+}
+
+
+/* Counts what came of an unfinished message; -1: that is too much. */
+static int
+stream_count(llmgw_grpc_stream_t *stream, size_t bytes)
+{
+    llmgw_grpc_unfinished_t  *unfinished;
+
+    unfinished = stream->session->unfinished;
+
+    if (unfinished == NULL || bytes == stream->unfinished_bytes) {
+        return 0;
+    }
+
+    unfinished->bytes += bytes - stream->unfinished_bytes;
+    stream->unfinished_bytes = bytes;
+
+    return unfinished->bytes > unfinished->max_bytes ? -1 : 0;
 }
 
 
@@ -124,6 +144,7 @@ llmgw_grpc_stream_free(llmgw_grpc_stream_t *stream)
 
     session = stream->session;
 
+    (void) stream_count(stream, 0);
     stream_unqueue(stream);
     stream_unlink(stream);
 
@@ -247,10 +268,16 @@ stream_refuse(llmgw_grpc_stream_t *stream, llmgw_grpc_read_t why)
         message = "message is larger than the limit";
         break;
 
+    case LLMGW_GRPC_READ_FULL:
+        message = "too much is held of unfinished messages";
+        break;
+
     default:
         message = "out of memory";
     }
 
+    llmgw_grpc_buf_done(&stream->in.body);
+    (void) stream_count(stream, 0);
     stream_tell_end(stream, status, message);
 
     if (!stream->session->is_server) {
@@ -329,7 +356,7 @@ llmgw_grpc_stream_receive(llmgw_grpc_stream_t *stream, const uint8_t *data,
 
     for ( ;; ) {
         rc = llmgw_grpc_reader_next(&stream->in,
-                                    stream->session->max_message_bytes,
+                                    stream->max_message_bytes,
                                     &data, &len, &message);
 
         if (rc != LLMGW_GRPC_READ_MESSAGE) {
@@ -347,6 +374,12 @@ llmgw_grpc_stream_receive(llmgw_grpc_stream_t *stream, const uint8_t *data,
         if (stream->is_reset) {
             return;
         }
+    }
+
+    if (rc == LLMGW_GRPC_READ_MORE && !stream->is_trusted
+        && stream_count(stream, llmgw_grpc_buf_len(&stream->in.body)) != 0)
+    {
+        rc = LLMGW_GRPC_READ_FULL;
     }
 
     if (rc != LLMGW_GRPC_READ_MORE) {
@@ -441,4 +474,13 @@ void
 llmgw_grpc_stream_set_data(llmgw_grpc_stream_t *stream, void *data)
 {
     stream->data = data;
+}
+
+
+void
+llmgw_grpc_stream_trust(llmgw_grpc_stream_t *stream, size_t max_message_bytes)
+{
+    stream->is_trusted = 1;
+    stream->max_message_bytes = max_message_bytes;
+    (void) stream_count(stream, 0);
 }

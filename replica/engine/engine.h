@@ -157,8 +157,10 @@ typedef enum {
 typedef struct {
     const char  *path;
 
-    /* Of the server: other methods have to fit in, too. */
+    /* Of the server: other methods have to fit in, too.  The kind trusts a
+       stream of its own with more (llmgw_grpc_stream_trust()). */
     size_t       message_bytes;
+    size_t       unfinished_bytes;      /* of all that are not trusted */
     uint32_t     window_bytes;          /* of each stream */
     uint32_t     streams;               /* of one connection */
 

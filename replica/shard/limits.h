@@ -22,7 +22,8 @@
 /* Bytes of a tensor in one message, so that no stream holds up the others. */
 #define SHARD_CHUNK_BYTES     (1024 * 1024)
 
-/* The other fields of a message: names, ids, numbers. */
+/* The other fields of a message: names, ids, numbers.  Before its Open was
+   taken, no message of a stream is larger. */
 #define SHARD_HEADER_BYTES    4096
 #define SHARD_MESSAGE_BYTES   (SHARD_CHUNK_BYTES + SHARD_HEADER_BYTES)
 

@@ -15,6 +15,10 @@
  */
 #define FORWARD_STREAMS  (2 * SHARD_SESSIONS_MAX)
 
+/* Of messages that are not whole, of all streams without a session: an Open has
+   some hundred bytes, and there are SERVE_STREAMS_MAX of them at most. */
+#define FORWARD_UNFINISHED_BYTES  (4 * 1024 * 1024)
+
 typedef struct {
     kind_t               *kind;
     llmgw_grpc_stream_t  *stream;
@@ -135,6 +139,11 @@ forward_message(void *call, const uint8_t *data, size_t len)
     f = call;
     kind_enter(f->kind);
     session_message(f->session, data, len);
+
+    if (session_is_open(f->session)) {
+        llmgw_grpc_stream_trust(f->stream, SHARD_MESSAGE_BYTES);
+    }
+
     kind_leave(f->kind);
 }
 
@@ -180,7 +189,8 @@ forward_close(void *call)
 
 const engine_stream_t  forward_stream = {
     .path = SHARD_FORWARD,
-    .message_bytes = SHARD_MESSAGE_BYTES,
+    .message_bytes = SHARD_HEADER_BYTES,
+    .unfinished_bytes = FORWARD_UNFINISHED_BYTES,
     .window_bytes = SHARD_WINDOW_BYTES,
     .streams = FORWARD_STREAMS,
     .conn = forward_conn,

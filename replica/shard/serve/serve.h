@@ -58,7 +58,7 @@
 
 /*
  * Streams of all clients, those without a session included: each may hold an
- * unfinished message, so this is a limit of memory, too.
+ * unfinished Open, so this is a limit of memory, too.
  */
 #define SERVE_STREAMS_MAX  (16 * SHARD_SESSIONS_MAX)
 
@@ -157,6 +157,10 @@ session_t *session_create(serve_t *serve, const session_calls_t *calls,
 
 /* One message of the client's. */
 void session_message(session_t *session, const uint8_t *data, size_t len);
+
+/* It was opened, and has not ended: its client has shown who it is, and it is
+   one of the sessions that are counted. */
+int session_is_open(const session_t *session);
 
 /* The client sends no more: OK, or what was wrong with its stream. */
 void session_closing(session_t *session, llmgw_grpc_status_t status,

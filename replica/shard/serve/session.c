@@ -189,6 +189,13 @@ session_open(session_t *s, Llmgateway__Shard__Request *request)
 }
 
 
+int
+session_is_open(const session_t *s)
+{
+    return s->state == SESSION_HELD || s->state == SESSION_OPEN;
+}
+
+
 /* --- steps */
 
 static int

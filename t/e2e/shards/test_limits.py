@@ -21,7 +21,7 @@ from llmgw.proc import rss_kb
 from llmgw.rawh2 import RawH2, frame, unframe
 from llmgw.rpc import CHECK, FORWARD, health
 from llmgw.shards.replica import Shards
-from llmgw.shards.session import (CHUNK, MESSAGE, ROWS, SESSIONS, STEPS,
+from llmgw.shards.session import (CHUNK, HEADER, MESSAGE, ROWS, SESSIONS, STEPS,
                                   TENSOR, WINDOW, Session, facts, pb)
 from llmgw.wait import wait_for
 
@@ -188,6 +188,24 @@ def test_a_message_over_its_limit_is_not_read(shard):
             data += b"\0"
         assert shard.facts.step(7, 0, data=data).ByteSize() == MESSAGE + more
         assert session.step(0, data=data).end() == (code, answer)
+
+
+@built
+def test_a_stranger_sends_no_more_than_an_open(shard):
+    """A shard's memory is not for those that it has not let in: the length is
+    refused, before anything of the message comes."""
+    with RawH2(shard.target) as raw:
+        for size, refused in ((HEADER + 1, True), (HEADER, False)):
+            sid = raw.request(FORWARD, struct.pack(">BI", 0, size), end=False)
+            if refused:
+                answer = raw.wait(sid)
+                assert answer.grpc_status == 3      # INVALID_ARGUMENT
+                assert answer.get("llmgw-reason") == "tensor_too_large"
+        opened = Session(shard, shard.facts).open()
+        opened.step(0).result()
+        assert not raw.answers[sid].ended
+        opened.cancel()
+    assert facts(shard) == shard.facts
 
 
 @pytest.mark.soak

@@ -26,7 +26,8 @@ from llmgw import rpc  # noqa: E402
 from llmgw.wait import wait_for  # noqa: E402
 
 pb = rpc.shard
-CHUNK, MESSAGE, TENSOR = 1 << 20, (1 << 20) + 4096, 64 << 20
+CHUNK, HEADER, TENSOR = 1 << 20, 4096, 64 << 20
+MESSAGE = CHUNK + HEADER
 ROWS, STEPS, SESSIONS, WINDOW = 32, 4, 64, 16 << 20
 LOADED = re.compile(
     r'layers (\d+)-(\d+) of (\d+) of "([^"]+)" are loaded after \d+ ms: '

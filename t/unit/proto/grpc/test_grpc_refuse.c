@@ -75,6 +75,83 @@ request_that_is_not_grpc_is_never_told_of(void **state)
 }
 
 
+/* Three streams of two sessions begin messages of 100 bytes. */
+static void
+unfinished_messages_have_one_limit(void **state)
+{
+    size_t                   i;
+    raw_t                    raw[2];
+    peer_t                   server[2];
+    llmgw_grpc_config_t      config = { .max_message_bytes = LIMIT_BYTES };
+    llmgw_grpc_unfinished_t  unfinished = { .max_bytes = 120 };
+    static const char        begun[65] = "\0\0\0\0\144";
+
+    config.unfinished = &unfinished;
+
+    for (i = 0; i < 2; i++) {
+        memset(&server[i], 0, sizeof(peer_t));
+        peer_config(&server[i], &config);
+        server[i].session = llmgw_grpc_server_create(&config);
+        server[i].on_end = hook_finish;
+        raw_open(&raw[i], 0, NULL, 0);
+        raw[i].is_open = 1;
+        raw_say(&raw[i], "POST", PATH, GRPC, begun, sizeof(begun));
+        raw_run(&raw[i], &server[i]);
+        assert_int_equal(unfinished.bytes, 60 * (i + 1));
+        assert_int_equal(server[i].ends, 0);
+    }
+
+    raw_say(&raw[1], "POST", PATH, GRPC, begun, 6);
+    raw_run(&raw[1], &server[1]);
+    assert_int_equal(server[1].ends, 1);
+    assert_int_equal(server[1].status, LLMGW_GRPC_RESOURCE_EXHAUSTED);
+    assert_int_equal(unfinished.bytes, 120);
+
+    nghttp2_session_del(raw[0].h2);
+    llmgw_grpc_session_destroy(server[0].session);
+    assert_int_equal(unfinished.bytes, 60);
+    server_close(&server[1], &raw[1]);
+    assert_int_equal(unfinished.bytes, 0);
+}
+
+
+static void
+hook_trust(peer_t *peer, llmgw_grpc_stream_t *stream)
+{
+    llmgw_grpc_stream_trust(stream, 2 * LIMIT_BYTES);
+}
+
+
+/* By what its first message said; until then it has the session's limit. */
+static void
+trusted_stream_has_a_limit_of_its_own(void **state)
+{
+    peer_t                   client = { 0 }, server = { 0 };
+    llmgw_grpc_config_t      config = { .max_message_bytes = LIMIT_BYTES };
+    llmgw_grpc_stream_t     *stream;
+    llmgw_grpc_unfinished_t  unfinished = { .max_bytes = 10 };
+
+    config.unfinished = &unfinished;
+    pair_open(&client, &server, &config);
+    server.on_message = hook_trust;
+    server.on_end = hook_finish;
+    server.read_bytes = 100;
+    stream = peer_call(&client, PATH);
+    peer_say(stream, "hi");
+    peer_say_bytes(stream, 2 * LIMIT_BYTES);
+    pair_run(&client, &server);
+    assert_int_equal(server.ends, 0);
+    assert_int_equal(server.len, 2 * LIMIT_BYTES);
+    assert_int_equal(unfinished.bytes, 0);
+
+    peer_say_bytes(stream, 2 * LIMIT_BYTES + 1);
+    pair_run(&client, &server);
+    assert_int_equal(server.ends, 1);
+    assert_int_equal(server.status, LLMGW_GRPC_RESOURCE_EXHAUSTED);
+    pair_close(&client, &server);
+}
+
+
 /* Still open when it is answered: it is reset, and the session goes on. */
 static void
 refused_request_may_still_send(void **state)
@@ -262,6 +339,8 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(request_that_is_not_grpc_is_never_told_of),
+        cmocka_unit_test(unfinished_messages_have_one_limit),
+        cmocka_unit_test(trusted_stream_has_a_limit_of_its_own),
         cmocka_unit_test(refused_request_may_still_send),
         cmocka_unit_test(header_fields_are_limited),
         cmocka_unit_test(improper_request_ends_with_the_status_to_answer),
