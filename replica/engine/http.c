@@ -11,8 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <time.h>
 
 #include "replica/engine/http_inner.h"
+#include "replica/engine/retry_after.h"
 
 
 /*
@@ -195,6 +197,11 @@ http_on_line(char *line, size_t one, size_t len, void *request)
         return 0;
     }
 
+    if (http_names_field(line, len, "retry-after")) {
+        r->retry_ms = retry_after_ms(line + sizeof("retry-after"),
+                                     len - sizeof("retry-after"), time(NULL));
+    }
+
     if (len > 0 && (line[0] == '\r' || line[0] == '\n')) {
         http_head(r);
     }
@@ -315,6 +322,7 @@ http_create_request(http_client_t *c, const http_call_t *call)
     r->data = call->data;
     r->body_bytes = call->body != NULL ? call->body_bytes : 0;
     r->fields = *c->fields;
+    r->retry_ms = -1;
     ev_init(&r->timer, http_on_left);
     r->timer.data = r;
 
@@ -450,4 +458,11 @@ void *
 http_data(const http_request_t *r)
 {
     return r->data;
+}
+
+
+int64_t
+http_retry_ms(const http_request_t *r)
+{
+    return r->retry_ms;
 }

@@ -100,4 +100,10 @@ void http_resume(http_request_t *request);
 
 void *http_data(const http_request_t *request);
 
+/*
+ * From on_head() on: what the answer's Retry-After says, in milliseconds and
+ * bounded (retry_after.h); -1: there is none.
+ */
+int64_t http_retry_ms(const http_request_t *request);
+
 #endif /* HTTP_H */

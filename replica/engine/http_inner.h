@@ -40,6 +40,7 @@ struct http_request_s {
     http_request_t         **link;      /* what points to this one */
     http_request_t          *later;
     struct curl_slist        fields;    /* its own; the client's follow */
+    int64_t                  retry_ms;      /* -1: the answer does not say */
     size_t                   body_bytes;
     size_t                   left_bytes;    /* read since it was left */
     ev_timer                 timer;         /* when it was left */

@@ -60,6 +60,7 @@ typedef struct {
                                        no memory for its messages */
     int              reads_events;
     int              is_paused;
+    int64_t          retry_ms;      /* the last answer's Retry-After, or -1 */
     uint64_t         bytes_ms;      /* the last ones */
     uint64_t         sent_ms;       /* the last message */
 } openai_run_t;
@@ -97,6 +98,25 @@ openai_fail(openai_run_t *r, llmgw_grpc_status_t status, const char *why)
 }
 
 
+/* The dialect has given the call up, in its own words. */
+static void
+openai_give_up(openai_run_t *r)
+{
+    char                 why[DIALECT_WHY_BYTES], ms[32];
+    llmgw_grpc_field_t   pushback = { "grpc-retry-pushback-ms", ms };
+    llmgw_grpc_status_t  status;
+
+    status = (llmgw_grpc_status_t) dialect_call_status(r->call);
+    snprintf(why, sizeof(why), "%s", dialect_call_why(r->call));
+    snprintf(ms, sizeof(ms), "%lld", (long long) r->retry_ms);
+
+    openai_cancel(&r->run);
+    run_finish_with(&r->run, ENGINE_FAILED, status, why, &pushback,
+                    status == LLMGW_GRPC_RESOURCE_EXHAUSTED
+                    && r->retry_ms >= 0);
+}
+
+
 /* --- what the dialect says is next */
 
 /* 0, or -1: no memory for a message. */
@@ -122,8 +142,6 @@ openai_send(openai_run_t *r)
 static void
 openai_obey(openai_run_t *r, dialect_do_t what)
 {
-    char  why[DIALECT_WHY_BYTES];
-
     if (openai_send(r) != 0) {
         openai_fail(r, LLMGW_GRPC_RESOURCE_EXHAUSTED, "out of memory");
         return;
@@ -149,8 +167,7 @@ openai_obey(openai_run_t *r, dialect_do_t what)
         return;
 
     default:
-        snprintf(why, sizeof(why), "%s", dialect_call_why(r->call));
-        openai_fail(r, (llmgw_grpc_status_t) dialect_call_status(r->call), why);
+        openai_give_up(r);
     }
 }
 
@@ -166,6 +183,7 @@ openai_on_head(http_request_t *request, unsigned status,
 
     r = http_data(request);
     r->bytes_ms = scrape_clock_ms();
+    r->retry_ms = http_retry_ms(request);
 
     if (is_sent) {
         dialect_sent(r->call);
