@@ -26,6 +26,8 @@ static ngx_uint_t ngx_http_llmgw_ended_restart(
     ngx_http_llmgw_stream_t *stream);
 static ngx_uint_t ngx_http_llmgw_ended_last(ngx_http_llmgw_stream_t *stream,
     ngx_http_llmgw_attempt_t *attempt);
+static void ngx_http_llmgw_ended_full(ngx_http_llmgw_stream_t *stream,
+    ngx_http_llmgw_attempt_t *attempt, ngx_http_llmgw_replica_t *replica);
 static void ngx_http_llmgw_ended_note(ngx_http_llmgw_stream_t *stream,
     ngx_http_llmgw_attempt_t *attempt, llmgw_next_t next, const char *why);
 
@@ -53,8 +55,14 @@ ngx_http_llmgw_ended(ngx_http_llmgw_stream_t *stream,
     /* the other attempt runs on alone */
 
     ngx_http_llmgw_ended_note(stream, attempt, LLMGW_NEXT_AGAIN, "");
-    ngx_http_llmgw_serve_exclude(stream, attempt->replica,
-                                  attempt->ending == LLMGW_ENDING_FAILED);
+
+    if (attempt->ending == LLMGW_ENDING_FULL) {
+        ngx_http_llmgw_ended_full(stream, attempt, attempt->replica);
+
+    } else {
+        ngx_http_llmgw_serve_exclude(stream, attempt->replica,
+                                     attempt->ending == LLMGW_ENDING_FAILED);
+    }
     ngx_http_llmgw_attempt_stop(attempt);
 
     return 0;
@@ -252,16 +260,36 @@ ngx_http_llmgw_ended_last(ngx_http_llmgw_stream_t *stream,
     ngx_http_llmgw_timer_attempt_failed(stream, attempt);
 
     if (step.clear_excluded) {
-        ngx_http_llmgw_claim_clear_excluded(&stream->claim);
+        ngx_http_llmgw_excluded_drop(&stream->claim, 0);
     }
 
-    if (step.exclude) {
+    if (attempt->ending == LLMGW_ENDING_FULL) {
+        ngx_http_llmgw_ended_full(stream, attempt, replica);
+        stream->claim.ask.saw_full = 1;
+
+    } else if (step.exclude) {
         ngx_http_llmgw_serve_exclude(stream, replica, step.counted);
     }
 
-    stream->claim.ask.saw_full |= (attempt->ending == LLMGW_ENDING_FULL);
-
     return ngx_http_llmgw_serve_claim(stream);
+}
+
+
+/*
+ * This stream asks the replica again when that wants it.  With a doubt a wait
+ * drops no exclusion: another replica must answer.
+ */
+
+static void
+ngx_http_llmgw_ended_full(ngx_http_llmgw_stream_t *stream,
+    ngx_http_llmgw_attempt_t *attempt, ngx_http_llmgw_replica_t *replica)
+{
+    ngx_http_llmgw_claim_push_back(&stream->claim, stream->request->pool,
+                                   replica,
+                                   attempt->has_pushback
+                                   ? (int64_t) attempt->pushback_ms
+                                   : LLMGW_PUSHBACK_NONE,
+                                   stream->doubt != NULL);
 }
 
 

@@ -35,6 +35,7 @@ ngx_http_llmgw_attempt_start(ngx_http_llmgw_attempt_t *attempt,
     attempt->replica = attempt->lease.replica;
     attempt->ended = 0;
     attempt->draining = 0;
+    attempt->has_pushback = 0;
     attempt->has_begun = 0;
     attempt->resumes = from || (ask->delivered && ask->delivered->has_begun);
     attempt->waits = 0;

@@ -76,6 +76,9 @@ struct ngx_http_llmgw_attempt_s {
     unsigned                      draining:1;   /* llmgw-draining was seen */
     unsigned                      has_begun:1;  /* its owner has something */
     unsigned                      resumes:1;    /* an earlier one had begun */
+    unsigned                      has_pushback:1;
+    unsigned                      pushback_ms:14; /* what a full replica asked
+                                                   for */
 
     uint32_t                      tokens;
     uint32_t                      limit;        /* of tokens */

@@ -6,25 +6,12 @@
  * put together, the zone is locked, and what was decided is carried out: the
  * replica of a lease, the list of those that wait (queue.c), the wake-up of
  * another worker, the log.
- *
- * A claim keeps its exclusions as replicas, since indexes change with the
- * table.  A replica that is another process by now is not excluded any more.
  */
 
 #include "upstream/replica.h"
 #include "upstream/table.h"
 #include "upstream/claim.h"
 #include "upstream/queue.h"
-
-
-#define NGX_HTTP_LLMGW_MAX_EXCLUDED  64     /* later ones are tried again */
-
-
-typedef struct {
-    ngx_http_llmgw_replica_t     *replica;
-    uint64_t                      start_ms;     /* of its process */
-    unsigned                      failed:1;     /* the claim's stream */
-} ngx_http_llmgw_excluded_t;
 
 
 static void ngx_http_llmgw_claim_ask(ngx_http_llmgw_claim_t *claim,
@@ -45,10 +32,6 @@ static ngx_uint_t ngx_http_llmgw_claim_again(ngx_http_llmgw_claim_t *claim,
 static void ngx_http_llmgw_claim_leased(ngx_http_llmgw_pool_t *pool,
     ngx_http_llmgw_lease_t *lease, llmgw_admission_answer_t *answer);
 static void ngx_http_llmgw_claim_log_full(ngx_http_llmgw_pool_t *pool);
-static ngx_uint_t ngx_http_llmgw_claim_excluded(
-    ngx_http_llmgw_claim_t *claim, uint32_t *indexes);
-static void ngx_http_llmgw_claim_forget(ngx_http_llmgw_claim_t *claim,
-    ngx_uint_t but_failed);
 
 
 void
@@ -114,18 +97,18 @@ static void
 ngx_http_llmgw_claim_ask(ngx_http_llmgw_claim_t *claim,
     ngx_http_llmgw_lease_t *lease, llmgw_admission_answer_t *answer)
 {
-    uint32_t                 entry, excluded[NGX_HTTP_LLMGW_MAX_EXCLUDED];
+    uint32_t                 entry;
     uint64_t                 chance;
     llmgw_model_set_t        serving;
     ngx_http_llmgw_zone_t   *zone;
+    ngx_http_llmgw_asked_t   told;
     llmgw_admission_view_t   view;
 
     zone = claim->pool->zone;
     entry = claim->ask.entry;
     chance = ((uint64_t) ngx_random() << 32) ^ (uint64_t) ngx_random();
 
-    claim->ask.excluded = excluded;
-    claim->ask.nexcluded = ngx_http_llmgw_claim_excluded(claim, excluded);
+    ngx_http_llmgw_excluded_tell(claim, &told);
     ngx_http_llmgw_claim_view(claim, chance, &serving, &view);
 
     ngx_http_llmgw_zone_lock(zone);
@@ -258,7 +241,7 @@ ngx_http_llmgw_claim_obey(ngx_http_llmgw_claim_t *claim, uint32_t entry,
     llmgw_admission_answer_t *answer)
 {
     if (answer->forget != LLMGW_FORGET_NOTHING) {
-        ngx_http_llmgw_claim_forget(claim,
+        ngx_http_llmgw_excluded_drop(claim,
                                 answer->forget == LLMGW_FORGET_BUT_FAILED);
     }
 
@@ -331,10 +314,10 @@ ngx_http_llmgw_claim_second(ngx_http_llmgw_claim_t *claim,
     ngx_http_llmgw_replica_t *first, ngx_uint_t budget,
     ngx_http_llmgw_lease_t *lease)
 {
-    uint32_t                   excluded[NGX_HTTP_LLMGW_MAX_EXCLUDED + 1];
     uint64_t                   chance;
     llmgw_model_set_t          serving;
     ngx_http_llmgw_pool_t     *pool;
+    ngx_http_llmgw_asked_t     told;
     llmgw_admission_view_t     view;
     llmgw_admission_answer_t   answer;
 
@@ -345,9 +328,8 @@ ngx_http_llmgw_claim_second(ngx_http_llmgw_claim_t *claim,
     pool = claim->pool;
 
     do {
-        claim->ask.excluded = excluded;
-        claim->ask.nexcluded = ngx_http_llmgw_claim_excluded(claim, excluded);
-        excluded[claim->ask.nexcluded++] = first->index;
+        ngx_http_llmgw_excluded_tell(claim, &told);
+        told.excluded[claim->ask.nexcluded++] = first->index;
         chance = ngx_random();
         ngx_http_llmgw_claim_view(claim, chance, &serving, &view);
         view.pick.nstandbys = 0;        /* a hedge tries no last choice */
@@ -457,58 +439,6 @@ ngx_http_llmgw_claim_leave(ngx_http_llmgw_claim_t *claim)
 }
 
 
-static ngx_uint_t
-ngx_http_llmgw_claim_excluded(ngx_http_llmgw_claim_t *claim,
-    uint32_t *indexes)
-{
-    ngx_uint_t                  i, n;
-    ngx_http_llmgw_replica_t   *replica;
-    ngx_http_llmgw_excluded_t  *excluded;
-
-    n = 0;
-    excluded = claim->excluded.elts;
-
-    for (i = 0; i < claim->excluded.nelts; i++) {
-        replica = excluded[i].replica;
-
-        if (replica->index != -1
-            && replica->member.replica_start_ms == excluded[i].start_ms)
-        {
-            indexes[n++] = replica->index;
-        }
-    }
-
-    return n;
-}
-
-
-void
-ngx_http_llmgw_claim_exclude(ngx_http_llmgw_claim_t *claim, ngx_pool_t *pool,
-    ngx_http_llmgw_replica_t *replica, ngx_uint_t failed)
-{
-    ngx_http_llmgw_excluded_t  *excluded;
-
-    if (claim->excluded.nelts >= NGX_HTTP_LLMGW_MAX_EXCLUDED) {
-        return;
-    }
-
-    if (claim->excluded.elts == NULL
-        && ngx_array_init(&claim->excluded, pool, 4,
-                          sizeof(ngx_http_llmgw_excluded_t)) != NGX_OK)
-    {
-        return;
-    }
-
-    excluded = ngx_array_push(&claim->excluded);
-    if (excluded) {
-        excluded->replica = replica;
-        excluded->start_ms = replica->member.replica_start_ms;
-        excluded->failed = failed;
-        replica->holders++;
-    }
-}
-
-
 /* By the name that the group has now. */
 
 void
@@ -517,35 +447,4 @@ ngx_http_llmgw_claim_resume_as(ngx_http_llmgw_claim_t *claim,
 {
     claim->ask.resumes = 1;
     claim->ask.resume_group = replica->resume_group;
-}
-
-
-void
-ngx_http_llmgw_claim_clear_excluded(ngx_http_llmgw_claim_t *claim)
-{
-    ngx_http_llmgw_claim_forget(claim, 0);
-}
-
-
-static void
-ngx_http_llmgw_claim_forget(ngx_http_llmgw_claim_t *claim,
-    ngx_uint_t but_failed)
-{
-    ngx_uint_t                  i, n;
-    ngx_http_llmgw_excluded_t  *excluded;
-
-    n = 0;
-    excluded = claim->excluded.elts;
-
-    for (i = 0; i < claim->excluded.nelts; i++) {
-
-        if (but_failed && excluded[i].failed) {
-            excluded[n++] = excluded[i];
-            continue;
-        }
-
-        excluded[i].replica->holders--;
-    }
-
-    claim->excluded.nelts = n;
 }

@@ -13,6 +13,9 @@
 #include "upstream/lease.h"
 
 
+#define NGX_HTTP_LLMGW_MAX_EXCLUDED  64     /* later ones are tried again */
+
+
 struct ngx_http_llmgw_claim_s {
     llmgw_claim_t                 ask;          /* what, and how urgently */
     ngx_http_llmgw_pool_t        *pool;
@@ -22,11 +25,21 @@ struct ngx_http_llmgw_claim_s {
                                                    policy reads prefixes; the
                                                    request's memory */
     uint32_t                      nblocks;
-    ngx_array_t                   excluded;     /* claim.c's own type */
+    uint32_t                      refusals;     /* by replicas that were full */
+    ngx_array_t                  *excluded;     /* excluded.c's own type;
+                                                   NULL: none was so far */
     ngx_http_llmgw_traced_t      *traced;       /* its owner sets the request's
                                                    id; NULL: not in the log */
     void                        (*turn)(ngx_http_llmgw_claim_t *claim);
 };
+
+
+/* Memory for an ask; excluded: one more, for the first attempt of a hedge. */
+typedef struct {
+    llmgw_pushed_t                pushed;
+    uint32_t                      excluded[NGX_HTTP_LLMGW_MAX_EXCLUDED + 1];
+    uint32_t                      later[NGX_HTTP_LLMGW_MAX_EXCLUDED];
+} ngx_http_llmgw_asked_t;
 
 
 /* memory: the request's. */
@@ -60,8 +73,17 @@ void ngx_http_llmgw_claim_leave(ngx_http_llmgw_claim_t *claim);
 ngx_msec_t ngx_http_llmgw_claim_patience(ngx_http_llmgw_claim_t *claim);
 llmgw_outcome_t ngx_http_llmgw_claim_expires(ngx_http_llmgw_claim_t *claim);
 
+/* excluded.c: failed: it has failed the claim's stream. */
 void ngx_http_llmgw_claim_exclude(ngx_http_llmgw_claim_t *claim,
     ngx_pool_t *pool, ngx_http_llmgw_replica_t *replica, ngx_uint_t failed);
+
+/*
+ * The replica has refused the claim as full: it is excluded, and not asked for
+ * said_ms even when exclusions are dropped (llmgw_full_pushback_ms()).
+ */
+void ngx_http_llmgw_claim_push_back(ngx_http_llmgw_claim_t *claim,
+    ngx_pool_t *pool, ngx_http_llmgw_replica_t *replica, int64_t said_ms,
+    ngx_uint_t failed);
 
 /*
  * The replica has delivered tokens: from now on only its resume group may
@@ -70,7 +92,16 @@ void ngx_http_llmgw_claim_exclude(ngx_http_llmgw_claim_t *claim,
 void ngx_http_llmgw_claim_resume_as(ngx_http_llmgw_claim_t *claim,
     ngx_http_llmgw_replica_t *replica);
 
+/* At its end: nothing is kept of replicas any more. */
 void ngx_http_llmgw_claim_clear_excluded(ngx_http_llmgw_claim_t *claim);
+
+/* Drops exclusions; but_failed: except those of replicas that failed it. */
+void ngx_http_llmgw_excluded_drop(ngx_http_llmgw_claim_t *claim,
+    ngx_uint_t but_failed);
+
+/* Sets what core is told of them: by indexes, for one ask. */
+void ngx_http_llmgw_excluded_tell(ngx_http_llmgw_claim_t *claim,
+    ngx_http_llmgw_asked_t *told);
 
 
 #endif /* _NGX_HTTP_LLMGW_CLAIM_H_INCLUDED_ */

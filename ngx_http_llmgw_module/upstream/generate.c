@@ -33,6 +33,8 @@ static ngx_uint_t ngx_http_llmgw_generate_trace(llmgw_trace_span_t *trace,
 static void ngx_http_llmgw_generate_on_field(llmgw_grpc_stream_t *call,
     const char *name, size_t name_len, const char *value, size_t value_len,
     int is_trailer);
+static ngx_uint_t ngx_http_llmgw_generate_pushback(const char *value,
+    size_t len);
 static void ngx_http_llmgw_generate_on_message(llmgw_grpc_stream_t *call,
     const uint8_t *data, size_t len, size_t wire_bytes);
 static ngx_int_t ngx_http_llmgw_generate_token(
@@ -248,13 +250,37 @@ ngx_http_llmgw_generate_on_field(llmgw_grpc_stream_t *call, const char *name,
 
     attempt = llmgw_grpc_stream_data(call);
 
-    if (attempt
-        && name_len == sizeof("llmgw-draining") - 1
+    if (attempt == NULL) {
+        return;
+    }
+
+    if (name_len == sizeof("llmgw-draining") - 1
         && ngx_memcmp(name, "llmgw-draining", name_len) == 0
         && value_len == 1 && value[0] == '1')
     {
         attempt->draining = 1;
+
+    } else if (name_len == sizeof("grpc-retry-pushback-ms") - 1
+               && ngx_memcmp(name, "grpc-retry-pushback-ms", name_len) == 0)
+    {
+        attempt->has_pushback = 1;
+        attempt->pushback_ms = ngx_http_llmgw_generate_pushback(value,
+                                                                value_len);
     }
+}
+
+
+/* What is no number means "not again" in gRPC: as late as possible. */
+
+static ngx_uint_t
+ngx_http_llmgw_generate_pushback(const char *value, size_t len)
+{
+    ngx_int_t  ms;
+
+    ms = ngx_atoi((u_char *) value, len);
+
+    return ms == NGX_ERROR || ms > LLMGW_PUSHBACK_MAX_MS
+           ? LLMGW_PUSHBACK_MAX_MS : ms;
 }
 
 

@@ -66,7 +66,8 @@ ngx_http_llmgw_lease_proves(ngx_http_llmgw_lease_t *lease)
 
     /* without the lock, where there is nothing to prove */
 
-    if (!llmgw_breaker_is_probe(lease->held.ticket) || lease->held.is_judged)
+    if ((!llmgw_breaker_is_probe(lease->held.ticket) || lease->held.is_judged)
+        && (slot == NULL || !llmgw_full_is_known(&slot->admission.full)))
     {
         return;
     }
@@ -81,6 +82,7 @@ ngx_http_llmgw_lease_proves(ngx_http_llmgw_lease_t *lease)
     ngx_http_llmgw_zone_unlock(pool->zone);
 
     ngx_http_llmgw_lease_log(lease->replica, end.change, &end.counts);
+    ngx_http_llmgw_queue_tell(pool, &end.wake);
 }
 
 

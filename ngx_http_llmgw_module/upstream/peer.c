@@ -23,6 +23,8 @@ static ngx_uint_t ngx_http_llmgw_replica_has_heir(
     ngx_http_llmgw_replica_t *replica);
 static ngx_uint_t ngx_http_llmgw_replica_stands_by(
     const llmgw_pick_peer_t *peer);
+static void ngx_http_llmgw_replica_set_full(
+    ngx_http_llmgw_replica_t *replica, const llmgw_member_load_t *load);
 static void ngx_http_llmgw_replica_set_foreign(
     ngx_http_llmgw_replica_t *replica, const llmgw_member_load_t *load);
 
@@ -157,7 +159,7 @@ ngx_http_llmgw_replica_set_peer(ngx_http_llmgw_replica_t *replica)
     peer->breaker = replica->slot ? &replica->slot->admission.breaker : NULL;
     peer->weight = ngx_max(replica->member.weight, 1);
     peer->max_capacity = replica->member.max_capacity;
-    peer->full_until_ms = replica->full_until_ms;
+    peer->full = replica->slot ? &replica->slot->admission.full : NULL;
     peer->resume_group = replica->resume_group;
     peer->is_unproven = (replica->backoff != 0);
     peer->models = replica->models;
@@ -200,12 +202,36 @@ ngx_http_llmgw_replica_set_load(ngx_http_llmgw_replica_t *replica)
     load = replica->slot ? ngx_http_llmgw_replica_load(replica) : NULL;
     in_flight = load ? replica->slot->admission.counts.in_flight : 0;
 
+    ngx_http_llmgw_replica_set_full(replica, load);
     ngx_http_llmgw_replica_set_foreign(replica, load);
 
     ngx_http_llmgw_choice_hear(&replica->facts, replica->place.slot, load,
                                in_flight,
                                table->peers[replica->index].foreign);
     table->facts[replica->index] = replica->facts;
+}
+
+
+/* With less load than before it is not full any more. */
+
+static void
+ngx_http_llmgw_replica_set_full(ngx_http_llmgw_replica_t *replica,
+    const llmgw_member_load_t *load)
+{
+    ngx_http_llmgw_zone_t  *zone;
+
+    /* without the lock, where it is not marked */
+
+    if (load == NULL || !llmgw_full_is_known(&replica->slot->admission.full)) {
+        return;
+    }
+
+    zone = replica->pool->zone;
+
+    ngx_http_llmgw_zone_lock(zone);
+    llmgw_admission_reports(&zone->self, replica->place,
+                            load->active_requests);
+    ngx_http_llmgw_zone_unlock(zone);
 }
 
 

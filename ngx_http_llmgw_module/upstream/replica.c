@@ -305,7 +305,6 @@ ngx_http_llmgw_replica_new_process(ngx_http_llmgw_replica_t *replica,
 {
     ngx_http_llmgw_zone_t  *zone;
 
-    replica->full_until_ms = 0;
     ngx_http_llmgw_replica_connected(replica);
 
     if (replica->slot == NULL) {
@@ -432,7 +431,18 @@ ngx_http_llmgw_replica_connected(ngx_http_llmgw_replica_t *replica)
 void
 ngx_http_llmgw_replica_is_full(ngx_http_llmgw_replica_t *replica)
 {
-    replica->full_until_ms = ngx_current_msec + NGX_HTTP_LLMGW_FULL_MS;
+    ngx_http_llmgw_zone_t      *zone;
+    const llmgw_member_load_t  *load;
 
-    ngx_http_llmgw_replica_set_peer(replica);
+    if (replica->slot == NULL) {
+        return;
+    }
+
+    zone = replica->pool->zone;
+    load = ngx_http_llmgw_replica_load(replica);
+
+    ngx_http_llmgw_zone_lock(zone);
+    llmgw_admission_full(&zone->self, replica->place,
+                         load ? load->active_requests : 0, ngx_current_msec);
+    ngx_http_llmgw_zone_unlock(zone);
 }

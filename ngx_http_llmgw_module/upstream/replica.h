@@ -16,7 +16,6 @@
 
 #define NGX_HTTP_LLMGW_BACKOFF_MS     50     /* first, doubling */
 #define NGX_HTTP_LLMGW_BACKOFF_MAX_MS 2000
-#define NGX_HTTP_LLMGW_FULL_MS        100    /* a replica said: full */
 
 
 struct ngx_http_llmgw_replica_s {
@@ -50,7 +49,6 @@ struct ngx_http_llmgw_replica_s {
     ngx_msec_t                    suspect_ms;   /* since when, if SUSPECT */
     ngx_event_t                   retry;        /* timer: connect not before */
     ngx_msec_t                    backoff;
-    ngx_msec_t                    full_until_ms;
 
     unsigned                      is_static:1;
     unsigned                      listed:1;     /* in the last view */
@@ -100,6 +98,8 @@ const llmgw_member_load_t *ngx_http_llmgw_replica_load(
 
 void ngx_http_llmgw_replica_connect_failed(ngx_http_llmgw_replica_t *replica);
 void ngx_http_llmgw_replica_connected(ngx_http_llmgw_replica_t *replica);
+
+/* It has refused an attempt: other requests leave it alone for a moment. */
 void ngx_http_llmgw_replica_is_full(ngx_http_llmgw_replica_t *replica);
 
 

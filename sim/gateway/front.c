@@ -35,6 +35,7 @@ front_init_peer(gateway_t *g, front_t *front, uint32_t i)
 
     peer->counts = &slot->counts;
     peer->breaker = &slot->breaker;
+    peer->full = &slot->full;
     peer->weight = 1;
     peer->max_capacity = g->config->capacity;
     peer->state = LLMGW_PEER_ALIVE;
@@ -186,7 +187,9 @@ front_refused(gateway_t *g, front_t *front, uint32_t replica)
 void
 front_full(gateway_t *g, front_t *front, uint32_t replica)
 {
-    front->peers[replica].full_until_ms = gateway_ms(g) + FRONT_FULL_MS;
+    llmgw_admission_full(&front->self, front->places[replica],
+                         news_load(g, (uint32_t) (front - g->fronts), replica),
+                         gateway_ms(g));
 }
 
 

@@ -31,9 +31,9 @@
 
 #define STREAM_NONE       UINT32_MAX
 #define STREAM_EXCLUDED   64            /* as in nginx */
+#define STREAM_PUSHED     16            /* of them; another one is asked */
 #define ATTEMPT_NONE      UINT32_MAX
 #define FRONT_BACKOFF_US  1000000       /* after a refused connection */
-#define FRONT_FULL_MS     100           /* after a replica said that it is */
 #define FRONT_TURN_US     50000         /* the head of a queue asks again */
 
 typedef struct gateway_s  gateway_t;
@@ -70,6 +70,11 @@ typedef struct {
     uint32_t         nexcluded;
     uint32_t         excluded[STREAM_EXCLUDED];
     uint64_t         excluded_failed;   /* bits: it failed the stream */
+    uint64_t         pushed_ms[STREAM_PUSHED];  /* not asked before */
+    uint32_t         pushed[STREAM_PUSHED];
+    llmgw_pushed_t   told;              /* of them, to the claim */
+    uint32_t         npushed;
+    uint32_t         refusals;          /* of full replicas */
     int64_t          queue_end_us;
     int64_t          hedge_us;          /* 0: not any more */
     int64_t          pause_end_us;
@@ -229,6 +234,9 @@ void choice_note(front_t *front, uint32_t replica);
 /* stream.c */
 void stream_arrive(gateway_t *g, uint32_t i);
 void stream_claim(gateway_t *g, uint32_t i);
+
+/* Sets what the claim is told of replicas that pushed the stream back. */
+void stream_look_at_pushed(gateway_t *g, stream_t *s);
 void stream_begun(gateway_t *g, uint32_t attempt);
 void stream_served(gateway_t *g, uint32_t attempt);
 void stream_refused(gateway_t *g, uint32_t attempt, model_end_t end);
@@ -258,6 +266,9 @@ void news_tell(gateway_t *g, uint32_t replica);
 void news_come(gateway_t *g, uint32_t front, uint32_t replica, uint32_t what);
 void news_loads(gateway_t *g);
 int64_t news_next_us(const gateway_t *g);
+
+/* Of a replica, as it was reported to a gateway last. */
+uint32_t news_load(const gateway_t *g, uint32_t front, uint32_t replica);
 void news_run(gateway_t *g);
 void news_done(gateway_t *g);
 

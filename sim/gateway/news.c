@@ -242,7 +242,7 @@ news_run(gateway_t *g)
 }
 
 
-static uint32_t
+uint32_t
 news_load(const gateway_t *g, uint32_t front, uint32_t replica)
 {
     mesh_view_t  view;
@@ -284,6 +284,8 @@ news_loads(gateway_t *g)
             slot = llmgw_slot(front->shared, front->places[r].slot);
             front->peers[r].foreign = llmgw_high_water_foreign(&slot->high,
                 slot->counts.in_flight, news_load(g, i, r), gateway_ms(g));
+            llmgw_admission_reports(&front->self, front->places[r],
+                                    news_load(g, i, r));
         }
     }
 

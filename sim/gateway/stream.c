@@ -64,6 +64,50 @@ stream_forget(stream_t *s, llmgw_forget_t forget)
 }
 
 
+/* As upstream/claim.c: this stream asks the replica later. */
+static void
+stream_push_back(gateway_t *g, stream_t *s, uint32_t replica)
+{
+    stream_look_at_pushed(g, s);
+
+    if (s->npushed < STREAM_PUSHED) {
+        s->pushed[s->npushed] = replica;
+        s->pushed_ms[s->npushed++] = gateway_ms(g)
+                        + llmgw_full_pushback_ms(LLMGW_PUSHBACK_NONE,
+                                                 ++s->refusals);
+    }
+}
+
+
+void
+stream_look_at_pushed(gateway_t *g, stream_t *s)
+{
+    uint32_t  i, n;
+
+    n = s->npushed;
+    s->npushed = 0;
+    s->told.until_ms = UINT64_MAX;
+
+    for (i = 0; i < n; i++) {
+
+        if (s->pushed_ms[i] <= gateway_ms(g)) {
+            continue;
+        }
+
+        if (s->pushed_ms[i] < s->told.until_ms) {
+            s->told.until_ms = s->pushed_ms[i];
+        }
+
+        s->pushed[s->npushed] = s->pushed[i];
+        s->pushed_ms[s->npushed++] = s->pushed_ms[i];
+    }
+
+    s->told.peers = s->pushed;
+    s->told.npeers = s->npushed;
+    s->claim.pushed = s->npushed != 0 ? &s->told : NULL;
+}
+
+
 /* --- the end */
 
 void
@@ -228,6 +272,7 @@ stream_claim(gateway_t *g, uint32_t i)
     s->claim.is_last = llmgw_resume_is_last_try(&s->resume);
     s->claim.excluded = s->excluded;
     s->claim.nexcluded = s->nexcluded;
+    stream_look_at_pushed(g, s);
     entry = s->claim.entry;
     view = front_view(g, front);
     random = rnd_next(&g->rnd);
@@ -479,6 +524,11 @@ stream_lost(gateway_t *g, uint32_t attempt, llmgw_ending_t ending,
 
     if (gateway_attempt(g, attempt ^ 1)->is_active) {
         stream_avoid(g, s, replica, ending == LLMGW_ENDING_FAILED);
+
+        if (ending == LLMGW_ENDING_FULL) {
+            stream_push_back(g, s, replica);
+        }
+
         timer_arm(g, i);
         return;                 /* the other one runs on alone */
     }
@@ -508,6 +558,10 @@ stream_lost(gateway_t *g, uint32_t attempt, llmgw_ending_t ending,
         stream_avoid(g, s, replica, step.counted);
     }
 
-    s->claim.saw_full |= ending == LLMGW_ENDING_FULL;
+    if (ending == LLMGW_ENDING_FULL) {
+        s->claim.saw_full = 1;
+        stream_push_back(g, s, replica);
+    }
+
     stream_claim(g, i);
 }

@@ -73,7 +73,7 @@ timer_hedge(gateway_t *g, uint32_t i)
     uint64_t                   random;
     stream_t                  *s = gateway_stream(g, i);
     front_t                   *front = &g->fronts[s->front];
-    llmgw_claim_t              claim = s->claim;
+    llmgw_claim_t              claim;
     llmgw_admission_answer_t   answer;
 
     s->hedge_us = 0;
@@ -83,6 +83,9 @@ timer_hedge(gateway_t *g, uint32_t i)
     {
         return;
     }
+
+    stream_look_at_pushed(g, s);
+    claim = s->claim;
 
     for (k = 0; k < s->nexcluded; k++) {
         excluded[k] = s->excluded[k];

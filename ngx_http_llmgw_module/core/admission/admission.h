@@ -40,6 +40,10 @@
  * band's ceiling; urgent ones never are.  A claim that is shed for another one
  * is told so, SHED, when it claims again: its process is woken for it.
  *
+ * A replica may tell a claim to come later (claim->pushed).  Where no other is
+ * left for it, not even a full one, the claim is skipped until the first of
+ * those times, and looks around once a second before.
+ *
  * When none of a pool's replicas is left but those that a request has tried,
  * it starts over once, if one of them counted as a failed try; where one of
  * them had said that it was full, it goes to the queue instead.  Where it would
@@ -89,6 +93,7 @@ typedef struct {
     const uint32_t  *excluded;          /* peers; the caller's memory, read
                                            during a call only */
     size_t           nexcluded;
+    const llmgw_pushed_t     *pushed;   /* the same; NULL: none */
     const llmgw_model_set_t  *serving;  /* the same; see llmgw_pick_key_t */
     uint32_t         entry;             /* in the queue, or LLMGW_QUEUE_NONE */
     unsigned         was_granted:1;     /* left the queue before */
@@ -119,7 +124,8 @@ typedef enum {
     LLMGW_ADMISSION_SHED,       /* another one waits in its place */
     LLMGW_ADMISSION_STALE,      /* peer's slot went to another replica */
     LLMGW_ADMISSION_FULL,       /* and so is the queue */
-    LLMGW_ADMISSION_SKIPPABLE,  /* full but for those excluded */
+    LLMGW_ADMISSION_SKIPPABLE,  /* full but for those excluded, or asked too
+                                   lately */
     LLMGW_ADMISSION_OPEN,       /* all circuits are */
     LLMGW_ADMISSION_EXCLUDED,   /* each has been tried */
     LLMGW_ADMISSION_NONE        /* no peer is usable */
@@ -209,11 +215,22 @@ void llmgw_admission_leave(const llmgw_admission_self_t *self,
 
 /*
  * The replica has sent its first token: a probe succeeds now, not at the end
- * of its stream.  Does nothing for a lease that is not a probe.
+ * of its stream, and the replica is not marked full any more (full.h).
  */
 void llmgw_admission_prove(const llmgw_admission_self_t *self,
     const llmgw_breaker_conf_t *conf, llmgw_lease_t *lease, uint64_t now_ms,
     llmgw_admission_end_t *end);
+
+/*
+ * The replica of that place has refused an attempt as full (full.h).  load: as
+ * it reports it; 0: it does not.
+ */
+void llmgw_admission_full(const llmgw_admission_self_t *self,
+    llmgw_place_t place, uint32_t load, uint64_t now_ms);
+
+/* It reports that load now. */
+void llmgw_admission_reports(const llmgw_admission_self_t *self,
+    llmgw_place_t place, uint32_t load);
 
 /* Gives the place back.  Does nothing for a lease that is not held. */
 void llmgw_admission_end(const llmgw_admission_self_t *self,

@@ -23,6 +23,7 @@ llmgw_claim_key(const llmgw_claim_t *claim, uint64_t now_ms, uint64_t random)
     key.hash = claim->hash;
     key.excluded = claim->excluded;
     key.nexcluded = claim->nexcluded;
+    key.pushed = claim->pushed;
     key.now_ms = now_ms;
     key.random = random;
     key.resumes = claim->resumes;
@@ -161,6 +162,32 @@ claim_join(ask_t *ask)
 }
 
 
+/* Skips the claim where others can have what it cannot. */
+
+static int
+claim_is_skipped(const ask_t *ask, llmgw_pick_rc_t rc)
+{
+    llmgw_queue_t        *queue;
+    const llmgw_claim_t  *claim;
+
+    claim = ask->claim;
+    queue = &ask->self->shared->queue;
+
+    if (rc == LLMGW_PICK_PUSHED
+        && (claim->is_last || ask->key.nexcluded == 0))
+    {
+        llmgw_queue_rest(queue, claim->entry, claim->pushed->until_ms,
+                         ask->key.now_ms);
+        return 1;
+    }
+
+    return (rc == LLMGW_PICK_SKIPPABLE || rc == LLMGW_PICK_PUSHED)
+           && (claim->is_last || claim->resumes || claim->serving != NULL
+               || claim->pushed != NULL)
+           && llmgw_queue_skip(queue, claim->entry);
+}
+
+
 /* Joins the queue or stays in it, or returns the reason why not. */
 
 static llmgw_admission_rc_t
@@ -182,7 +209,7 @@ claim_wait(ask_t *ask, llmgw_pick_rc_t rc)
 
     if (claim->entry == LLMGW_QUEUE_NONE) {
 
-        if (rc == LLMGW_PICK_SKIPPABLE) {
+        if (rc == LLMGW_PICK_SKIPPABLE || rc == LLMGW_PICK_PUSHED) {
             return LLMGW_ADMISSION_SKIPPABLE;
         }
 
@@ -195,10 +222,7 @@ claim_wait(ask_t *ask, llmgw_pick_rc_t rc)
         claim->joined_ms = ask->key.now_ms;
     }
 
-    is_skipped = rc == LLMGW_PICK_SKIPPABLE
-                 && (claim->is_last || claim->resumes
-                     || claim->serving != NULL)
-                 && llmgw_queue_skip(queue, claim->entry);
+    is_skipped = claim_is_skipped(ask, rc);
 
     claim->saw_full = 0;
     claim_forget(ask, claim->is_last && (rc == LLMGW_PICK_FULL || is_skipped)
@@ -399,6 +423,23 @@ claim_must_wait(const ask_t *ask)
 }
 
 
+/*
+ * What a claim waits for whose replicas have all said that they are full:
+ * while it waits none of them is excluded.
+ */
+
+static llmgw_pick_rc_t
+claim_waits_for(ask_t *ask)
+{
+    llmgw_picked_t  picked;
+
+    ask->key.nexcluded = 0;
+
+    return llmgw_pick(&ask->view->pick, &ask->key, &picked)
+           == LLMGW_PICK_PUSHED ? LLMGW_PICK_PUSHED : LLMGW_PICK_FULL;
+}
+
+
 static llmgw_admission_rc_t
 claim_ask(ask_t *ask)
 {
@@ -434,7 +475,7 @@ claim_ask(ask_t *ask)
          * full replicas are not tried again at once: the claim waits for them
          */
         claim->saw_full = 0;
-        return claim_wait(ask, LLMGW_PICK_FULL);
+        return claim_wait(ask, claim_waits_for(ask));
     }
 
     return rc;
@@ -520,50 +561,6 @@ llmgw_admission_claim(const llmgw_admission_self_t *self,
     }
 
     llmgw_admission_commit(self->shared);
-}
-
-
-void
-llmgw_admission_second(const llmgw_admission_self_t *self,
-    const llmgw_admission_view_t *view, const llmgw_claim_t *claim,
-    int is_budgeted, llmgw_lease_t *lease, uint64_t now_ms, uint64_t random,
-    llmgw_admission_answer_t *answer)
-{
-    llmgw_admission_t  *shared;
-    llmgw_pick_key_t    key;
-
-    shared = self->shared;
-    key = llmgw_claim_key(claim, now_ms, random);
-
-    *answer = (llmgw_admission_answer_t) { .rc = LLMGW_ADMISSION_FULL,
-                                           .wake = LLMGW_WAKE_NOBODY };
-
-    if (shared->queue.length != 0
-        || (shared->queue.has_flow && view->saturation >= 1)
-        || (is_budgeted
-            && !llmgw_hedge_may_hedge(&shared->hedge,
-                                      view->hedge_budget_permille))
-        || llmgw_hedge_is_saturated(&view->pick, now_ms)
-        || llmgw_pick(&view->pick, &key, &answer->picked) != LLMGW_PICK_OK)
-    {
-        return;
-    }
-
-    llmgw_admission_begin(shared);
-
-    answer->rc = LLMGW_ADMISSION_STALE;
-
-    if (llmgw_lease_begin(self, view, answer->picked.peer, 0, now_ms, lease,
-                          &answer->change))
-    {
-        answer->rc = LLMGW_ADMISSION_LEASED;
-
-        if (is_budgeted) {
-            llmgw_hedge_note_hedge(&shared->hedge);
-        }
-    }
-
-    llmgw_admission_commit(shared);
 }
 
 

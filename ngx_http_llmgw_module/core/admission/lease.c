@@ -86,19 +86,35 @@ llmgw_admission_prove(const llmgw_admission_self_t *self,
     const llmgw_breaker_conf_t *conf, llmgw_lease_t *lease, uint64_t now_ms,
     llmgw_admission_end_t *end)
 {
+    int            is_probe;
     llmgw_slot_t  *slot;
 
     *end = (llmgw_admission_end_t) { .wake = LLMGW_WAKE_NOBODY };
     slot = lease_slot(self, lease);
 
-    if (slot == NULL || !lease->is_held
-        || !llmgw_breaker_is_probe(lease->ticket))
-    {
+    if (slot == NULL || !lease->is_held) {
+        return;
+    }
+
+    is_probe = llmgw_breaker_is_probe(lease->ticket);
+
+    if (!is_probe && !llmgw_full_is_known(&slot->full)) {
         return;
     }
 
     llmgw_admission_begin(self->shared);
-    lease_judge(slot, conf, lease, LLMGW_VERDICT_SUCCESS, now_ms, end);
+
+    if (is_probe) {
+        lease_judge(slot, conf, lease, LLMGW_VERDICT_SUCCESS, now_ms, end);
+    }
+
+    if (llmgw_full_stands(&slot->full, now_ms)) {
+        llmgw_queue_recall(&self->shared->queue, now_ms);
+        llmgw_queue_wake(self->shared, now_ms, &end->wake);
+    }
+
+    llmgw_full_serves(&slot->full);
+
     llmgw_admission_commit(self->shared);
 }
 
@@ -152,10 +168,38 @@ llmgw_admission_end(const llmgw_admission_self_t *self,
     lease_judge(slot, conf, lease, verdict, now_ms, end);
 
     /* in the same step, or a newcomer would overtake the skipped claims */
-    llmgw_queue_recall(&self->shared->queue);
+    llmgw_queue_recall(&self->shared->queue, now_ms);
     llmgw_queue_wake(self->shared, now_ms, &end->wake);
 
     llmgw_admission_commit(self->shared);
+}
+
+
+void
+llmgw_admission_full(const llmgw_admission_self_t *self, llmgw_place_t place,
+    uint32_t load, uint64_t now_ms)
+{
+    llmgw_slot_t  *slot;
+
+    slot = llmgw_slot(self->shared, place.slot);
+
+    if (slot->generation == place.generation) {
+        llmgw_full_refused(&slot->full, load, now_ms);
+    }
+}
+
+
+void
+llmgw_admission_reports(const llmgw_admission_self_t *self,
+    llmgw_place_t place, uint32_t load)
+{
+    llmgw_slot_t  *slot;
+
+    slot = llmgw_slot(self->shared, place.slot);
+
+    if (slot->generation == place.generation) {
+        llmgw_full_reports(&slot->full, load);
+    }
 }
 
 
@@ -247,6 +291,6 @@ llmgw_admission_look(const llmgw_admission_self_t *self, uint64_t now_ms)
 {
     llmgw_admission_begin(self->shared);
     llmgw_queue_thaw_row(&self->shared->queue, self->row, now_ms);
-    llmgw_queue_recall(&self->shared->queue);
+    llmgw_queue_recall(&self->shared->queue, now_ms);
     llmgw_admission_commit(self->shared);
 }

@@ -103,6 +103,7 @@ llmgw_queue_push(llmgw_queue_t *queue, const llmgw_queue_place_t *place,
     entry->granted_ms = 0;
     entry->tenant = place->tenant;
     entry->deadline_ms = place->deadline_ms;
+    entry->rests_ms = 0;
     entry->row = place->row;
     entry->process = place->process;
     entry->flow = 0;
@@ -250,7 +251,7 @@ llmgw_queue_remove(llmgw_queue_t *queue, uint32_t i)
     if (!entry->is_shed) {
         queue->length--;
         queue->counted -= entry->is_counted;
-        queue->skipped -= entry->is_skipped;
+        queue_unskip(queue, entry);
     }
 
     if (queue->granted == i) {
@@ -374,51 +375,6 @@ llmgw_queue_is_of(const llmgw_queue_t *queue, uint32_t i, uint64_t ticket,
 }
 
 
-int
-llmgw_queue_skip(llmgw_queue_t *queue, uint32_t i)
-{
-    llmgw_queue_entry_t  *entry;
-
-    entry = &queue->entries[i];
-
-    if (!entry->is_skipped) {
-
-        if (queue->skipped >= LLMGW_QUEUE_MAX_SKIPPED) {
-            return 0;
-        }
-
-        queue->skipped++;
-        entry->is_skipped = 1;
-
-        if (queue->has_flow) {
-            queue_flow_put_aside(queue, i);
-        }
-    }
-
-    return 1;
-}
-
-
-void
-llmgw_queue_recall(llmgw_queue_t *queue)
-{
-    uint32_t  i;
-
-    if (queue->has_flow) {
-        queue_flow_recall(queue);
-        return;
-    }
-
-    for (i = queue->waits.first;
-         queue->skipped != 0 && i != LLMGW_QUEUE_NONE;
-         i = queue->entries[i].next)
-    {
-        queue->skipped -= queue->entries[i].is_skipped;
-        queue->entries[i].is_skipped = 0;
-    }
-}
-
-
 static uint32_t
 llmgw_queue_drop_list(llmgw_queue_t *queue, const llmgw_queue_list_t *list,
     uint32_t row)
@@ -462,6 +418,7 @@ llmgw_queue_mend(llmgw_queue_t *queue)
     queue->length = 0;
     queue->counted = 0;
     queue->skipped = 0;
+    queue->resting = 0;
     queue->granted = LLMGW_QUEUE_NONE;
 
     for ( /* void */ ; i != LLMGW_QUEUE_NONE; i = next) {
@@ -470,6 +427,10 @@ llmgw_queue_mend(llmgw_queue_t *queue)
 
         entry->flow = 0;
         entry->is_aside = 0;
+
+        if (!entry->is_skipped) {
+            entry->rests_ms = 0;
+        }
 
         if (entry->ticket > queue->ticket) {
             queue->ticket = entry->ticket;
@@ -483,7 +444,8 @@ llmgw_queue_mend(llmgw_queue_t *queue)
         queue_link(queue, &queue->waits, i, LLMGW_QUEUE_NONE);
         queue->length++;
         queue->counted += entry->is_counted;
-        queue->skipped += entry->is_skipped;
+        queue->skipped += entry->is_skipped && entry->rests_ms == 0;
+        queue->resting += entry->is_skipped && entry->rests_ms != 0;
     }
 
     if (queue->has_flow) {

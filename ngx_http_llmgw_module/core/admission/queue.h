@@ -25,7 +25,8 @@
  * A head that cannot use the free capacity, while others could, is skipped
  * until all are recalled, and keeps its place as well.  That happens wherever
  * capacity is freed.  Each recall makes all of them claim again, so their
- * number is limited.
+ * number is limited.  A head whose replicas have all told it to come later is
+ * skipped until that time, whatever is freed: any number of those may rest.
  *
  * With flow control (queue_flow.c, docs/adr/0020) classes and tenants have a
  * say: behind the urgent ones, the head is the one that core/flow/ names.  The
@@ -54,6 +55,7 @@
 #define LLMGW_QUEUE_NONE         UINT32_MAX
 #define LLMGW_QUEUE_GRANT_MS     200
 #define LLMGW_QUEUE_MAX_SKIPPED  64
+#define LLMGW_QUEUE_REST_MS      1000   /* then it looks for other replicas */
 #define LLMGW_QUEUE_PRIORITY_MAX 100    /* as of classes */
 
 typedef struct {
@@ -61,6 +63,7 @@ typedef struct {
     uint64_t  granted_ms;       /* 0: not granted */
     uint64_t  tenant;
     uint64_t  deadline_ms;      /* 0: none */
+    uint64_t  rests_ms;         /* skipped until then; 0: it does not rest */
     uint32_t  row;              /* of the worker */
     uint32_t  process;          /* where to wake it */
     uint32_t  next;             /* or of the free list */
@@ -92,6 +95,7 @@ typedef struct {
     uint32_t              length;       /* of waits and aside */
     uint32_t              counted;
     uint32_t              skipped;      /* at most LLMGW_QUEUE_MAX_SKIPPED */
+    uint32_t              resting;      /* skipped, and not counted there */
     uint32_t              granted;      /* with a flow: the last, or NONE */
     uint32_t              has_flow;     /* it says which is the head */
     llmgw_flow_conf_t     flow_conf;
@@ -178,6 +182,10 @@ void llmgw_queue_ungrant(llmgw_queue_t *queue, uint32_t entry);
 /* 1: skipped until the next recall; 0: too many are skipped already. */
 int llmgw_queue_skip(llmgw_queue_t *queue, uint32_t entry);
 
+/* Skipped until a recall at until_ms or later, LLMGW_QUEUE_REST_MS at most. */
+void llmgw_queue_rest(llmgw_queue_t *queue, uint32_t entry, uint64_t until_ms,
+    uint64_t now_ms);
+
 /* 1: that entry is in use, with that ticket, by that row. */
 int llmgw_queue_is_of(const llmgw_queue_t *queue, uint32_t entry,
     uint64_t ticket, uint32_t row);
@@ -186,8 +194,11 @@ int llmgw_queue_is_of(const llmgw_queue_t *queue, uint32_t entry,
 void llmgw_queue_thaw_row(llmgw_queue_t *queue, uint32_t row,
     uint64_t now_ms);
 
-/* There is capacity, or there may be: no entry is skipped any more. */
-void llmgw_queue_recall(llmgw_queue_t *queue);
+/*
+ * There is capacity, or there may be: no entry is skipped any more, but those
+ * that rest.
+ */
+void llmgw_queue_recall(llmgw_queue_t *queue, uint64_t now_ms);
 
 /* Drops the entries that a dead worker left; returns how many. */
 uint32_t llmgw_queue_drop_row(llmgw_queue_t *queue, uint32_t row);

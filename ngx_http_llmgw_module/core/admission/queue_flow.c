@@ -150,8 +150,7 @@ queue_flow_put_back(llmgw_queue_t *queue, uint32_t i)
     entry = &queue->entries[i];
 
     queue_unlink(queue, i);
-    queue->skipped -= entry->is_skipped;
-    entry->is_skipped = 0;
+    queue_unskip(queue, entry);
     entry->is_aside = 0;
     entry->granted_ms = 0;
 
@@ -161,17 +160,18 @@ queue_flow_put_back(llmgw_queue_t *queue, uint32_t i)
 
 
 void
-queue_flow_recall(llmgw_queue_t *queue)
+queue_flow_recall(llmgw_queue_t *queue, uint64_t now_ms)
 {
     uint32_t  i, next;
 
     for (i = queue->aside.first;
-         queue->skipped != 0 && i != LLMGW_QUEUE_NONE;
+         (queue->skipped != 0 || queue->resting != 0)
+         && i != LLMGW_QUEUE_NONE;
          i = next)
     {
         next = queue->entries[i].next;
 
-        if (queue->entries[i].is_skipped) {
+        if (queue_is_recalled(&queue->entries[i], now_ms)) {
             queue_flow_put_back(queue, i);
         }
     }

@@ -18,6 +18,12 @@ void queue_link_waiting(llmgw_queue_t *queue, uint32_t i);
 /* A granted entry whose worker did not come for it in time. */
 int queue_is_overdue(const llmgw_queue_entry_t *entry, uint64_t now_ms);
 
+/* queue_skip.c: it is skipped, and does not rest any longer */
+int queue_is_recalled(const llmgw_queue_entry_t *entry, uint64_t now_ms);
+
+/* Of one that may be skipped: it is not any more. */
+void queue_unskip(llmgw_queue_t *queue, llmgw_queue_entry_t *entry);
+
 /* queue_flow.c: those that wait, in and out of the flow; firm: never shed */
 void queue_flow_add(llmgw_queue_t *queue, uint32_t i, int is_firm);
 void queue_flow_remove(llmgw_queue_t *queue, uint32_t i);
@@ -25,7 +31,7 @@ void queue_flow_remove(llmgw_queue_t *queue, uint32_t i);
 uint32_t queue_flow_head(llmgw_queue_t *queue, uint64_t now_ms);
 void queue_flow_put_aside(llmgw_queue_t *queue, uint32_t i);
 void queue_flow_thaw_row(llmgw_queue_t *queue, uint32_t row, uint64_t now_ms);
-void queue_flow_recall(llmgw_queue_t *queue);
+void queue_flow_recall(llmgw_queue_t *queue, uint64_t now_ms);
 
 /* All anew, of the entries that wait. */
 void queue_flow_mend(llmgw_queue_t *queue);

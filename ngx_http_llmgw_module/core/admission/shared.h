@@ -6,9 +6,9 @@
  *   buckets[]
  *
  *   slot    one replica's: its id, the total of attempts in flight, its
- *           breaker.  Slots are found by a hash of the id, chained in buckets;
- *           the free ones are chained, too.  What follows llmgw_slot_t up to
- *           slot_bytes is the caller's own.
+ *           breaker, its mark as full.  Slots are found by a hash of the id,
+ *           chained in buckets; the free ones are chained, too.  What follows
+ *           llmgw_slot_t up to slot_bytes is the caller's own.
  *   share   how many of a slot's attempts one process runs.  A process has a
  *           number, its row; rows are given out by the caller.
  *   entry   a request that waits: queue.h; flow: flow control over them.
@@ -54,6 +54,7 @@ typedef struct {
     uint32_t             generation;
     uint32_t             id_len;        /* 0: free */
     uint32_t             next;          /* in its bucket, or free */
+    llmgw_full_t         full;
     llmgw_breaker_t      breaker;
     llmgw_high_water_t   high;
     uint64_t             process_ms;    /* start of the replica's process
@@ -177,7 +178,8 @@ void llmgw_slots_free(llmgw_admission_t *shared, uint32_t i);
 
 /*
  * The replica of that slot is another process now, which began at process_ms:
- * its circuit is closed.  Happens once, in the worker that learns of it first.
+ * its circuit is closed, and it is not marked full.  Happens once, in the
+ * worker that learns of it first.
  */
 void llmgw_slots_renew(llmgw_admission_t *shared, llmgw_place_t place,
     uint64_t process_ms);

@@ -145,6 +145,7 @@ llmgw_slots_attach(llmgw_admission_t *shared, const char *id, size_t len,
     slot = llmgw_slot(shared, i);
     shared->free_slot = slot->next;
 
+    memset(&slot->full, 0, sizeof(slot->full));
     memset(&slot->breaker, 0, sizeof(slot->breaker));
     memset(&slot->high, 0, sizeof(slot->high));
     slot->process_ms = 0;
@@ -238,6 +239,7 @@ llmgw_slots_renew(llmgw_admission_t *shared, llmgw_place_t place,
     llmgw_admission_begin(shared);
 
     slot->process_ms = process_ms;
+    memset(&slot->full, 0, sizeof(slot->full));
     memset(&slot->breaker, 0, sizeof(slot->breaker));
 
     llmgw_admission_commit(shared);

@@ -195,6 +195,7 @@ write_replica(llmgw_line_t *out, const llmgw_decision_replica_t *replica)
         [LLMGW_LACKS_STATE] = "state",
         [LLMGW_LACKS_TRUST] = "excluded",
         [LLMGW_LACKS_CAPACITY] = "full",
+        [LLMGW_LACKS_TIME] = "pushed_back",
         [LLMGW_LACKS_CIRCUIT] = "circuit"
     };
 

@@ -4,8 +4,9 @@
  *
  * Eligible: the peer is in the state that this round looks at, is not
  * excluded, has capacity (fewer attempts in flight than max_capacity, and not
- * marked full), and its breaker admits an attempt.  A key may ask for
- * unproven peers to be tried by one attempt at a time.  For a stream that has
+ * marked full), has not pushed the request back, and its breaker admits an
+ * attempt.  A key may ask for unproven peers to be tried by one attempt at a
+ * time.  For a stream that has
  * delivered tokens, peers of other resume groups than that of the peer that
  * served it are excluded as well; for a request that names a model which not
  * all peers serve, those that do not.  All of it is judged here and nowhere
@@ -23,6 +24,7 @@
 #include <stdint.h>
 
 #include "core/breaker.h"
+#include "core/full.h"
 #include "core/models.h"
 #include "core/ring/ring.h"
 
@@ -45,7 +47,7 @@ typedef struct {
 typedef struct {
     const llmgw_peer_counts_t  *counts;        /* NULL: count as zero */
     const llmgw_breaker_t      *breaker;       /* NULL: admits */
-    uint64_t                    full_until_ms; /* the replica said: full */
+    const llmgw_full_t         *full;          /* NULL: never marked */
     uint64_t                    resume_group;  /* hash of its name */
     uint32_t                    foreign;       /* other gateways' in-flight */
     uint32_t                    weight;        /* >= 1 */
@@ -84,10 +86,18 @@ typedef struct {
                                                chooses */
 } llmgw_pick_pool_t;
 
+/* Peers that told the request to come later. */
+typedef struct {
+    const uint32_t  *peers;             /* indexes */
+    size_t           npeers;
+    uint64_t         until_ms;          /* of several the first */
+} llmgw_pushed_t;
+
 typedef struct {
     uint64_t         hash;              /* of the key */
     const uint32_t  *excluded;          /* indexes of peers tried already */
     size_t           nexcluded;
+    const llmgw_pushed_t     *pushed;   /* NULL: none */
     uint64_t         now_ms;
     uint64_t         random;            /* breaks ties */
     uint64_t         resume_group;      /* all others are excluded ... */
@@ -103,6 +113,7 @@ typedef enum {
     LLMGW_LACKS_STATE,          /* not in the state that is asked for */
     LLMGW_LACKS_TRUST,          /* excluded */
     LLMGW_LACKS_CAPACITY,
+    LLMGW_LACKS_TIME,           /* it pushed the request back */
     LLMGW_LACKS_CIRCUIT         /* has capacity, but its breaker refuses */
 } llmgw_lacks_t;
 
@@ -136,7 +147,7 @@ llmgw_peer_has_capacity(const llmgw_pick_peer_t *peer, uint64_t now_ms)
 {
     uint32_t  in_flight;
 
-    if (now_ms < peer->full_until_ms) {
+    if (peer->full != NULL && llmgw_full_stands(peer->full, now_ms)) {
         return 0;
     }
 
@@ -210,6 +221,25 @@ llmgw_peer_is_excluded(const llmgw_pick_pool_t *pool,
 }
 
 
+static inline int
+llmgw_peer_is_pushed(const llmgw_pick_key_t *key, uint32_t i)
+{
+    size_t  k;
+
+    if (key->pushed == NULL) {
+        return 0;
+    }
+
+    for (k = 0; k < key->pushed->npeers; k++) {
+        if (key->pushed->peers[k] == i) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
 /* i < pool->npeers; state: of the peers that are asked for */
 static inline llmgw_lacks_t
 llmgw_peer_lacks(const llmgw_pick_pool_t *pool, const llmgw_pick_key_t *key,
@@ -231,6 +261,10 @@ llmgw_peer_lacks(const llmgw_pick_pool_t *pool, const llmgw_pick_key_t *key,
         || llmgw_peer_is_spared(peer, key))
     {
         return LLMGW_LACKS_CAPACITY;
+    }
+
+    if (llmgw_peer_is_pushed(key, i)) {
+        return LLMGW_LACKS_TIME;
     }
 
     return llmgw_peer_is_admitted(pool, peer, key->now_ms)

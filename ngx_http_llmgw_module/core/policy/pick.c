@@ -28,6 +28,7 @@ typedef struct {
     size_t    nfresh;           /* not excluded */
     size_t    neligible;
     int       has_admitted;     /* a breaker admits one, not excluded */
+    int       has_pushed;       /* and one that lacks time alone */
     int       has_spare;        /* one that is excluded would be eligible */
     size_t    nopen;            /* not excluded, with capacity, not admitted */
     uint32_t  open;             /* the one of those to be forced */
@@ -96,6 +97,10 @@ survey_note_lack(survey_t *survey, const llmgw_policy_round_t *round,
         return;
     }
 
+    if (lacks == LLMGW_LACKS_TIME) {
+        survey->nfresh++;
+    }
+
     if (lacks == LLMGW_LACKS_CAPACITY) {
         survey->nfresh++;
 
@@ -113,6 +118,7 @@ survey_note_lack(survey_t *survey, const llmgw_policy_round_t *round,
         return;
     }
 
+    survey->has_pushed |= lacks == LLMGW_LACKS_TIME && is_admitted;
     survey->has_spare |= is_admitted
                          && llmgw_peer_has_capacity(peer, round->key->now_ms);
 }
@@ -201,6 +207,21 @@ round_pick(const llmgw_policy_round_t *round, survey_t *survey,
 }
 
 
+/*
+ * Some peer of the round's state is to be waited for.  has_spare: others can
+ * use one that this request cannot.
+ */
+static llmgw_pick_rc_t
+pick_wait(const survey_t *survey, int has_spare)
+{
+    if (!survey->has_admitted) {
+        return LLMGW_PICK_PUSHED;
+    }
+
+    return has_spare ? LLMGW_PICK_SKIPPABLE : LLMGW_PICK_FULL;
+}
+
+
 /* Only where there are standbys that may be active by now. */
 static int
 pick_last(llmgw_policy_round_t *round, survey_t *last, llmgw_picked_t *picked)
@@ -254,8 +275,8 @@ llmgw_pick(const llmgw_pick_pool_t *pool, const llmgw_pick_key_t *key,
         return LLMGW_PICK_OK;
     }
 
-    if (alive.has_admitted) {
-        return alive.has_spare ? LLMGW_PICK_SKIPPABLE : LLMGW_PICK_FULL;
+    if (alive.has_admitted || alive.has_pushed) {
+        return pick_wait(&alive, alive.has_spare);
     }
 
     round.state = LLMGW_PEER_SUSPECT;
@@ -264,9 +285,8 @@ llmgw_pick(const llmgw_pick_pool_t *pool, const llmgw_pick_key_t *key,
         return LLMGW_PICK_OK;
     }
 
-    if (suspect.has_admitted) {
-        return alive.has_spare || suspect.has_spare ? LLMGW_PICK_SKIPPABLE
-                                                    : LLMGW_PICK_FULL;
+    if (suspect.has_admitted || suspect.has_pushed) {
+        return pick_wait(&suspect, alive.has_spare || suspect.has_spare);
     }
 
     if (pick_last(&round, &last, picked)) {

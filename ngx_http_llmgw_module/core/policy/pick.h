@@ -35,6 +35,9 @@
  *
  *     SKIPPABLE as FULL, but an excluded peer lacks nothing: other requests,
  *               which do not exclude it, need not wait
+ *     PUSHED    among the living, or among the suspects where no living one is
+ *               left, some peer has capacity, but has told this request to
+ *               come later, and none lacks nothing but capacity
  *     FULL      among the living, or among the suspects where no living one is
  *               left, some peer lacks nothing but capacity: wait for it
  *     OPEN      some peer lacks nothing but its breaker's consent: one attempt
@@ -58,6 +61,7 @@
 typedef enum {
     LLMGW_PICK_OK = 0,
     LLMGW_PICK_SKIPPABLE,
+    LLMGW_PICK_PUSHED,
     LLMGW_PICK_FULL,
     LLMGW_PICK_OPEN,            /* picked->peer may be forced */
     LLMGW_PICK_FULL_OPEN,

@@ -5,8 +5,9 @@
  *
  * The log has load and eligibility of each replica.  What made a replica
  * ineligible is made again in the peers that the pick is asked with: one that
- * was excluded belongs to another resume group, one that was full has said so,
- * and one whose circuit refused has an open breaker, or is being probed.
+ * was excluded belongs to another resume group, one that was full, or had
+ * pushed the request back, has said so, and one whose circuit refused has an
+ * open breaker, or is being probed.
  */
 
 #include <stdlib.h>
@@ -18,6 +19,8 @@
 
 #define PICK_GROUP  1                   /* of those not excluded */
 #define PICK_NOW    1
+
+static const llmgw_full_t  pick_full = { .until_ms = UINT64_MAX };
 
 static const llmgw_breaker_conf_t  pick_breakers = {
     .window_ms = 10000, .cooldown_ms = 60000, .max_cooldown_ms = 60000,
@@ -79,7 +82,8 @@ pick_peer(report_replay_t *r, const report_log_entry_t *e, uint32_t i)
     peer->weight = c->weight;
     peer->state = (uint8_t) c->state;
     peer->resume_group = c->lacks == LLMGW_LACKS_TRUST ? 0 : PICK_GROUP;
-    peer->full_until_ms = c->lacks == LLMGW_LACKS_CAPACITY ? UINT64_MAX : 0;
+    peer->full = c->lacks == LLMGW_LACKS_CAPACITY
+                 || c->lacks == LLMGW_LACKS_TIME ? &pick_full : NULL;
 
     if (c->is_open) {
         pick_breaker(c, &r->breakers[i]);

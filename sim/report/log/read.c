@@ -115,7 +115,7 @@ log_eligible(const log_line_t *l, const json_t *of,
     static const char *const  states[] = { "unusable", "suspect", "alive",
                                            "standby", "last" };
     static const char *const  all[] = { "", "state", "excluded", "full",
-                                        "circuit" };
+                                        "pushed_back", "circuit" };
 
     c->has_failed = json_object_get(of, "failed") != NULL;
 

@@ -62,6 +62,16 @@ scene_attach(scene_t *scene, uint32_t peer)
     scene->places[peer].generation = slot->generation;
     scene->peers[peer].counts = &slot->counts;
     scene->peers[peer].breaker = &slot->breaker;
+    scene->peers[peer].full = &slot->full;
+}
+
+
+/* When that replica is not marked full any more. */
+static inline uint64_t *
+scene_full(scene_t *scene, uint32_t peer)
+{
+    return &llmgw_slot(scene->shared,
+                       scene->places[peer].slot)->full.until_ms;
 }
 
 

@@ -110,6 +110,7 @@ list_is_whole(const llmgw_queue_t *queue, const llmgw_queue_list_t *list,
         assert_int_equal(entry->prev, prev);
         assert_int_equal(entry->is_shed, list == &queue->shed);
         assert_int_equal(entry->is_aside, list == &queue->aside);
+        assert_true(entry->is_skipped || entry->rests_ms == 0);
 
         if (prev != LLMGW_QUEUE_NONE && !queue->has_flow
             && queue->entries[prev].is_urgent == entry->is_urgent)
@@ -165,7 +166,7 @@ assert_queue_is_whole(const llmgw_queue_t *queue)
 
     assert_int_equal(queue->length, used);
     assert_int_equal(queue->counted, counted);
-    assert_int_equal(queue->skipped, skipped);
+    assert_int_equal(queue->skipped + queue->resting, skipped);
 
     used += list_is_whole(queue, &queue->shed, &counted, &skipped);
 

@@ -157,7 +157,7 @@ refused_grant_goes_back_with_its_old_ticket(void **state)
     assert_int_equal(scene_ask(scene, 3, &other, &leases[0], &answer),
                      LLMGW_ADMISSION_FULL);
 
-    scene->peers[peer_of(scene, &lease)].full_until_ms = scene->now_ms + 100;
+    *scene_full(scene, peer_of(scene, &lease)) = scene->now_ms + 100;
     scene_end(scene, 2, &lease, LLMGW_VERDICT_NEUTRAL);
 
     ticket = first.ticket;
@@ -212,7 +212,7 @@ last_try_keeps_those_that_failed_and_is_skipped(void **state)
         }
     }
 
-    scene->peers[full].full_until_ms = scene->now_ms + 100;
+    *scene_full(scene, full) = scene->now_ms + 100;
 
     claim = scene_claim(5);
     claim.excluded = excluded;
@@ -250,7 +250,7 @@ stream_whose_resume_group_is_full_is_skipped(void **state)
     llmgw_admission_answer_t  answer;
 
     scene->peers[1].resume_group = 7;
-    scene->peers[1].full_until_ms = scene->now_ms + 100;
+    *scene_full(scene, 1) = scene->now_ms + 100;
     claim.is_urgent = 1;
     claim.resumes = 1;
     claim.resume_group = 7;

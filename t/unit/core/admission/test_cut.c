@@ -353,9 +353,26 @@ head_is_skipped(void **state)
     world->claim.excluded = excluded;
     world->claim.nexcluded = 1;
     world->claim.is_last = 1;
-    world->scene.peers[1].full_until_ms = world->scene.now_ms + 1;
-    world->scene.peers[2].full_until_ms = world->scene.now_ms + 1;
+    *scene_full(&world->scene, 1) = world->scene.now_ms + 1;
+    *scene_full(&world->scene, 2) = world->scene.now_ms + 1;
     cut(world, claims, 3);
+}
+
+
+/* Told by all replicas to come later, it rests until then. */
+static void
+head_rests(void **state)
+{
+    world_t         *world = *state;
+    uint32_t         peers[] = { 0, 1, 2 };
+    llmgw_pushed_t   pushed = { peers, 3, UINT64_MAX };
+
+    crowd(world);
+    advance(world);
+    end_all_leases(&world->scene);
+    world->claim.pushed = &pushed;
+    cut(world, claims, 3);
+    assert_int_equal(world->scene.shared->queue.resting, 1);
 }
 
 
@@ -502,6 +519,7 @@ main(void)
         TEST(join_at_the_head),
         TEST(head_without_room_waits_on),
         TEST(head_is_skipped),
+        TEST(head_rests),
         TEST(leave_from_the_middle),
         TEST(leave_of_the_head),
         TEST(grant),

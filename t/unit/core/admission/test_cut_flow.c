@@ -231,10 +231,26 @@ head_is_skipped(void **state)
     world->claim.excluded = excluded;
     world->claim.nexcluded = 1;
     world->claim.is_last = 1;
-    world->scene.peers[1].full_until_ms = world->scene.now_ms + 1;
-    world->scene.peers[2].full_until_ms = world->scene.now_ms + 1;
+    *scene_full(&world->scene, 1) = world->scene.now_ms + 1;
+    *scene_full(&world->scene, 2) = world->scene.now_ms + 1;
     cut(world, claims, 8);
     assert_int_equal(world->scene.shared->queue.skipped, 1);
+}
+
+
+/* Told by all replicas to come later, it rests until then. */
+static void
+head_rests(void **state)
+{
+    world_t         *world = *state;
+    uint32_t         peers[] = { 0, 1, 2 };
+    llmgw_pushed_t   pushed = { peers, 3, UINT64_MAX };
+
+    crowd(world);
+    end_all_leases(&world->scene);
+    world->claim.pushed = &pushed;
+    cut(world, claims, 8);
+    assert_int_equal(world->scene.shared->queue.resting, 1);
 }
 
 
@@ -351,6 +367,7 @@ main(void)
         TEST(newcomer_is_refused),
         TEST(shed_claim_takes_note),
         TEST(head_is_skipped),
+        TEST(head_rests),
         TEST(release),
         TEST(turn_of_the_next),
         TEST(thaw_and_recall),

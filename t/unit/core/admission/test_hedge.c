@@ -197,7 +197,7 @@ unlimited_peer_keeps_a_pool_from_saturation(void **state)
     s.peers[2].max_capacity = 0;
     assert_false(llmgw_hedge_is_saturated(&s.pool, s.key.now_ms));
 
-    s.peers[2].full_until_ms = s.key.now_ms + 1;
+    s.fulls[2].until_ms = s.key.now_ms + 1;
     assert_true(llmgw_hedge_is_saturated(&s.pool, s.key.now_ms));
 
     s.counts[0].in_flight = 0;
@@ -218,7 +218,7 @@ peers_marked_full_have_no_places(void **state)
     s.counts[0].in_flight = 8;
     assert_false(llmgw_hedge_is_saturated(&s.pool, s.key.now_ms));
 
-    s.peers[1].full_until_ms = s.key.now_ms + 1;
+    s.fulls[1].until_ms = s.key.now_ms + 1;
     assert_true(llmgw_hedge_is_saturated(&s.pool, s.key.now_ms));
 
     s.counts[0].in_flight = 7;

@@ -261,7 +261,7 @@ skipped_entry_keeps_its_place(void **state)
     assert_int_equal(llmgw_queue_head(&scene->queue, 0), LLMGW_QUEUE_NONE);
     assert_false(llmgw_queue_must_wait(&scene->queue, &place));
 
-    llmgw_queue_recall(&scene->queue);
+    llmgw_queue_recall(&scene->queue, 0);
     assert_int_equal(scene->queue.skipped, 0);
     assert_true(llmgw_queue_must_wait(&scene->queue, &place));
     leaves_in_order(scene, rows, 2);
@@ -293,7 +293,7 @@ few_may_be_skipped(void **state)
     assert_int_equal(llmgw_queue_drop_row(&scene->queue, 1),
                      LLMGW_QUEUE_MAX_SKIPPED);
     assert_int_equal(scene->queue.skipped, 0);
-    llmgw_queue_recall(&scene->queue);
+    llmgw_queue_recall(&scene->queue, 0);
 }
 
 
@@ -334,7 +334,7 @@ mending_makes_the_order_out_of_the_entries(void **state)
     assert_int_equal(scene->queue.skipped, 1);
     assert_int_equal(scene->queue.ticket, 300);
 
-    llmgw_queue_recall(&scene->queue);
+    llmgw_queue_recall(&scene->queue, 0);
     leaves_in_order(scene, rows, 8);
 
     for (i = 0; i < CAPACITY; i++) {

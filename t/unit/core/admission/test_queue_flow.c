@@ -107,7 +107,7 @@ refused_grant_goes_back_to_its_old_place(void **state)
     scene_end(scene, 0, &leases[0], LLMGW_VERDICT_NEUTRAL);
 
     for (i = 0; i < PEERS; i++) {
-        scene->peers[i].full_until_ms = scene->now_ms + 10;
+        *scene_full(scene, i) = scene->now_ms + 10;
     }
 
     assert_int_equal(scene_ask(scene, 1, &claims[0], &leases[0], &answer),
@@ -409,7 +409,7 @@ skipped_head_lets_others_go_and_keeps_its_place(void **state)
         memmove(leases, leases + 1, sizeof(lease) * (PLACES - 1));
     }
 
-    scene->peers[0].full_until_ms = scene->peers[1].full_until_ms
+    *scene_full(scene, 0) = *scene_full(scene, 1)
         = scene->now_ms + 100;
     high.excluded = tried;
     high.nexcluded = 1;

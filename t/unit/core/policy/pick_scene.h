@@ -33,9 +33,12 @@ typedef struct {
     llmgw_ring_t         *ring;
     llmgw_pick_peer_t     peers[PEERS_MAX];
     llmgw_peer_counts_t   counts[PEERS_MAX];
+    llmgw_full_t          fulls[PEERS_MAX];
     llmgw_breaker_t       breakers[PEERS_MAX];   /* no peer has one at first */
     llmgw_breaker_conf_t  breaker_conf;
     uint32_t              excluded[PEERS_MAX];
+    uint32_t              pushed[PEERS_MAX];
+    llmgw_pushed_t        told;             /* of those, with key.pushed */
     uint32_t              order[PEERS_MAX]; /* distinct, clockwise of key */
     size_t                norder;
 } scene_t;
@@ -102,6 +105,7 @@ scene_init(scene_t *scene, size_t n)
 
     for (i = 0; i < n; i++) {
         scene->peers[i].counts = &scene->counts[i];
+        scene->peers[i].full = &scene->fulls[i];
         scene->peers[i].weight = 1;
         scene->peers[i].state = ALIVE;
     }

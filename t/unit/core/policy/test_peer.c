@@ -73,7 +73,7 @@ excluded_peer_lacks_trust_whatever_else(void **state)
 {
     scene_t  *scene = *state;
 
-    scene->peers[0].full_until_ms = scene->key.now_ms + 1;
+    scene->fulls[0].until_ms = scene->key.now_ms + 1;
     scene_open(scene, 0, scene->key.now_ms);
     scene_exclude(scene, 0);
     assert_lacks(scene, LLMGW_LACKS_TRUST);
@@ -95,10 +95,10 @@ full_peer_lacks_room_by_count_or_by_its_word(void **state)
     scene->peers[0].max_capacity = 0;
     assert_lacks(scene, LLMGW_LACKS_NOTHING);
 
-    scene->peers[0].full_until_ms = scene->key.now_ms + 1;
+    scene->fulls[0].until_ms = scene->key.now_ms + 1;
     assert_lacks(scene, LLMGW_LACKS_CAPACITY);
 
-    scene->peers[0].full_until_ms = scene->key.now_ms;
+    scene->fulls[0].until_ms = scene->key.now_ms;
     assert_lacks(scene, LLMGW_LACKS_NOTHING);
 }
 

@@ -43,7 +43,7 @@ peers_that_cannot_serve_spill_to_the_next(void **state)
     s.peers[s.order[3]].max_capacity = 2;
     assert_picks(&s, s.order[4], LLMGW_ROUTE_SPILL);
 
-    s.peers[s.order[4]].full_until_ms = s.key.now_ms + 1;
+    s.fulls[s.order[4]].until_ms = s.key.now_ms + 1;
     assert_picks(&s, s.order[5], LLMGW_ROUTE_SPILL);
 
     s.key.now_ms++;
@@ -341,12 +341,12 @@ codes_tell_full_from_excluded_from_none(void **state)
     assert_refuses(&s, LLMGW_PICK_EXCLUDED);
 
     s.peers[1].state = SUSPECT;
-    s.peers[1].full_until_ms = s.key.now_ms + 1;
+    s.fulls[1].until_ms = s.key.now_ms + 1;
     assert_refuses(&s, LLMGW_PICK_SKIPPABLE);       /* for the first one */
 
-    s.peers[0].full_until_ms = s.key.now_ms + 1;
+    s.fulls[0].until_ms = s.key.now_ms + 1;
     assert_refuses(&s, LLMGW_PICK_FULL);
-    s.peers[0].full_until_ms = 0;
+    s.fulls[0].until_ms = 0;
 
     scene_exclude(&s, 1);
     assert_refuses(&s, LLMGW_PICK_EXCLUDED);

@@ -112,7 +112,7 @@ full_peer_that_is_admitted_means_waiting(void **state)
 
     scene_open(&s, 0, 900);
     scene_open(&s, 1, 900);
-    s.peers[2].full_until_ms = s.key.now_ms + 1;
+    s.fulls[2].until_ms = s.key.now_ms + 1;
     assert_refuses(&s, LLMGW_PICK_FULL);
 
     /* one that is full behind its open circuit cannot be forced */
@@ -121,7 +121,7 @@ full_peer_that_is_admitted_means_waiting(void **state)
     assert_opens(&s, 0, s.order[0] == 0 ? LLMGW_ROUTE_AFFINITY
                                         : LLMGW_ROUTE_SPILL);
 
-    s.peers[0].full_until_ms = s.key.now_ms + 1;
+    s.fulls[0].until_ms = s.key.now_ms + 1;
     s.peers[1].max_capacity = 1;
     s.counts[1].in_flight = 1;
     assert_refuses(&s, LLMGW_PICK_FULL_OPEN);
@@ -138,7 +138,7 @@ excluded_peer_with_an_open_circuit_makes_nothing_skippable(void **state)
     scene_init(&s, 2);
 
     scene_exclude(&s, 0);
-    s.peers[1].full_until_ms = s.key.now_ms + 1;
+    s.fulls[1].until_ms = s.key.now_ms + 1;
     assert_refuses(&s, LLMGW_PICK_SKIPPABLE);
 
     scene_open(&s, 0, 900);
@@ -168,18 +168,18 @@ suspects_serve_when_all_living_circuits_are_open(void **state)
     s.peers[suspect].state = SUSPECT;
     assert_picks(&s, suspect, LLMGW_ROUTE_SPILL);
 
-    s.peers[suspect].full_until_ms = s.key.now_ms + 1;
+    s.fulls[suspect].until_ms = s.key.now_ms + 1;
     assert_refuses(&s, LLMGW_PICK_FULL);
 
     /* the live one first, though its cooldown ends later */
-    s.peers[suspect].full_until_ms = 0;
+    s.fulls[suspect].until_ms = 0;
     scene_open(&s, suspect, 600);
     assert_opens(&s, living, LLMGW_ROUTE_AFFINITY);
 
-    s.peers[living].full_until_ms = s.key.now_ms + 1;
+    s.fulls[living].until_ms = s.key.now_ms + 1;
     assert_opens(&s, suspect, LLMGW_ROUTE_SPILL);
 
-    s.peers[living].full_until_ms = 0;
+    s.fulls[living].until_ms = 0;
     scene_exclude(&s, living);
     assert_opens(&s, suspect, LLMGW_ROUTE_SPILL);
 

@@ -72,7 +72,7 @@ stream_that_waits_for_a_full_group_is_skippable(void **state)
     assert_refuses(&s, LLMGW_PICK_SKIPPABLE);
 
     for (i = 0; i < 2; i++) {
-        s.peers[s.order[i]].full_until_ms = s.key.now_ms + 1;
+        s.fulls[s.order[i]].until_ms = s.key.now_ms + 1;
     }
 
     assert_refuses(&s, LLMGW_PICK_FULL);

@@ -23,9 +23,24 @@ naive_is_excluded(const scene_t *s, uint32_t i)
 
 
 static int
+naive_is_pushed(const scene_t *s, uint32_t i)
+{
+    size_t  k;
+
+    for (k = 0; k < s->told.npeers; k++) {
+        if (s->pushed[k] == i) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+static int
 naive_has_capacity(const scene_t *s, uint32_t i)
 {
-    return s->peers[i].full_until_ms <= s->key.now_ms
+    return s->fulls[i].until_ms <= s->key.now_ms
            && (s->peers[i].max_capacity == 0
                || s->counts[i].in_flight < s->peers[i].max_capacity);
 }
@@ -55,7 +70,8 @@ static int
 naive_eligible(const scene_t *s, uint32_t i, uint8_t wanted)
 {
     return s->peers[i].state == wanted && !naive_is_excluded(s, i)
-           && naive_has_capacity(s, i) && naive_is_admitted(s, i);
+           && naive_has_capacity(s, i) && !naive_is_pushed(s, i)
+           && naive_is_admitted(s, i);
 }
 
 
@@ -170,6 +186,26 @@ naive_count(const scene_t *s, uint8_t wanted, int has_capacity, int is_admitted)
     for (i = 0; i < s->pool.npeers; i++) {
         n += s->peers[i].state == wanted && !naive_is_excluded(s, i)
              && naive_has_capacity(s, i) == has_capacity
+             && !(has_capacity && naive_is_pushed(s, i))
+             && naive_is_admitted(s, i) == is_admitted;
+    }
+
+    return n;
+}
+
+
+/* The same, of those with capacity that pushed the request back. */
+static int
+naive_count_pushed(const scene_t *s, uint8_t wanted, int is_admitted)
+{
+    int       n;
+    uint32_t  i;
+
+    n = 0;
+
+    for (i = 0; i < s->pool.npeers; i++) {
+        n += s->peers[i].state == wanted && !naive_is_excluded(s, i)
+             && naive_has_capacity(s, i) && naive_is_pushed(s, i)
              && naive_is_admitted(s, i) == is_admitted;
     }
 
@@ -187,11 +223,13 @@ assert_names_first_open(const scene_t *s, uint8_t wanted)
     assert_int_equal(s->peers[picked].state, wanted);
     assert_false(naive_is_excluded(s, picked));
     assert_true(naive_has_capacity(s, picked));
+    assert_false(naive_is_pushed(s, picked));
     assert_false(naive_is_admitted(s, picked));
 
     for (i = 0; i < s->pool.npeers; i++) {
         if (s->peers[i].state == wanted && !naive_is_excluded(s, i)
-            && naive_has_capacity(s, i) && !naive_is_admitted(s, i))
+            && naive_has_capacity(s, i) && !naive_is_pushed(s, i)
+            && !naive_is_admitted(s, i))
         {
             assert_true(naive_rank(s, picked) <= naive_rank(s, i));
         }
@@ -208,7 +246,8 @@ naive_wait(const scene_t *s, int with_suspects)
     for (i = 0; i < s->pool.npeers; i++) {
         if ((s->peers[i].state == ALIVE
              || (with_suspects && s->peers[i].state == SUSPECT))
-            && naive_is_excluded(s, i) && naive_has_capacity(s, i)
+            && (naive_is_excluded(s, i) || naive_is_pushed(s, i))
+            && naive_has_capacity(s, i)
             && naive_is_admitted(s, i))
         {
             return LLMGW_PICK_SKIPPABLE;
@@ -230,11 +269,18 @@ naive_refusal(const scene_t *s)
         return naive_wait(s, 1);
     }
 
+    if (naive_count_pushed(s, SUSPECT, 1)) {
+        return LLMGW_PICK_PUSHED;
+    }
+
     if (naive_count(s, ALIVE, 1, 0) || naive_count(s, SUSPECT, 1, 0)) {
         return LLMGW_PICK_OPEN;
     }
 
-    if (naive_count(s, ALIVE, 0, 0) || naive_count(s, SUSPECT, 0, 0)) {
+    if (naive_count(s, ALIVE, 0, 0) || naive_count(s, SUSPECT, 0, 0)
+        || naive_count_pushed(s, ALIVE, 0)
+        || naive_count_pushed(s, SUSPECT, 0))
+    {
         return LLMGW_PICK_FULL_OPEN;
     }
 
@@ -259,6 +305,11 @@ assert_agrees(const scene_t *s, llmgw_pick_rc_t rc)
 
     if (naive_count(s, ALIVE, 0, 1)) {
         assert_int_equal(rc, naive_wait(s, 0));
+        return;
+    }
+
+    if (naive_count_pushed(s, ALIVE, 1)) {
+        assert_int_equal(rc, LLMGW_PICK_PUSHED);
         return;
     }
 
@@ -321,7 +372,7 @@ scene_randomise(scene_t *s, uint64_t *seed)
 
         s->peers[i].max_capacity = next_random(seed) % 100 < full
                                    ? 1 + s->counts[i].in_flight / 2 : 0;
-        s->peers[i].full_until_ms = next_random(seed) % 150 < full
+        s->fulls[i].until_ms = next_random(seed) % 150 < full
                                     ? s->key.now_ms + next_random(seed) % 2
                                     : 0;
 
@@ -336,6 +387,15 @@ scene_randomise(scene_t *s, uint64_t *seed)
         scene_exclude(s, (uint32_t) (next_random(seed) % s->pool.npeers));
     }
 
+    s->told = (llmgw_pushed_t) { .peers = s->pushed };
+
+    while (next_random(seed) % 3 != 0 && s->told.npeers < PEERS_MAX) {
+        s->pushed[s->told.npeers++] = (uint32_t) (next_random(seed)
+                                                  % s->pool.npeers);
+    }
+
+    s->key.pushed = next_random(seed) % 2 ? &s->told : NULL;
+    s->told.npeers = s->key.pushed ? s->told.npeers : 0;
     s->pool.min_load = (uint32_t) (next_random(seed) % 12);
     s->pool.load_factor_permille = (uint32_t) (next_random(seed) % 5) * 450;
 }

@@ -87,7 +87,7 @@ others_need_not_wait_where_another_replica_is_free(void **state)
     assert_refuses(&s, LLMGW_PICK_EXCLUDED);
     assert_waits(&s, LLMGW_PICK_SKIPPABLE);
 
-    s.peers[0].full_until_ms = s.key.now_ms + 1;
+    s.fulls[0].until_ms = s.key.now_ms + 1;
     assert_waits(&s, LLMGW_PICK_FULL);
     scene_done(&s);
 }
@@ -159,7 +159,7 @@ full_replica_is_waited_for_before_the_last_choice_is_tried(void **state)
     scene_t  s;
 
     standby_init(&s, LAST);
-    s.peers[0].full_until_ms = s.key.now_ms + 1;
+    s.fulls[0].until_ms = s.key.now_ms + 1;
     assert_refuses(&s, LLMGW_PICK_FULL);
     scene_done(&s);
 }

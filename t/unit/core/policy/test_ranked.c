@@ -102,7 +102,7 @@ draws_tell_what_each_lacked(void **state)
     fill(&r, 5);
     scene_open(&r.scene, 4, r.scene.key.now_ms - 1);
     scene_exclude(&r.scene, 3);
-    r.scene.peers[2].full_until_ms = r.scene.key.now_ms + 1;
+    r.scene.fulls[2].until_ms = r.scene.key.now_ms + 1;
 
     assert_picks(&r.scene, 1, LLMGW_ROUTE_POLICY);
 

@@ -1,0 +1,210 @@
+
+/*
+ * The replicas that a claim does not ask again: those that are excluded, as
+ * they failed it or had no capacity, until it waits in the queue or has a
+ * token; and those that told it to come later, until then, whatever happens to
+ * exclusions.
+ *
+ * They are kept as replicas, since indexes change with the table.  A replica
+ * that is another process by now is neither.
+ */
+
+#include "upstream/replica.h"
+#include "upstream/claim.h"
+
+
+typedef struct {
+    ngx_http_llmgw_replica_t     *replica;
+    uint64_t                      start_ms;     /* of its process */
+    ngx_msec_t                    pushed_ms;    /* with is_pushed: until then */
+    unsigned                      failed:1;     /* the claim's stream */
+    unsigned                      is_pushed:1;  /* it is to be asked later */
+    unsigned                      is_dropped:1; /* not excluded any more */
+} ngx_http_llmgw_excluded_t;
+
+
+static void ngx_http_llmgw_excluded_tidy(ngx_http_llmgw_claim_t *claim);
+static ngx_http_llmgw_excluded_t *ngx_http_llmgw_excluded_add(
+    ngx_http_llmgw_claim_t *claim, ngx_pool_t *pool,
+    ngx_http_llmgw_replica_t *replica, ngx_uint_t failed);
+
+
+void
+ngx_http_llmgw_excluded_tell(ngx_http_llmgw_claim_t *claim,
+    ngx_http_llmgw_asked_t *told)
+{
+    ngx_uint_t                  i;
+    ngx_http_llmgw_replica_t   *replica;
+    ngx_http_llmgw_excluded_t  *one;
+
+    told->pushed.peers = told->later;
+    told->pushed.npeers = 0;
+    told->pushed.until_ms = UINT64_MAX;
+    claim->ask.excluded = told->excluded;
+    claim->ask.nexcluded = 0;
+    claim->ask.pushed = NULL;
+
+    if (claim->excluded == NULL) {
+        return;
+    }
+
+    ngx_http_llmgw_excluded_tidy(claim);
+
+    one = claim->excluded->elts;
+
+    for (i = 0; i < claim->excluded->nelts; i++, one++) {
+        replica = one->replica;
+
+        if (replica->index == -1
+            || replica->member.replica_start_ms != one->start_ms)
+        {
+            continue;
+        }
+
+        if (!one->is_dropped) {
+            told->excluded[claim->ask.nexcluded++] = replica->index;
+        }
+
+        if (one->is_pushed) {
+            told->later[told->pushed.npeers++] = replica->index;
+            told->pushed.until_ms = ngx_min(told->pushed.until_ms,
+                                            one->pushed_ms);
+        }
+    }
+
+    if (told->pushed.npeers) {
+        claim->ask.pushed = &told->pushed;
+    }
+}
+
+
+/* Takes out what is neither excluded nor to be asked later. */
+
+static void
+ngx_http_llmgw_excluded_tidy(ngx_http_llmgw_claim_t *claim)
+{
+    ngx_uint_t                  i, n;
+    ngx_http_llmgw_excluded_t  *excluded;
+
+    n = 0;
+    excluded = claim->excluded->elts;
+
+    for (i = 0; i < claim->excluded->nelts; i++) {
+
+        if (excluded[i].is_pushed
+            && (ngx_msec_int_t) (excluded[i].pushed_ms - ngx_current_msec)
+               <= 0)
+        {
+            excluded[i].is_pushed = 0;
+        }
+
+        if (excluded[i].is_dropped && !excluded[i].is_pushed) {
+            excluded[i].replica->holders--;
+            continue;
+        }
+
+        excluded[n++] = excluded[i];
+    }
+
+    claim->excluded->nelts = n;
+}
+
+
+void
+ngx_http_llmgw_claim_exclude(ngx_http_llmgw_claim_t *claim, ngx_pool_t *pool,
+    ngx_http_llmgw_replica_t *replica, ngx_uint_t failed)
+{
+    (void) ngx_http_llmgw_excluded_add(claim, pool, replica, failed);
+}
+
+
+static ngx_http_llmgw_excluded_t *
+ngx_http_llmgw_excluded_add(ngx_http_llmgw_claim_t *claim, ngx_pool_t *pool,
+    ngx_http_llmgw_replica_t *replica, ngx_uint_t failed)
+{
+    ngx_http_llmgw_excluded_t  *excluded;
+
+    if (claim->excluded == NULL) {
+        claim->excluded = ngx_array_create(pool, 4,
+                                           sizeof(ngx_http_llmgw_excluded_t));
+    }
+
+    if (claim->excluded == NULL
+        || claim->excluded->nelts >= NGX_HTTP_LLMGW_MAX_EXCLUDED)
+    {
+        return NULL;
+    }
+
+    excluded = ngx_array_push(claim->excluded);
+    if (excluded) {
+        ngx_memzero(excluded, sizeof(ngx_http_llmgw_excluded_t));
+        excluded->replica = replica;
+        excluded->start_ms = replica->member.replica_start_ms;
+        excluded->failed = (failed != 0);
+        replica->holders++;
+    }
+
+    return excluded;
+}
+
+
+void
+ngx_http_llmgw_claim_push_back(ngx_http_llmgw_claim_t *claim,
+    ngx_pool_t *pool, ngx_http_llmgw_replica_t *replica, int64_t said_ms,
+    ngx_uint_t failed)
+{
+    ngx_http_llmgw_excluded_t  *excluded;
+
+    claim->refusals++;
+    excluded = ngx_http_llmgw_excluded_add(claim, pool, replica, failed);
+
+    if (excluded) {
+        excluded->is_pushed = 1;
+        excluded->pushed_ms = ngx_current_msec
+                              + llmgw_full_pushback_ms(said_ms,
+                                                       claim->refusals);
+    }
+}
+
+
+void
+ngx_http_llmgw_claim_clear_excluded(ngx_http_llmgw_claim_t *claim)
+{
+    ngx_uint_t                  i;
+    ngx_http_llmgw_excluded_t  *excluded;
+
+    if (claim->excluded == NULL) {
+        return;
+    }
+
+    excluded = claim->excluded->elts;
+
+    for (i = 0; i < claim->excluded->nelts; i++) {
+        excluded[i].replica->holders--;
+    }
+
+    claim->excluded->nelts = 0;
+}
+
+
+void
+ngx_http_llmgw_excluded_drop(ngx_http_llmgw_claim_t *claim,
+    ngx_uint_t but_failed)
+{
+    ngx_uint_t                  i;
+    ngx_http_llmgw_excluded_t  *excluded;
+
+    if (claim->excluded == NULL) {
+        return;
+    }
+
+    excluded = claim->excluded->elts;
+
+    for (i = 0; i < claim->excluded->nelts; i++) {
+        if (!but_failed || !excluded[i].failed) {
+            excluded[i].is_dropped = 1;
+        }
+    }
+
+    ngx_http_llmgw_excluded_tidy(claim);
+}
