@@ -109,31 +109,56 @@ llmgw_models_remove(llmgw_models_t *models, uint32_t number)
 }
 
 
-/* The members of all lists with this base model. */
-static uint64_t
+/* The replicas of all lists with one base model. */
+typedef struct {
+    uint64_t  nmembers;
+    int       serves;           /* some of them do, or are about to */
+} count_t;
+
+
+static count_t
 base_count(const llmgw_models_t *models, uint64_t base)
 {
+    count_t                    count;
     uint32_t                   i;
-    uint64_t                   n;
     const llmgw_model_list_t  *list;
 
-    for (i = 1, n = 0; i < LLMGW_MODELS_MAX; i++) {
+    count = (count_t) { 0, 0 };
+
+    for (i = 1; i < LLMGW_MODELS_MAX; i++) {
         list = models->lists[i];
-        n += list != NULL && list->base == base ? list->nmembers : 0;
+
+        if (list != NULL && list->base == base) {
+            count.nmembers += list->nmembers;
+            count.serves |= list->nserving != 0;
+        }
     }
 
-    return n;
+    return count;
 }
 
 
-const llmgw_model_list_t *
-llmgw_models_base(const llmgw_models_t *models)
+/* Like strcmp: above 0 if a's base model goes before b's. */
+static int
+count_order(const count_t *a, const count_t *b)
 {
+    if (a->serves != b->serves) {
+        return a->serves - b->serves;
+    }
+
+    return (a->nmembers > b->nmembers) - (a->nmembers < b->nmembers);
+}
+
+
+/* by_members: by their number alone, whether any of them serves or not. */
+static const llmgw_model_list_t *
+base_choose(const llmgw_models_t *models, int by_members)
+{
+    count_t                    count, most;
     uint32_t                   i;
-    uint64_t                   n, most;
     const llmgw_model_list_t  *list, *chosen;
 
-    most = 0;
+    most = (count_t) { 0, 0 };
     chosen = NULL;
 
     for (i = 1; i < LLMGW_MODELS_MAX; i++) {
@@ -145,15 +170,38 @@ llmgw_models_base(const llmgw_models_t *models)
             continue;
         }
 
-        n = base_count(models, list->base);
+        count = base_count(models, list->base);
+        count.serves = !by_members && count.serves;
 
-        if (n > most || (n == most && strcmp(list->names, chosen->names) < 0)) {
-            most = n;
+        if (chosen == NULL || count_order(&count, &most) > 0
+            || (count_order(&count, &most) == 0
+                && strcmp(list->names, chosen->names) < 0))
+        {
+            most = count;
             chosen = list;
         }
     }
 
     return chosen;
+}
+
+
+const llmgw_model_list_t *
+llmgw_models_base(const llmgw_models_t *models)
+{
+    return base_choose(models, 0);
+}
+
+
+const llmgw_model_list_t *
+llmgw_models_yielding(const llmgw_models_t *models)
+{
+    const llmgw_model_list_t  *most, *base;
+
+    most = base_choose(models, 1);
+    base = base_choose(models, 0);
+
+    return most != NULL && most->base != base->base ? most : NULL;
 }
 
 
@@ -167,6 +215,7 @@ llmgw_models_settle(llmgw_models_t *models)
 
     has_changed = 0;
     base = llmgw_models_base(models);
+    models->base = base != NULL ? base->base : 0;
 
     for (i = 1; i < LLMGW_MODELS_MAX; i++) {
         list = models->lists[i];
@@ -257,6 +306,25 @@ llmgw_models_select(const llmgw_models_t *models, uint64_t name,
             set->words[i / 64] |= 1ULL << i % 64;
         }
     }
+}
+
+
+int
+llmgw_models_restrict(const llmgw_models_t *models, uint64_t base,
+    uint64_t name, llmgw_model_set_t *set)
+{
+    if (base != 0 && models->base != 0 && base != models->base) {
+        *set = (llmgw_model_set_t) { { 0 } };
+        return 1;
+    }
+
+    if (name == 0) {
+        return 0;
+    }
+
+    llmgw_models_select(models, name, set);
+
+    return 1;
 }
 
 

@@ -11,9 +11,11 @@
  * A list that was too long for gossip says that it lacks names.  Its replicas
  * may serve any name, as far as is known here; they refuse what they do not.
  *
- * One pool serves one base model.  Where its replicas have several, the one
- * with the most replicas is the pool's, of equals the first by name: each
- * worker and each gateway finds the same, whatever it knew before.
+ * One pool serves one base model.  Where its replicas have several, a base
+ * model whose replicas serve or are about to goes before one whose replicas are
+ * all gone; then that with the most replicas, the dead included; of equals the
+ * first by name.  Each worker and each gateway finds the same, whatever it knew
+ * before.
  *
  * Pure.  Lists live in memory of the caller.
  */
@@ -34,6 +36,8 @@ typedef struct {
     uint64_t     base;          /* llmgw_models_hash() of the first */
     uint32_t     nmembers;      /* replicas that have it; the caller counts */
     uint32_t     nliving;       /* of them; the same */
+    uint32_t     nserving;      /* of them: ready, draining, starting or
+                                   standing by; the same */
     uint8_t      is_cut;        /* it lacks names */
     uint8_t      is_other;      /* its base model is not the pool's */
     uint32_t     n;             /* names */
@@ -45,6 +49,8 @@ typedef struct {
 /* Zeroed: it has none. */
 typedef struct {
     llmgw_model_list_t  *lists[LLMGW_MODELS_MAX];
+    uint64_t             base;  /* llmgw_models_settle(): of the pool's base
+                                   model; 0: none is known */
 } llmgw_models_t;
 
 /* How a pool serves a name. */
@@ -89,12 +95,27 @@ int llmgw_models_settle(llmgw_models_t *models);
 /* A list that begins with the pool's base model; NULL: none is known. */
 const llmgw_model_list_t *llmgw_models_base(const llmgw_models_t *models);
 
+/*
+ * A list that begins with the base model of most replicas, where that is not
+ * the pool's because none of its replicas serves; else NULL.
+ */
+const llmgw_model_list_t *llmgw_models_yielding(const llmgw_models_t *models);
+
 /* By lists that have members, living or not. */
 llmgw_serves_t llmgw_models_serves(const llmgw_models_t *models, uint64_t name);
 
 /* The lists that have the name or lack names. */
 void llmgw_models_select(const llmgw_models_t *models, uint64_t name,
     llmgw_model_set_t *set);
+
+/*
+ * Which lists may serve a request that came while `base` was the pool's base
+ * model: those with `name`, and none once the pool's base model is another.
+ * base 0: whatever the pool's is; name 0: the base model itself.  Returns 0 and
+ * leaves *set alone if every replica may serve it.
+ */
+int llmgw_models_restrict(const llmgw_models_t *models, uint64_t base,
+    uint64_t name, llmgw_model_set_t *set);
 
 /*
  * The names that living members serve, ascending, each once.  names has room

@@ -65,6 +65,7 @@ ngx_http_llmgw_models_begin(ngx_http_llmgw_models_t *models,
         if (list) {
             list->nmembers = 0;
             list->nliving = 0;
+            list->nserving = 0;
         }
     }
 }
@@ -138,6 +139,7 @@ ngx_http_llmgw_models_count(ngx_http_llmgw_models_t *models,
     ngx_uint_t number, const llmgw_member_t *member, ngx_uint_t isolated,
     ngx_uint_t stands_by)
 {
+    ngx_uint_t           lives, is_ready;
     llmgw_model_list_t  *list;
 
     if (number == 0) {
@@ -147,13 +149,14 @@ ngx_http_llmgw_models_count(ngx_http_llmgw_models_t *models,
     list = models->known.lists[number];
     list->nmembers++;
 
-    if ((member->service == LLMGW_SERVICE_READY || stands_by)
-        && (member->liveness == LLMGW_LIVENESS_ALIVE
+    lives = member->liveness == LLMGW_LIVENESS_ALIVE
             || member->liveness == LLMGW_LIVENESS_SUSPECT
-            || (member->liveness == LLMGW_LIVENESS_DEAD && isolated)))
-    {
-        list->nliving++;
-    }
+            || (member->liveness == LLMGW_LIVENESS_DEAD && isolated);
+    is_ready = member->service == LLMGW_SERVICE_READY || stands_by;
+
+    list->nliving += lives && is_ready;
+    list->nserving += lives && (is_ready || member->draining
+                                || member->service == LLMGW_SERVICE_STARTING);
 }
 
 
@@ -186,11 +189,12 @@ ngx_http_llmgw_models_warn(ngx_http_llmgw_models_t *models)
 {
     ngx_uint_t                 i, n;
     llmgw_model_list_t        *list, *other;
-    const llmgw_model_list_t  *base;
+    const llmgw_model_list_t  *base, *yielding;
 
     n = 0;
     other = NULL;
     base = llmgw_models_base(&models->known);
+    yielding = llmgw_models_yielding(&models->known);
 
     for (i = 1; i < LLMGW_MODELS_MAX; i++) {
         list = models->known.lists[i];
@@ -205,6 +209,15 @@ ngx_http_llmgw_models_warn(ngx_http_llmgw_models_t *models)
         ngx_log_error(NGX_LOG_NOTICE, models->log, 0,
                       "llmgw: upstream \"%V\": all replicas serve one model "
                       "again", models->upstream);
+        return;
+    }
+
+    if (yielding) {
+        ngx_log_error(NGX_LOG_WARN, models->log, 0,
+                      "llmgw: upstream \"%V\": most replicas serve \"%s\", "
+                      "but none of them is up; those that serve \"%s\" are "
+                      "routed instead: use \"model=\" of \"llmgw_members\"",
+                      models->upstream, yielding->names, base->names);
         return;
     }
 

@@ -59,6 +59,7 @@ ngx_http_llmgw_claim_model(ngx_http_llmgw_claim_t *claim, ngx_str_t *name)
     claim->model = (serves == LLMGW_SERVES_SOME
                     || serves == LLMGW_SERVES_MAYBE)
                    ? llmgw_models_hash((char *) name->data, name->len) : 0;
+    claim->base = claim->pool->models.known.base;
 }
 
 
@@ -139,8 +140,9 @@ ngx_http_llmgw_claim_view(ngx_http_llmgw_claim_t *claim, uint64_t chance,
     pool = claim->pool;
     claim->ask.serving = NULL;
 
-    if (claim->model) {
-        llmgw_models_select(&pool->models.known, claim->model, serving);
+    if (llmgw_models_restrict(&pool->models.known, claim->base, claim->model,
+                              serving))
+    {
         claim->ask.serving = serving;
     }
 
@@ -447,4 +449,8 @@ ngx_http_llmgw_claim_resume_as(ngx_http_llmgw_claim_t *claim,
 {
     claim->ask.resumes = 1;
     claim->ask.resume_group = replica->resume_group;
+
+    if (claim->base == 0 && replica->models) {
+        claim->base = claim->pool->models.known.lists[replica->models]->base;
+    }
 }

@@ -21,6 +21,8 @@ struct ngx_http_llmgw_claim_s {
     ngx_http_llmgw_pool_t        *pool;
     uint64_t                      model;        /* hash of its name; 0: that
                                                    which all replicas serve */
+    uint64_t                      base;         /* hash of the base model that
+                                                   it is for; 0: of any */
     uint64_t                     *blocks;       /* of its prompt, where the
                                                    policy reads prefixes; the
                                                    request's memory */
@@ -49,7 +51,8 @@ void ngx_http_llmgw_claim_init(ngx_http_llmgw_claim_t *claim,
 /*
  * Only replicas that serve this name, as engines know it, are to be leased.
  * Any may serve the base model, and a name that no replica reports: then the
- * engine will say whether it knows it.
+ * engine will say whether it knows it.  None may once the pool has another base
+ * model.
  */
 void ngx_http_llmgw_claim_model(ngx_http_llmgw_claim_t *claim,
     ngx_str_t *name);
@@ -87,7 +90,7 @@ void ngx_http_llmgw_claim_push_back(ngx_http_llmgw_claim_t *claim,
 
 /*
  * The replica has delivered tokens: from now on only its resume group may
- * serve.
+ * serve, and only with the same base model.
  */
 void ngx_http_llmgw_claim_resume_as(ngx_http_llmgw_claim_t *claim,
     ngx_http_llmgw_replica_t *replica);

@@ -90,9 +90,9 @@ typedef struct {
     uint64_t         deadline_ms;       /* its class wants the first token by
                                            then; 0: it does not say */
     int32_t          priority;          /* of its class: classes.h */
+    uint32_t         nexcluded;
     const uint32_t  *excluded;          /* peers; the caller's memory, read
                                            during a call only */
-    size_t           nexcluded;
     const llmgw_pushed_t     *pushed;   /* the same; NULL: none */
     const llmgw_model_set_t  *serving;  /* the same; see llmgw_pick_key_t */
     uint32_t         entry;             /* in the queue, or LLMGW_QUEUE_NONE */

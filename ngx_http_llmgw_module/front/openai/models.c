@@ -62,10 +62,6 @@ ngx_http_llmgw_openai_model_find(ngx_http_request_t *r, const ngx_str_t *name,
     if (line) {
         model->upstream = line->upstream ? line->upstream : llcf->upstream;
         model->engine = line->engine;
-        serves = ngx_http_llmgw_openai_model_serves(r, model->upstream,
-                                     line->engine.len ? &line->engine : name,
-                                     LLMGW_SERVES_ALL);
-        model->is_some = (serves != LLMGW_SERVES_ALL);
 
         return NGX_OK;
     }
@@ -83,8 +79,6 @@ ngx_http_llmgw_openai_model_find(ngx_http_request_t *r, const ngx_str_t *name,
             model->upstream = us;
         }
     }
-
-    model->is_some = (best != LLMGW_SERVES_ALL);
 
     return best == LLMGW_SERVES_NOT ? NGX_DECLINED : NGX_OK;
 }

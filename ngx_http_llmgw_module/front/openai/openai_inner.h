@@ -25,7 +25,6 @@
 typedef struct {
     ngx_http_upstream_srv_conf_t *upstream;
     ngx_str_t                     engine;       /* empty: as the client said */
-    ngx_uint_t                    is_some;      /* not every replica does */
 } ngx_http_llmgw_openai_model_t;
 
 

@@ -158,18 +158,13 @@ ngx_http_llmgw_openai_members(ngx_http_llmgw_stream_t *stream)
 }
 
 
-/* A claim looks for replicas of the model only where not all serve it. */
-
 static void
 ngx_http_llmgw_openai_claims(ngx_http_llmgw_stream_t *stream)
 {
     ngx_http_llmgw_openai_t  *o = stream->data;
 
     o->engine = o->model.engine.len ? o->model.engine : o->usage.model;
-
-    if (o->model.is_some) {
-        stream->model = &o->engine;
-    }
+    stream->model = &o->engine;
 }
 
 

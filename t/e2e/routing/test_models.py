@@ -2,6 +2,7 @@
 
 import pytest
 
+from llmgw import rpc, sse, words
 from llmgw.callers import finish
 from llmgw.reporter import Reporter
 from llmgw.wait import never, wait_for
@@ -139,3 +140,105 @@ def test_replicas_without_models_go_with_any(cluster, serving):
     wait_for(lambda: nginx.routable() == ["r1", "r2"], "both")
     assert not _warnings(nginx)
     assert nginx.pool()["model"] == "a"
+
+
+# --- base models whose replicas are all gone
+
+def _leave(tell, agent, how):
+    """Its process goes (DOWN), its agent says goodbye (LEFT), or both of them
+    are silent (DEAD)."""
+    if how == "LEFT":
+        agent.proc.told_to_end = True
+        assert agent.ctl("leave").returncode == 0
+    elif how == "DEAD":
+        agent.kill()
+    tell.close()
+
+
+def _yielded(nginx):
+    return nginx.log().count(
+        "none of them is up; those that serve \"tiny\" are routed instead")
+
+
+def test_base_model_yields_when_its_replicas_are_gone(cluster, serving):
+    """By the view alone: its tombstones count for nothing, also when the
+    gateway's agent begins anew over its segment."""
+    cluster.agent("gw", "gateway")
+    tell = {id: serving(id, [model], capacity=0) for id, model in
+            [("m1", "m"), ("m2", "m"), ("m3", "m"), ("t1", "tiny")]}
+    nginx = cluster.nginx(openai=True)
+
+    def asked(model):
+        got = sse.call(nginx.api, sse.TEXT, sse.text("x", model, max_tokens=3))
+        return got.status, got.error and got.error["code"]
+    served = (200, None)
+    unknown = (404, words.MODEL_NOT_FOUND)
+    wait_for(lambda: nginx.routable() == ["m1", "m2", "m3"]
+             and nginx.replicas().get("t1", {}).get("service") == "READY",
+             "the majority, and the other")
+    assert (asked("m"), asked("tiny")) == (served, unknown)
+
+    # A crash of two of three changes nothing.
+    _leave(tell["m1"], cluster.agents["m1"], "DOWN")
+    _leave(tell["m2"], cluster.agents["m2"], "LEFT")
+    wait_for(lambda: nginx.routable() == ["m3"], "m3 to be left")
+    assert (asked("m"), asked("tiny")) == (served, unknown)
+    assert not _yielded(nginx)
+
+    # One that drains or starts is still there.
+    tell["m3"].say(draining=True)
+    wait_for(lambda: not nginx.routable(), "m3 to drain")
+    assert (asked("m"), asked("tiny")) == ((503, words.NO_REPLICAS), unknown)
+    tell["m3"].say(draining=False)
+    wait_for(lambda: nginx.routable() == ["m3"], "m3 to be back")
+
+    _leave(tell["m3"], cluster.agents["m3"], "DEAD")
+    wait_for(lambda: nginx.routable() == ["t1"], "the other model", takes=9)
+    wait_for(lambda: nginx.replicas()["m3"]["state"] == "DEAD",
+             "a tombstone", takes=9)
+    assert (asked("m"), asked("tiny")) == (unknown, served)
+    assert nginx.pool()["model"] == "tiny"
+    assert {"m1", "m2", "m3"} <= set(nginx.replicas())
+    assert _yielded(nginx) == 1
+
+    cluster.gateway.kill()
+    cluster.gateway.start()
+    wait_for(lambda: cluster.gateway.table().get("t1", {}).get("service")
+             == "READY", "the gateway's agent")
+    never(lambda: asked("tiny") != served, 0.3, "another model")
+    assert nginx.routable() == ["t1"]
+
+    # The first one that is back has the dead of its model behind it.
+    cluster.agents["m3"].start()
+    Reporter(cluster, cluster.agents["m3"], models=["m"], max_capacity=0)
+    wait_for(lambda: nginx.routable() == ["m3"], "m to be back", takes=9)
+    assert (asked("m"), asked("tiny")) == (served, unknown)
+
+
+def test_request_ends_with_the_base_model_that_it_came_for(
+        cluster, serving, client, expect):
+    """Running or waiting, it does not go on at a replica of the model that
+    takes over."""
+    cluster.agent("gw", "gateway")
+    tell = {id: serving(id, [model]) for id, model in
+            [("m1", "m"), ("t1", "tiny")]}
+    nginx = cluster.nginx(pool="llmgw_queue 4;", openai=True)
+    wait_for(lambda: nginx.routable() == ["m1"]
+             and nginx.replicas().get("t1", {}).get("service") == "READY",
+             "both")
+    cluster.replicas["m1"].faults(gate=2)
+    call, result = client(nginx).start("running", 9), rpc.Result()
+    result.add(next(call), 0)
+    with sse.Connection(nginx.api) as c:
+        r = c.request(sse.TEXT, sse.text("waiting", "m", max_tokens=3))
+        wait_for(lambda: nginx.waiting() == 1, "one in the queue")
+        tell["m1"].close()
+        cluster.replicas["m1"].kill()
+        wait_for(lambda: nginx.routable() == ["t1"], "the other model")
+        waited = sse.result_of(r)
+    rpc.drain(call, into=result)
+    assert (waited.status, waited.error["code"]) == (503, words.NO_REPLICAS)
+    assert (result.code, result.replicas) == ("UNAVAILABLE", ["m1"])
+    assert result.tokens == expect("running", 9)[:2]
+    client(nginx).stream("next", 3).check(expect("next", 3))
+    assert cluster.replicas["t1"].stats().started == 1

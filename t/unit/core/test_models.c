@@ -78,6 +78,7 @@ add(scene_t *s, const char *words, int is_cut, uint32_t nmembers)
 
     s->models.lists[number]->nmembers = nmembers;
     s->models.lists[number]->nliving = nmembers;
+    s->models.lists[number]->nserving = nmembers;
 
     return number;
 }
@@ -240,6 +241,71 @@ majority_decides_whose_pool_it_is(void **state)
 }
 
 
+/* Whatever their number; where none serves, or some of each, it decides. */
+static void
+base_model_that_none_serves_yields(void **state)
+{
+    uint32_t  m, m2, tiny;
+    scene_t  *s = *state;
+
+    m = add(s, "m", 0, 2);
+    m2 = add(s, "m x", 0, 1);
+    tiny = add(s, "tiny", 0, 2);
+    (void) llmgw_models_settle(&s->models);
+    assert_int_equal(serves(s, "m"), LLMGW_SERVES_ALL);
+    assert_null(llmgw_models_yielding(&s->models));
+    assert_int_equal(s->models.base, hash("m"));
+
+    /* Two of three crash, and one is left, under another list. */
+    s->models.lists[m]->nserving = 0;
+    assert_int_equal(llmgw_models_settle(&s->models), 0);
+    assert_int_equal(serves(s, "m"), LLMGW_SERVES_ALL);
+
+    s->models.lists[m2]->nserving = 0;
+    assert_int_equal(llmgw_models_settle(&s->models), 1);
+    assert_int_equal(serves(s, "tiny"), LLMGW_SERVES_ALL);
+    assert_int_equal(serves(s, "m"), LLMGW_SERVES_NOT);
+    assert_string_equal(llmgw_models_base(&s->models)->names, "tiny");
+    assert_string_equal(llmgw_models_yielding(&s->models)->names, "m");
+    assert_int_equal(s->models.base, hash("tiny"));
+    assert_int_equal(llmgw_models_settle(&s->models), 0);
+
+    s->models.lists[tiny]->nserving = 0;
+    assert_int_equal(llmgw_models_settle(&s->models), 1);
+    assert_int_equal(serves(s, "m"), LLMGW_SERVES_ALL);
+    assert_null(llmgw_models_yielding(&s->models));
+}
+
+
+static void
+request_is_not_served_by_a_base_model_that_took_over(void **state)
+{
+    uint32_t           plain, sql;
+    scene_t           *s = *state;
+    llmgw_model_set_t  set;
+
+    plain = add(s, "m", 0, 2);
+    sql = add(s, "m sql", 0, 1);
+    add(s, "tiny", 0, 1);
+    assert_false(llmgw_models_restrict(&s->models, hash("m"), 0, &set));
+    (void) llmgw_models_settle(&s->models);
+
+    assert_false(llmgw_models_restrict(&s->models, 0, 0, &set));
+    assert_false(llmgw_models_restrict(&s->models, hash("m"), 0, &set));
+    assert_true(llmgw_models_restrict(&s->models, hash("m"), hash("sql"),
+                                      &set));
+    assert_int_equal(set.words[0], 1ULL << sql);
+
+    s->models.lists[plain]->nserving = 0;
+    s->models.lists[sql]->nserving = 0;
+    (void) llmgw_models_settle(&s->models);
+    assert_true(llmgw_models_restrict(&s->models, hash("m"), 0, &set));
+    assert_int_equal(set.words[0], 0);
+    assert_false(llmgw_models_restrict(&s->models, 0, 0, &set));
+    assert_false(llmgw_models_restrict(&s->models, hash("tiny"), 0, &set));
+}
+
+
 static void
 more_lists_than_numbers_are_not_taken(void **state)
 {
@@ -273,6 +339,8 @@ main(void)
         TEST(models_whose_replicas_are_down_are_known_but_not_told),
         TEST(names_are_told_once_and_in_order),
         TEST(majority_decides_whose_pool_it_is),
+        TEST(base_model_that_none_serves_yields),
+        TEST(request_is_not_served_by_a_base_model_that_took_over),
         TEST(more_lists_than_numbers_are_not_taken),
     };
 
