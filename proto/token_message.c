@@ -204,10 +204,22 @@ make_line(ProtobufCBinaryData *json)
 }
 
 
+/*
+ * Bytes behind an answer whose status has no body would be taken for the next
+ * answer of the connection (RFC 9112, section 6.3).
+ */
+static int
+status_has_body(uint32_t status)
+{
+    return (status >= 200 && status <= 299 && status != 204 && status != 205)
+           || (status >= 400 && status <= 599);
+}
+
+
 static int
 raw_is_valid(const Llmgateway__Raw *raw)
 {
-    return (raw->status == 0 || (raw->status >= 200 && raw->status <= 599))
+    return (raw->status == 0 || status_has_body(raw->status))
            && raw->data.len <= LLMGW_TOKEN_PIECE_MAX
            && is_word(raw->content_type);
 }

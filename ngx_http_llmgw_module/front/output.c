@@ -119,6 +119,11 @@ ngx_http_llmgw_output_send(ngx_http_llmgw_stream_t *stream, ngx_uint_t last)
         }
     }
 
+    if (r->header_only) {
+        /* nginx would write them behind an answer that has no body */
+        ngx_http_llmgw_chunk_drop(stream);
+    }
+
     if (stream->out) {
         stream->last->buf->flush = 1;
         stream->last->buf->last_buf = last;

@@ -251,6 +251,28 @@ piece_has_a_type_that_fits_into_a_header(void **state)
 }
 
 
+/* What follows one that has none would be the connection's next answer. */
+static void
+status_of_a_piece_is_one_that_has_a_body(void **state)
+{
+    uint32_t         status;
+    response_t       r;
+    Llmgateway__Raw  raw;
+
+    llmgateway__raw__init(&raw);
+    r = response("");
+    r.raw = &raw;
+
+    for (status = 1; status < 1000; status++) {
+        raw.status = status;
+        assert_int_equal(is_valid(&r),
+                         (status >= 200 && status < 300 && status != 204
+                          && status != 205)
+                         || (status >= 400 && status < 600));
+    }
+}
+
+
 static void
 progress_and_facts_are_no_output(void **state)
 {
@@ -347,6 +369,7 @@ main(void)
         cmocka_unit_test(data_is_one_line_of_text),
         cmocka_unit_test(failure_is_a_clients_error_of_bounded_size),
         cmocka_unit_test(piece_has_a_type_that_fits_into_a_header),
+        cmocka_unit_test(status_of_a_piece_is_one_that_has_a_body),
         cmocka_unit_test(progress_and_facts_are_no_output),
         cmocka_unit_test(memory_of_a_message_is_bounded),
         cmocka_unit_test(most_messages_need_no_malloc),

@@ -1,0 +1,32 @@
+"""What a hostile replica gets away with, behind OpenAI's API."""
+
+import pytest
+
+from llmgw import sse, words
+from llmgw.rpc import pb
+from llmgw.scripted import Script
+
+SMUGGLED = b"HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nsmuggled"
+
+
+def raw(status, data=SMUGGLED):
+    return [pb.GenerateResponse(
+        raw=pb.Raw(status=status, content_type="text/plain", data=data),
+        is_final=True)]
+
+
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("status", [204, 205, 304])
+def test_status_without_a_body_splits_no_answer(cluster, ports, status,
+                                                stream):
+    """What followed it would be the next answer of the connection: the
+    replica has failed, and the client is not told what it sent."""
+    script = Script([raw(status), raw(status), raw(status), raw(200, b"good")])
+    with script.serve(ports, 2) as targets:
+        nginx = cluster.static(targets, openai=True)
+        with sse.Connection(nginx.api) as c:
+            r = c.request(sse.CHAT, sse.chat("x", stream=stream))
+            assert sse.result_of(r).error["code"] == words.TRIES_EXHAUSTED
+            assert r.status == 502 and b"smuggled" not in r.body
+            r = c.request(sse.CHAT, sse.chat("y", stream=stream))
+            assert (r.read(), r.status) == (b"good", 200)
