@@ -5,6 +5,20 @@
 #include "core/openai/error.h"
 
 
+/* What a client or an engine has sent must not begin a line of the log. */
+static void
+error_clean(char *message)
+{
+    char  *p;
+
+    for (p = message; *p != '\0'; p++) {
+        if ((unsigned char) *p < ' ' || *p == 0x7f) {
+            *p = ' ';
+        }
+    }
+}
+
+
 void
 llmgw_openai_error_set(llmgw_openai_error_t *error, unsigned status,
     const char *type, const char *code, const char *param,
@@ -22,6 +36,8 @@ llmgw_openai_error_set(llmgw_openai_error_t *error, unsigned status,
     va_start(args, format);
     (void) vsnprintf(error->message, sizeof(error->message), format, args);
     va_end(args);
+
+    error_clean(error->message);
 }
 
 

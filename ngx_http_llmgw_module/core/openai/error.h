@@ -15,13 +15,14 @@ typedef struct {
     const char   *type;             /* a constant */
     const char   *code;             /* a constant; NULL: JSON's null */
     char          param[80];        /* "": JSON's null; ASCII */
-    char          message[240];     /* ASCII */
+    char          message[240];     /* without control characters */
 } llmgw_openai_error_t;
 
 
 /*
- * type and code must be constants, param may be NULL.  What is too long is cut;
- * nothing of what the client sent belongs in either.
+ * type and code must be constants, param may be NULL.  What is too long is cut,
+ * and a control character in the message becomes a space.  Nothing of what the
+ * client sent belongs in type or code.
  */
 void llmgw_openai_error_set(llmgw_openai_error_t *error, unsigned status,
     const char *type, const char *code, const char *param,

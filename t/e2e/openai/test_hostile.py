@@ -1,4 +1,6 @@
-"""What a hostile replica gets away with, behind OpenAI's API."""
+"""What a hostile client or replica of OpenAI's API gets away with."""
+
+import re
 
 import pytest
 
@@ -6,6 +8,7 @@ from llmgw import sse, words
 from llmgw.rpc import pb
 from llmgw.scripted import Script
 
+FORGED = "2026/11/24 01:02:03 [notice] 1#1: forged"
 SMUGGLED = b"HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nsmuggled"
 
 
@@ -30,3 +33,19 @@ def test_status_without_a_body_splits_no_answer(cluster, ports, status,
             assert r.status == 502 and b"smuggled" not in r.body
             r = c.request(sse.CHAT, sse.chat("y", stream=stream))
             assert (r.read(), r.status) == (b"good", 200)
+
+
+def test_client_forges_no_line_of_the_error_log(cluster, ports):
+    """Nor does an engine that quotes it."""
+    cluster.agent("gw", "gateway")
+    cluster.adapter(cluster.engine("e1", model="m"), "a1")
+    nginx = cluster.nginx(openai=True)
+    cluster.wait_ready([cluster.gateway], ["a1"])
+    got = sse.call(nginx.api, sse.CHAT, sse.chat("x", f"x\n{FORGED}\r\x1b[2J"))
+    assert (got.status, got.error["code"]) == (404, words.MODEL_NOT_FOUND)
+    with sse.Connection(nginx.api) as c:
+        r = c.request("/v1/x%0A" + re.sub("[^a-z]", "%20", FORGED))
+        assert r.read() and r.status == 404
+    lines = nginx.log().splitlines()
+    assert not [line for line in lines if line.startswith((FORGED, "   "))]
+    assert sum("forged" in line for line in lines) >= 1
