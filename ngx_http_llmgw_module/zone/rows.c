@@ -226,8 +226,9 @@ ngx_http_llmgw_zone_take_back_dead_locked(ngx_http_llmgw_zone_t *zone)
 
 
 /*
- * A process counts as dead only if that is certain: a start time that cannot
- * be read, for want of descriptors for example, proves nothing.
+ * A process counts as dead only if that is certain: a start time that could not
+ * be read, now or when the row was claimed, proves nothing.  Descriptors may
+ * have been used up.
  */
 
 static ngx_uint_t
@@ -241,7 +242,7 @@ ngx_http_llmgw_zone_is_dead(ngx_http_llmgw_row_t *row)
 
     started = ngx_http_llmgw_zone_started(row->pid);
 
-    return started && started != row->started;
+    return row->started && started && started != row->started;
 }
 
 

@@ -163,7 +163,10 @@ llmgw_groups_left(llmgw_groups_t *groups, const llmgw_group_t *tenant,
     uint32_t  *share;
 
     share = groups_share(groups, tenant->index, row);
-    __atomic_store_n(share, *share - 1, __ATOMIC_RELAXED);
+
+    if (*share != 0) {
+        __atomic_store_n(share, *share - 1, __ATOMIC_RELAXED);
+    }
 }
 
 

@@ -13,7 +13,7 @@ import pytest
 from llmgw.place import SLOW
 from llmgw.seed import rng
 from llmgw.shm import Memory
-from llmgw.wait import wait_for
+from llmgw.wait import never, wait_for
 
 SECONDS = float(os.environ.get("LLMGW_KILL_SECONDS", 4))
 REPLICAS, CAPACITY = 3, 2
@@ -182,3 +182,21 @@ def test_zone_of_another_size_begins_at_zero(cluster, client, expect):
     nginx.reload()
     assert nginx.log().count("another size, new workers count from zero") == 1
     assert sum(r["attempts"] for r in nginx.replicas().values()) == 0
+
+
+# what is not known proves no death
+
+def test_worker_whose_start_is_unknown_keeps_its_row(cluster, caller, expect):
+    """As of one that had no descriptor left to read it when it began."""
+    nginx = fleet(cluster, 1)
+    cluster.hold(1)
+    one = caller(nginx).ask("runs", 5).wait_first()
+    assert nginx.pool()["streams"] == 1
+    memory = Memory(nginx, MAGIC)
+    rows = memory.word(memory.address + 24)
+    pid, started = (memory.word(rows + i) for i in (0, 8))
+    assert pid & 0xffffffff == nginx.workers()[0] and started
+    memory.write(rows + 8, "Q", 0)
+    never(lambda: nginx.pool()["streams"] != 1, 2.2, "the row given up")
+    cluster.let_go()
+    assert one.wait().tokens == expect("runs", 5)

@@ -163,6 +163,27 @@ in_flight_is_what_rows_add_up_to(void **state)
 }
 
 
+/* Its requests end after its row was taken back. */
+static void
+request_that_ends_in_an_empty_row_counts_nothing(void **state)
+{
+    llmgw_group_t   *a;
+    llmgw_groups_t  *groups = scene();
+
+    a = find(groups, LLMGW_GROUP_TENANT, "a");
+
+    llmgw_groups_began(groups, a, 1);
+    llmgw_groups_drop_row(groups, 1);
+    llmgw_groups_left(groups, a, 1);
+    assert_int_equal(llmgw_groups_in_flight(groups, a), 0);
+
+    llmgw_groups_began(groups, a, 1);
+    assert_int_equal(llmgw_groups_in_flight(groups, a), 1);
+
+    free(groups);
+}
+
+
 static void
 last_tenant_has_words_of_its_own(void **state)
 {
@@ -243,6 +264,7 @@ main(void)
         cmocka_unit_test(names_are_limited),
         cmocka_unit_test(process_killed_while_it_adds_leaves_no_group),
         cmocka_unit_test(in_flight_is_what_rows_add_up_to),
+        cmocka_unit_test(request_that_ends_in_an_empty_row_counts_nothing),
         cmocka_unit_test(last_tenant_has_words_of_its_own),
         cmocka_unit_test(ends_are_counted_by_reason),
         cmocka_unit_test(first_tokens_are_counted_in_buckets),
