@@ -41,7 +41,7 @@ static void ngx_http_llmgw_serve_keep(ngx_http_llmgw_stream_t *stream,
     const llmgw_token_t *token);
 static void ngx_http_llmgw_serve_end(ngx_http_llmgw_attempt_t *attempt);
 static void ngx_http_llmgw_serve_count(ngx_http_llmgw_stream_t *stream,
-    ngx_http_llmgw_replica_t *replica, const llmgw_token_t *token);
+    ngx_http_llmgw_lease_t *lease, const llmgw_token_t *token);
 static ngx_http_llmgw_stream_t *ngx_http_llmgw_serve_owner(
     ngx_http_llmgw_attempt_t *attempt);
 
@@ -284,7 +284,7 @@ ngx_http_llmgw_serve_token(ngx_http_llmgw_attempt_t *attempt,
         ngx_http_llmgw_serve_keep(stream, token);
     }
 
-    ngx_http_llmgw_serve_count(stream, attempt->replica, token);
+    ngx_http_llmgw_serve_count(stream, &attempt->lease, token);
 
     if (stream->front->token(stream, token) != NGX_OK) {
         stream->out_failed = 1;
@@ -378,7 +378,7 @@ ngx_http_llmgw_serve_end(ngx_http_llmgw_attempt_t *attempt)
 
 static void
 ngx_http_llmgw_serve_count(ngx_http_llmgw_stream_t *stream,
-    ngx_http_llmgw_replica_t *replica, const llmgw_token_t *token)
+    ngx_http_llmgw_lease_t *lease, const llmgw_token_t *token)
 {
     ngx_uint_t  is_first;
 
@@ -391,8 +391,8 @@ ngx_http_llmgw_serve_count(ngx_http_llmgw_stream_t *stream,
 
     is_first = ngx_http_llmgw_record_first_token(&stream->record);
 
-    ngx_http_llmgw_metrics_tokens(stream->pool->zone, replica->slot,
-                                  token->count, is_first,
+    ngx_http_llmgw_lease_tokens(lease, token->count);
+    ngx_http_llmgw_metrics_tokens(stream->pool->zone, is_first,
                                   is_first ? stream->record.first_token_ms
                                   : ngx_current_msec - stream->token_ms);
 

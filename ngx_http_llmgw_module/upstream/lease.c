@@ -86,6 +86,19 @@ ngx_http_llmgw_lease_proves(ngx_http_llmgw_lease_t *lease)
 }
 
 
+void
+ngx_http_llmgw_lease_tokens(ngx_http_llmgw_lease_t *lease, ngx_uint_t n)
+{
+    ngx_http_llmgw_slot_t  *slot;
+
+    slot = ngx_http_llmgw_lease_slot(lease);
+
+    (void) ngx_atomic_fetch_add(slot ? &slot->tokens
+                             : &lease->replica->pool->zone->shared->tokens_base,
+                                n);
+}
+
+
 /* For operators, whatever the breaker's verdict; called before its end. */
 
 void

@@ -27,6 +27,9 @@ void ngx_http_llmgw_lease_began(ngx_http_llmgw_lease_t *lease,
 /* The replica's first byte or token came. */
 void ngx_http_llmgw_lease_proves(ngx_http_llmgw_lease_t *lease);
 
+/* Counts tokens that go to the client; before its end. */
+void ngx_http_llmgw_lease_tokens(ngx_http_llmgw_lease_t *lease, ngx_uint_t n);
+
 /* Counts a failed attempt; before its end. */
 void ngx_http_llmgw_lease_fails(ngx_http_llmgw_lease_t *lease);
 

@@ -201,11 +201,8 @@ ngx_http_llmgw_metrics_time(ngx_http_llmgw_zone_t *zone,
 
 void
 ngx_http_llmgw_metrics_tokens(ngx_http_llmgw_zone_t *zone,
-    ngx_http_llmgw_slot_t *slot, ngx_uint_t n, ngx_uint_t is_first,
-    ngx_msec_t ms)
+    ngx_uint_t is_first, ngx_msec_t ms)
 {
-    (void) ngx_atomic_fetch_add(&slot->tokens, n);
-
     ngx_http_llmgw_metrics_time(zone, is_first
                              ? NGX_HTTP_LLMGW_HISTOGRAM_first_token_seconds
                              : NGX_HTTP_LLMGW_HISTOGRAM_inter_token_seconds,

@@ -247,10 +247,9 @@ void ngx_http_llmgw_metrics_request(ngx_http_llmgw_zone_t *zone,
 void ngx_http_llmgw_metrics_time(ngx_http_llmgw_zone_t *zone,
     ngx_http_llmgw_histogram_index_t histogram, ngx_msec_t ms);
 
-/* Tokens for a client: their replica's, and how long they were waited for. */
+/* How long a client waited for tokens. */
 void ngx_http_llmgw_metrics_tokens(ngx_http_llmgw_zone_t *zone,
-    ngx_http_llmgw_slot_t *slot, ngx_uint_t n, ngx_uint_t is_first,
-    ngx_msec_t ms);
+    ngx_uint_t is_first, ngx_msec_t ms);
 
 /* What a request of OpenAI's API has used, once at its end. */
 void ngx_http_llmgw_metrics_openai(ngx_http_llmgw_zone_t *zone,

@@ -401,7 +401,7 @@ ngx_http_llmgw_zone_forget_locked(ngx_http_llmgw_zone_t *zone)
     {
         slot = ngx_http_llmgw_zone_slot(shared, i);
 
-        shared->tokens_base += slot->tokens;
+        (void) ngx_atomic_fetch_add(&shared->tokens_base, slot->tokens);
         slot->tokens = 0;
         shared->attempts_base += slot->attempts;
         slot->attempts = 0;

@@ -85,7 +85,7 @@ typedef struct {
     llmgw_groups_t               *groups;       /* classes and tenants */
     llmgw_takeovers_t            *takeovers;    /* of groups with standbys */
     ngx_http_llmgw_counters_t     base;         /* of rows given up */
-    uint64_t                      tokens_base;  /* of slots given up */
+    ngx_atomic_t                  tokens_base;  /* of slots given up */
     uint64_t                      attempts_base;
     uint64_t                      failures_base;
     ngx_atomic_t                  turn;         /* choices by llmgw_policy */

@@ -200,3 +200,31 @@ def test_worker_whose_start_is_unknown_keeps_its_row(cluster, caller, expect):
     never(lambda: nginx.pool()["streams"] != 1, 2.2, "the row given up")
     cluster.let_go()
     assert one.wait().tokens == expect("runs", 5)
+
+
+def test_tokens_count_for_no_other_replica_in_the_same_slot(cluster, caller,
+                                                            expect):
+    """A worker that stood still for long goes on with a slot that is another
+    one's: what it sends counts in the sum alone."""
+    nginx = fleet(cluster, 1)
+    cluster.hold(2)
+    one = caller(nginx).ask("runs", 9).wait_first()
+
+    def tokens():
+        return (sum(r["tokens"] for r in nginx.replicas().values()),
+                nginx.pool()["totals"]["tokens"])
+    wait_for(lambda: tokens() == (2, 2), "two tokens")
+    memory = Memory(nginx, MAGIC)
+    admission = memory.word(memory.address + 16)
+    slot, bytes_each = memory.word(admission + 32), memory.word(admission + 12)
+    slot += next(i for i in range(REPLICAS)
+                 if memory.word(slot + i * (bytes_each & 0xffffffff))
+                 & 0xffffffff == 1) * (bytes_each & 0xffffffff)
+    generation = memory.word(slot) >> 32
+    memory.write(slot + 4, "I", generation + 1)
+    cluster.hold(5)
+    wait_for(lambda: tokens()[1] == 5, "three more")
+    assert tokens() == (2, 5)
+    memory.write(slot + 4, "I", generation)
+    cluster.let_go()
+    assert one.wait().tokens == expect("runs", 9)
