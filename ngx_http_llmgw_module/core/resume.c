@@ -73,7 +73,8 @@ llmgw_resume_next(llmgw_resume_t *resume, llmgw_ending_t outcome,
         break;
 
     case LLMGW_ENDING_CANCELLED:
-        break;
+        step.next = LLMGW_NEXT_GIVE_UP;
+        return step;
 
     case LLMGW_ENDING_FAILED:
         step = llmgw_resume_failed(resume, attempt_tokens, stream_tokens);

@@ -19,6 +19,7 @@
  *                          from the fourth on) -------> AGAIN
  *                 FAILED -- tries or failovers left --> AGAIN, excluded
  *                        \_ none left ----------------> GIVE_UP
+ *                 CANCELLED (by the gateway) ---------> GIVE_UP
  *
  * Tries count attempts in a row without a token; a token gives them all back
  * and empties the excluded set.  Failovers count attempts that took over a
@@ -65,7 +66,8 @@ typedef enum {
     LLMGW_ENDING_REFUSED,      /* the connection would not take it */
     LLMGW_ENDING_UNABLE,       /* nobody can go on behind what was delivered */
     LLMGW_ENDING_FAILED,
-    LLMGW_ENDING_CANCELLED     /* by us: no next step is asked for */
+    LLMGW_ENDING_CANCELLED     /* by the gateway, which wants no more of it;
+                                  a replica's status CANCELLED is FAILED */
 } llmgw_ending_t;
 
 /* Why it failed: for the log, and for counters. */

@@ -62,6 +62,19 @@ final_token_finishes(void **state)
 
 
 static void
+attempt_that_the_gateway_cancelled_is_not_repeated(void **state)
+{
+    llmgw_resume_t       r = fresh(3, 8);
+    llmgw_resume_step_t  step;
+
+    step = llmgw_resume_next(&r, LLMGW_ENDING_CANCELLED, 0, 5);
+    assert_int_equal(step.next, LLMGW_NEXT_GIVE_UP);
+    assert_false(step.exclude || step.counted);
+    assert_int_equal(r.tries + r.failovers, 0);
+}
+
+
+static void
 clients_fault_is_passed_on(void **state)
 {
     llmgw_resume_t  r = fresh(3, 8);
@@ -356,6 +369,7 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(pauses_double_up_to_a_second),
         cmocka_unit_test(final_token_finishes),
+        cmocka_unit_test(attempt_that_the_gateway_cancelled_is_not_repeated),
         cmocka_unit_test(clients_fault_is_passed_on),
         cmocka_unit_test(doubted_refusal_asks_another_one_and_costs_no_try),
         cmocka_unit_test(replica_that_is_absent_is_excluded_and_costs_no_try),
