@@ -61,7 +61,7 @@ static const ngx_http_llmgw_openai_status_t
       "The gateway had an error." },
     { 502, NGX_HTTP_LLMGW_RETRY_NEVER, "server_error", NULL,
       "No replica could serve the request." },
-    { 503, NGX_HTTP_LLMGW_RETRY_AS_EVER, "server_error",
+    { 503, NGX_HTTP_LLMGW_RETRY_SOON, "server_error",
       "service_unavailable", "The service is not available." },
     { 504, NGX_HTTP_LLMGW_RETRY_NEVER, "timeout_error",
       "deadline_exceeded", "The request's deadline has passed." },

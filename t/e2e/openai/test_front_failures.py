@@ -167,10 +167,15 @@ def test_no_replicas(cluster):
     cluster.replicas["r1"].kill()
     wait_for(lambda: not nginx.routable(), "no routable replica")
     for stream in (True, False):
-        got = sse.call(nginx.api, sse.TEXT, sse.text("x", stream=stream))
+        with sse.Connection(nginx.api) as c:
+            r = c.request(sse.TEXT, sse.text("x", stream=stream))
+            got = sse.result_of(r)
         assert got.status == 503
         assert (got.error["type"], got.error["code"]) == ("server_error",
                                                           words.NO_REPLICAS)
+        assert r.headers["retry-after"] == "1"
+        assert r.headers["retry-after-ms"] == "1000"
+        assert "x-should-retry" not in r.headers
 
 
 def test_deadline(cluster):
