@@ -379,3 +379,30 @@ llmgw_models_names(const llmgw_models_t *models, const char **names)
 
     return unique;
 }
+
+
+int
+llmgw_models_has(const char *const *names, size_t n, const char *name,
+    size_t len)
+{
+    int     order;
+    size_t  from, to, middle;
+
+    for (from = 0, to = n; from < to; ) {
+        middle = from + (to - from) / 2;
+        order = strncmp(names[middle], name, len);
+
+        if (order == 0 && names[middle][len] == '\0') {
+            return 1;
+        }
+
+        if (order < 0) {
+            from = middle + 1;
+
+        } else {
+            to = middle;
+        }
+    }
+
+    return 0;
+}

@@ -124,4 +124,8 @@ int llmgw_models_restrict(const llmgw_models_t *models, uint64_t base,
 size_t llmgw_models_count(const llmgw_models_t *models);
 size_t llmgw_models_names(const llmgw_models_t *models, const char **names);
 
+/* 1: those n names have this one of `len` bytes, of which none is a NUL. */
+int llmgw_models_has(const char *const *names, size_t n, const char *name,
+    size_t len);
+
 #endif /* LLMGW_MODELS_H */

@@ -13,6 +13,7 @@
 static void ngx_http_llmgw_models_read(ngx_http_llmgw_models_t *models,
     llmgw_members_reader_t *reader, const llmgw_member_t *member);
 static void ngx_http_llmgw_models_warn(ngx_http_llmgw_models_t *models);
+static void ngx_http_llmgw_models_unname(ngx_http_llmgw_models_t *models);
 
 
 void
@@ -33,6 +34,8 @@ ngx_http_llmgw_models_done(ngx_http_llmgw_models_t *models)
 {
     ngx_uint_t  i;
 
+    ngx_http_llmgw_models_unname(models);
+
     for (i = 1; i < LLMGW_MODELS_MAX; i++) {
         ngx_free(llmgw_models_remove(&models->known, i));
     }
@@ -48,6 +51,7 @@ ngx_http_llmgw_models_begin(ngx_http_llmgw_models_t *models,
     const llmgw_member_t  *member;
 
     models->incomplete = 0;
+    ngx_http_llmgw_models_unname(models);
 
     for (i = 0; i < view->n; i++) {
         member = &view->members[i];
@@ -238,31 +242,28 @@ ngx_http_llmgw_models_is_other(ngx_http_llmgw_models_t *models,
 
 
 ngx_int_t
-ngx_http_llmgw_models_each(ngx_http_llmgw_models_t *models,
-    ngx_http_llmgw_models_pt each, void *data)
+ngx_http_llmgw_models_name(ngx_http_llmgw_models_t *models)
 {
-    size_t        i, n;
-    ngx_int_t     rc;
-    ngx_str_t     name;
-    const char  **names;
+    if (models->names) {
+        return NGX_OK;
+    }
 
-    n = llmgw_models_count(&models->known);
-
-    names = ngx_alloc((n + 1) * sizeof(char *), models->log);
-    if (names == NULL) {
+    models->names = ngx_alloc((llmgw_models_count(&models->known) + 1)
+                              * sizeof(char *), models->log);
+    if (models->names == NULL) {
         return NGX_ERROR;
     }
 
-    rc = NGX_OK;
-    n = llmgw_models_names(&models->known, names);
+    models->nnames = llmgw_models_names(&models->known, models->names);
 
-    for (i = 0; i < n && rc == NGX_OK; i++) {
-        name.data = (u_char *) names[i];
-        name.len = ngx_strlen(names[i]);
-        rc = each(&name, data);
-    }
+    return NGX_OK;
+}
 
-    ngx_free(names);
 
-    return rc;
+static void
+ngx_http_llmgw_models_unname(ngx_http_llmgw_models_t *models)
+{
+    ngx_free(models->names);
+    models->names = NULL;
+    models->nnames = 0;
 }

@@ -23,10 +23,11 @@ typedef struct {
                                                    of any */
     ngx_log_t                    *log;
     ngx_str_t                    *upstream;     /* its name, for the log */
+    const char                  **names;        /* of all lists, as they were
+                                                   last asked for; or NULL */
+    size_t                        nnames;
     unsigned                      incomplete:1; /* a list was not there */
 } ngx_http_llmgw_models_t;
-
-typedef ngx_int_t (*ngx_http_llmgw_models_pt)(ngx_str_t *name, void *data);
 
 
 /* wanted: the base model's name; empty: any. */
@@ -65,11 +66,10 @@ ngx_uint_t ngx_http_llmgw_models_is_other(ngx_http_llmgw_models_t *models,
     ngx_uint_t number);
 
 /*
- * Calls back for each name that living members serve, ascending, until it
- * does not return NGX_OK, which is then returned; or NGX_ERROR.
+ * Makes models->names: the names that living members serve, ascending, each
+ * once.  They are kept until the next view.  NGX_ERROR: no memory.
  */
-ngx_int_t ngx_http_llmgw_models_each(ngx_http_llmgw_models_t *models,
-    ngx_http_llmgw_models_pt each, void *data);
+ngx_int_t ngx_http_llmgw_models_name(ngx_http_llmgw_models_t *models);
 
 
 #endif /* _NGX_HTTP_LLMGW_MODELS_H_INCLUDED_ */

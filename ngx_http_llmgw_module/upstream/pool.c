@@ -475,12 +475,11 @@ ngx_http_llmgw_pool_serves(ngx_http_llmgw_pool_t *pool, ngx_str_t *name)
 
 
 ngx_int_t
-ngx_http_llmgw_pool_models(ngx_http_llmgw_pool_t *pool,
-    ngx_http_llmgw_models_pt each, void *data)
+ngx_http_llmgw_pool_name(ngx_http_llmgw_pool_t *pool)
 {
     ngx_http_llmgw_pool_look(pool);
 
-    return ngx_http_llmgw_models_each(&pool->models, each, data);
+    return ngx_http_llmgw_models_name(&pool->models);
 }
 
 

@@ -100,11 +100,10 @@ llmgw_serves_t ngx_http_llmgw_pool_serves(ngx_http_llmgw_pool_t *pool,
     ngx_str_t *name);
 
 /*
- * Calls back for each name that a living replica serves: ascending, each once.
- * Ends early, and returns what the callback did, if that is not NGX_OK.
+ * The names that living replicas serve, in pool->models, until the end of this
+ * iteration of the event loop.  NGX_ERROR: no memory.
  */
-ngx_int_t ngx_http_llmgw_pool_models(ngx_http_llmgw_pool_t *pool,
-    ngx_http_llmgw_models_pt each, void *data);
+ngx_int_t ngx_http_llmgw_pool_name(ngx_http_llmgw_pool_t *pool);
 
 uint64_t ngx_http_llmgw_pool_clock_ms(ngx_http_llmgw_pool_t *pool);
 

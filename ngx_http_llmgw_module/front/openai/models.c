@@ -21,13 +21,6 @@
 #define NGX_HTTP_LLMGW_OPENAI_MODEL_BYTES  128
 
 
-/* Names that a list shows, in its order. */
-typedef struct {
-    ngx_http_request_t           *request;
-    ngx_array_t                   names;        /* of ngx_str_t */
-} ngx_http_llmgw_openai_names_t;
-
-
 static const ngx_http_llmgw_model_t *ngx_http_llmgw_openai_model_line(
     ngx_http_llmgw_loc_conf_t *llcf, const ngx_str_t *name);
 static llmgw_serves_t ngx_http_llmgw_openai_model_serves(ngx_http_request_t *r,
@@ -36,12 +29,19 @@ static llmgw_serves_t ngx_http_llmgw_openai_model_serves(ngx_http_request_t *r,
 static ngx_http_upstream_srv_conf_t *ngx_http_llmgw_openai_model_upstream(
     ngx_http_llmgw_loc_conf_t *llcf, ngx_uint_t i);
 static ngx_int_t ngx_http_llmgw_openai_model_names(ngx_http_request_t *r,
-    ngx_http_llmgw_openai_names_t *list);
+    ngx_array_t *names);
+static ngx_int_t ngx_http_llmgw_openai_model_merge(ngx_http_request_t *r,
+    ngx_http_llmgw_loc_conf_t *llcf, ngx_uint_t i, ngx_array_t *names,
+    ngx_uint_t nlines);
+static ngx_uint_t ngx_http_llmgw_openai_model_comes_before(
+    ngx_http_llmgw_loc_conf_t *llcf, ngx_uint_t n,
+    ngx_http_upstream_srv_conf_t *us);
+static ngx_uint_t ngx_http_llmgw_openai_model_is_of(ngx_http_request_t *r,
+    ngx_http_llmgw_loc_conf_t *llcf, ngx_uint_t n, const ngx_str_t *name);
 static ngx_uint_t ngx_http_llmgw_openai_model_is_served(ngx_http_request_t *r,
     ngx_http_llmgw_loc_conf_t *llcf, const ngx_http_llmgw_model_t *line);
-static ngx_int_t ngx_http_llmgw_openai_model_add(ngx_str_t *name, void *data);
-static ngx_uint_t ngx_http_llmgw_openai_model_has(
-    ngx_http_llmgw_openai_names_t *list, const ngx_str_t *name);
+static ngx_uint_t ngx_http_llmgw_openai_model_has(ngx_array_t *names,
+    ngx_uint_t n, const ngx_str_t *name);
 static char *ngx_http_llmgw_openai_model_write(char *p,
     const ngx_str_t *name);
 
@@ -172,16 +172,16 @@ ngx_http_llmgw_openai_models(ngx_http_request_t *r)
     size_t                          size;
     ngx_str_t                      *name, json;
     ngx_uint_t                      i;
-    ngx_http_llmgw_openai_names_t   list;
+    ngx_array_t                     names;
 
-    if (ngx_http_llmgw_openai_model_names(r, &list) != NGX_OK) {
+    if (ngx_http_llmgw_openai_model_names(r, &names) != NGX_OK) {
         return NGX_ERROR;
     }
 
-    name = list.names.elts;
+    name = names.elts;
     size = NGX_HTTP_LLMGW_OPENAI_MODEL_BYTES;
 
-    for (i = 0; i < list.names.nelts; i++) {
+    for (i = 0; i < names.nelts; i++) {
         size += NGX_HTTP_LLMGW_OPENAI_MODEL_BYTES
                 + llmgw_json_string_bytes(name[i].data, name[i].len);
     }
@@ -194,7 +194,7 @@ ngx_http_llmgw_openai_models(ngx_http_request_t *r)
     p = llmgw_json_literal((char *) json.data,
                            "{\"object\":\"list\",\"data\":[");
 
-    for (i = 0; i < list.names.nelts; i++) {
+    for (i = 0; i < names.nelts; i++) {
         p = i ? llmgw_json_literal(p, ",") : p;
         p = ngx_http_llmgw_openai_model_write(p, &name[i]);
     }
@@ -207,48 +207,141 @@ ngx_http_llmgw_openai_models(ngx_http_request_t *r)
 
 
 static ngx_int_t
-ngx_http_llmgw_openai_model_names(ngx_http_request_t *r,
-    ngx_http_llmgw_openai_names_t *list)
+ngx_http_llmgw_openai_model_names(ngx_http_request_t *r, ngx_array_t *names)
 {
-    ngx_uint_t                     i, n;
-    ngx_http_llmgw_pool_t         *pool;
+    ngx_str_t                     *name;
+    ngx_uint_t                     i, n, nlines;
     ngx_http_llmgw_model_t        *line;
     ngx_http_llmgw_loc_conf_t     *llcf;
-    ngx_http_upstream_srv_conf_t  *us;
 
     llcf = ngx_http_get_module_loc_conf(r, ngx_http_llmgw_module);
-    list->request = r;
 
-    if (ngx_array_init(&list->names, r->pool, 8, sizeof(ngx_str_t)) != NGX_OK)
-    {
+    if (ngx_array_init(names, r->pool, 8, sizeof(ngx_str_t)) != NGX_OK) {
         return NGX_ERROR;
     }
 
-    n = llcf->models ? llcf->models->nelts : 0;
-    line = n ? llcf->models->elts : NULL;
+    nlines = llcf->models ? llcf->models->nelts : 0;
+    line = nlines ? llcf->models->elts : NULL;
 
-    for (i = 0; i < n; i++) {
-        if (ngx_http_llmgw_openai_model_is_served(r, llcf, &line[i])
-            && ngx_http_llmgw_openai_model_add(&line[i].name, list) != NGX_OK)
+    for (i = 0; i < nlines; i++) {
+        if (!ngx_http_llmgw_openai_model_is_served(r, llcf, &line[i])
+            || ngx_http_llmgw_openai_model_has(names, names->nelts,
+                                               &line[i].name))
         {
+            continue;
+        }
+
+        name = ngx_array_push(names);
+        if (name == NULL) {
             return NGX_ERROR;
         }
+
+        *name = line[i].name;
     }
 
-    for (i = 0; (us = ngx_http_llmgw_openai_model_upstream(llcf, i)); i++) {
-        pool = ngx_http_llmgw_worker_pool_of(r, us);
+    n = names->nelts;
 
-        if (pool == NULL
-            || ngx_http_llmgw_pool_models(pool,
-                                          ngx_http_llmgw_openai_model_add,
-                                          list)
-               != NGX_OK)
+    for (i = 0; ngx_http_llmgw_openai_model_upstream(llcf, i); i++) {
+        if (ngx_http_llmgw_openai_model_merge(r, llcf, i, names, n)
+            != NGX_OK)
         {
             return NGX_ERROR;
         }
     }
 
     return NGX_OK;
+}
+
+
+/*
+ * Adds what the i-th upstream serves, but for names of lines, of which there
+ * are nlines, and of upstreams before it.  Those are sorted: a replica reports
+ * as many names as it likes, and none is compared with all others.
+ */
+
+static ngx_int_t
+ngx_http_llmgw_openai_model_merge(ngx_http_request_t *r,
+    ngx_http_llmgw_loc_conf_t *llcf, ngx_uint_t i, ngx_array_t *names,
+    ngx_uint_t nlines)
+{
+    size_t                         k;
+    ngx_str_t                      name, *slot;
+    ngx_http_llmgw_pool_t         *pool;
+    ngx_http_upstream_srv_conf_t  *us;
+
+    us = ngx_http_llmgw_openai_model_upstream(llcf, i);
+    pool = ngx_http_llmgw_worker_pool_of(r, us);
+
+    if (pool == NULL || ngx_http_llmgw_pool_name(pool) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    if (ngx_http_llmgw_openai_model_comes_before(llcf, i, us)) {
+        return NGX_OK;
+    }
+
+    for (k = 0; k < pool->models.nnames; k++) {
+        name.data = (u_char *) pool->models.names[k];
+        name.len = ngx_strlen(name.data);
+
+        if (ngx_http_llmgw_openai_model_has(names, nlines, &name)
+            || ngx_http_llmgw_openai_model_is_of(r, llcf, i, &name))
+        {
+            continue;
+        }
+
+        slot = ngx_array_push(names);
+        if (slot == NULL) {
+            return NGX_ERROR;
+        }
+
+        *slot = name;
+    }
+
+    return NGX_OK;
+}
+
+
+/* 1: it is one of the location's first n upstreams. */
+
+static ngx_uint_t
+ngx_http_llmgw_openai_model_comes_before(ngx_http_llmgw_loc_conf_t *llcf,
+    ngx_uint_t n, ngx_http_upstream_srv_conf_t *us)
+{
+    ngx_uint_t  i;
+
+    for (i = 0; i < n; i++) {
+        if (ngx_http_llmgw_openai_model_upstream(llcf, i) == us) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+/* 1: one of the first n upstreams, whose names are made, serves it. */
+
+static ngx_uint_t
+ngx_http_llmgw_openai_model_is_of(ngx_http_request_t *r,
+    ngx_http_llmgw_loc_conf_t *llcf, ngx_uint_t n, const ngx_str_t *name)
+{
+    ngx_uint_t                     i;
+    ngx_http_llmgw_pool_t         *pool;
+    ngx_http_upstream_srv_conf_t  *us;
+
+    for (i = 0; i < n; i++) {
+        us = ngx_http_llmgw_openai_model_upstream(llcf, i);
+        pool = ngx_http_llmgw_worker_pool_of(r, us);
+
+        if (llmgw_models_has(pool->models.names, pool->models.nnames,
+                             (char *) name->data, name->len))
+        {
+            return 1;
+        }
+    }
+
+    return 0;
 }
 
 
@@ -272,40 +365,18 @@ ngx_http_llmgw_openai_model_is_served(ngx_http_request_t *r,
 }
 
 
-/* The name may be in a view that changes: it is copied. */
-
-static ngx_int_t
-ngx_http_llmgw_openai_model_add(ngx_str_t *name, void *data)
-{
-    ngx_str_t                      *slot;
-    ngx_http_llmgw_openai_names_t  *list = data;
-
-    if (ngx_http_llmgw_openai_model_has(list, name)) {
-        return NGX_OK;
-    }
-
-    slot = ngx_array_push(&list->names);
-    if (slot == NULL) {
-        return NGX_ERROR;
-    }
-
-    slot->len = name->len;
-    slot->data = ngx_pstrdup(list->request->pool, name);
-
-    return slot->data ? NGX_OK : NGX_ERROR;
-}
-
+/* 1: the first n of them have it. */
 
 static ngx_uint_t
-ngx_http_llmgw_openai_model_has(ngx_http_llmgw_openai_names_t *list,
+ngx_http_llmgw_openai_model_has(ngx_array_t *names, ngx_uint_t n,
     const ngx_str_t *name)
 {
     ngx_str_t   *known;
     ngx_uint_t   i;
 
-    known = list->names.elts;
+    known = names->elts;
 
-    for (i = 0; i < list->names.nelts; i++) {
+    for (i = 0; i < n; i++) {
         if (known[i].len == name->len
             && ngx_memcmp(known[i].data, name->data, name->len) == 0)
         {
@@ -335,14 +406,14 @@ ngx_http_llmgw_openai_model_show(ngx_http_request_t *r, const ngx_str_t *name)
 {
     char                           *p;
     ngx_str_t                       json;
+    ngx_array_t                     names;
     llmgw_openai_error_t            error;
-    ngx_http_llmgw_openai_names_t   list;
 
-    if (ngx_http_llmgw_openai_model_names(r, &list) != NGX_OK) {
+    if (ngx_http_llmgw_openai_model_names(r, &names) != NGX_OK) {
         return NGX_ERROR;
     }
 
-    if (!ngx_http_llmgw_openai_model_has(&list, name)) {
+    if (!ngx_http_llmgw_openai_model_has(&names, names.nelts, name)) {
         ngx_http_llmgw_openai_model_unknown(&error, name);
         return ngx_http_llmgw_openai_refuse(r, &error);
     }

@@ -55,6 +55,25 @@ def test_models_of_both_are_listed_and_no_other_is_served(cluster):
     assert got.status == 404 and got.error["code"] == words.MODEL_NOT_FOUND
 
 
+def test_name_of_several_upstreams_is_listed_once(cluster):
+    cluster.agent("gw", "gateway")
+    cluster.adapter(cluster.engine("e1", model="alpha"), "a1")
+    lines = f"llmgw_members {cluster.gateway.members};\n llmgw_hash;"
+    nginx = cluster.nginx(lines, http=SECOND.format(lines=lines),
+                          openai="llmgw_model x as alpha pool=llm2;"
+                                 " llmgw_model y as alpha;"
+                                 " llmgw_model z as alpha pool=llm2;")
+    wait_for(lambda: nginx.routable() == nginx.routable("llm2") == ["a1"],
+             "a1 in both")
+    with sse.Connection(nginx.api) as c:
+        r = c.request("/v1/models")
+        r.read()
+        assert [m["id"] for m in r.json["data"]] == ["x", "y", "z", "alpha"]
+        for name, status in ("x", 200), ("alpha", 200), ("alph", 404):
+            r = c.request(f"/v1/models/{name}")
+            assert r.read() and r.status == status
+
+
 @pytest.mark.soak
 def test_alias_is_what_the_client_is_told_and_the_engine_never_sees(cluster):
     nginx = start(cluster)

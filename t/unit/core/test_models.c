@@ -307,6 +307,28 @@ request_is_not_served_by_a_base_model_that_took_over(void **state)
 
 
 static void
+name_is_found_among_those_in_order(void **state)
+{
+    size_t                   i, n;
+    static const char *const names[] = { "a", "b", "ba", "bb", "c" };
+
+    for (n = 0; n <= 5; n++) {
+        for (i = 0; i < 5; i++) {
+            assert_int_equal(llmgw_models_has(names, n, names[i],
+                                              strlen(names[i])),
+                             i < n);
+        }
+
+        assert_false(llmgw_models_has(names, n, "", 0));
+        assert_false(llmgw_models_has(names, n, "bab", 3));
+        assert_false(llmgw_models_has(names, n, "d", 1));
+    }
+
+    assert_true(llmgw_models_has(names, 5, "bad", 2));
+}
+
+
+static void
 more_lists_than_numbers_are_not_taken(void **state)
 {
     size_t     i;
@@ -341,6 +363,7 @@ main(void)
         TEST(majority_decides_whose_pool_it_is),
         TEST(base_model_that_none_serves_yields),
         TEST(request_is_not_served_by_a_base_model_that_took_over),
+        TEST(name_is_found_among_those_in_order),
         TEST(more_lists_than_numbers_are_not_taken),
     };
 
