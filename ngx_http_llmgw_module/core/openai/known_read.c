@@ -147,7 +147,7 @@ known_message(known_t *known, llmgw_json_items_t *messages,
 int
 known_model(known_t *known, llmgw_json_t value)
 {
-    size_t                len;
+    size_t                i, len;
     const uint8_t        *from;
     llmgw_openai_body_t  *body;
 
@@ -164,8 +164,11 @@ known_model(known_t *known, llmgw_json_t value)
         return known_value_error(known, "model", "it is too long");
     }
 
-    if (memchr(body->model, '\0', len)) {
-        return known_value_error(known, "model", "it contains NUL");
+    for (i = 0; i < len; i++) {
+        if ((unsigned char) body->model[i] < ' ' || body->model[i] == 0x7f) {
+            return known_value_error(known, "model",
+                                     "it contains a control character");
+        }
     }
 
     body->model[len] = '\0';
