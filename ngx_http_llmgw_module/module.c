@@ -182,10 +182,10 @@ static ngx_command_t  ngx_http_llmgw_commands[] = {
       NULL },
 
     { ngx_string("llmgw_body_memory"),
-      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
-      ngx_conf_set_size_slot,
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE12,
+      ngx_http_llmgw_conf_memory,
       NGX_HTTP_MAIN_CONF_OFFSET,
-      offsetof(ngx_http_llmgw_main_conf_t, body_memory),
+      0,
       NULL },
 
     { ngx_string("llmgw_pass"),
@@ -352,6 +352,7 @@ ngx_http_llmgw_create_main_conf(ngx_conf_t *cf)
     lmcf->rooms = &ngx_http_llmgw_rooms;
     lmcf->coalesce = NGX_CONF_UNSET_MSEC;
     lmcf->body_memory = NGX_CONF_UNSET_SIZE;
+    lmcf->body_client = NGX_CONF_UNSET_PTR;
 
     return lmcf;
 }
@@ -459,13 +460,13 @@ ngx_http_llmgw_postconfiguration(ngx_conf_t *cf)
     lmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_llmgw_module);
 
     if (ngx_http_llmgw_conf_check(cf, lmcf) != NGX_OK
-        || ngx_http_llmgw_trace_conf(cf, lmcf) != NGX_OK)
+        || ngx_http_llmgw_trace_conf(cf, lmcf) != NGX_OK
+        || ngx_http_llmgw_conf_memory_init(cf, lmcf) != NGX_OK)
     {
         return NGX_ERROR;
     }
 
     ngx_conf_init_msec_value(lmcf->coalesce, 1);
-    ngx_conf_init_size_value(lmcf->body_memory, 256 * 1024 * 1024);
 
     ngx_http_llmgw_memory_conf(cf, lmcf);
 

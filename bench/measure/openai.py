@@ -106,7 +106,7 @@ class Llmgw(peers.Llmgw):
     is_http2 = False
 
     def http(self):
-        return "llmgw_body_memory 1024m;"
+        return "llmgw_body_memory 2048m client=off;"
 
     def location(self):
         return ("client_max_body_size 8m; llmgw_openai llm;"

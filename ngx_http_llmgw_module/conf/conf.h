@@ -61,6 +61,8 @@ typedef struct {
     ngx_int_t                     request_id_index;
     ngx_msec_t                    coalesce;     /* 0: off */
     size_t                        body_memory;  /* of a worker */
+    ngx_http_complex_value_t     *body_client;  /* what a client is known by;
+                                                   NULL: they are not */
     ngx_http_llmgw_waker_t       *waker;        /* in this worker */
     ngx_http_llmgw_worker_t      *worker;       /* the same */
     ngx_http_llmgw_clients_t     *clients;      /* the same */
@@ -242,6 +244,12 @@ ngx_http_upstream_srv_conf_t *ngx_http_llmgw_conf_refer(ngx_conf_t *cf,
 ngx_int_t ngx_http_llmgw_conf_not_ours(ngx_conf_t *cf,
     ngx_http_upstream_srv_conf_t *us);
 ngx_int_t ngx_http_llmgw_conf_check(ngx_conf_t *cf,
+    ngx_http_llmgw_main_conf_t *lmcf);
+
+/* body_memory.c: llmgw_body_memory */
+char *ngx_http_llmgw_conf_memory(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+ngx_int_t ngx_http_llmgw_conf_memory_init(ngx_conf_t *cf,
     ngx_http_llmgw_main_conf_t *lmcf);
 
 /* openai.c: llmgw_model and the like */

@@ -1,6 +1,6 @@
 
 /*
- * What the client has of a stream by now (proto/delivered.h), in the memory of
+ * What the client has of a stream by now (proto/delivered.h), in its share of
  * llmgw_body_memory; and whether another replica can go on behind it.
  *
  * It is kept only where it can be needed: an engine that sends nothing but

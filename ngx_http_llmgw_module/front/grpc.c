@@ -23,6 +23,13 @@
 #include "upstream/table.h"
 
 
+/* What a request holds until it ends, on the worker's account. */
+typedef struct {
+    ngx_http_llmgw_pool_t        *pool;
+    llmgw_holder_t                holder;
+} ngx_http_llmgw_grpc_held_t;
+
+
 #define NGX_HTTP_LLMGW_INFER   "/llmgateway.InferenceGateway/Infer"
 #define NGX_HTTP_LLMGW_HEALTH  "/grpc.health.v1.Health/Check"
 #define NGX_HTTP_LLMGW_SERVICE "llmgateway.InferenceGateway"
@@ -44,6 +51,9 @@ static void ngx_http_llmgw_grpc_front_free(void *data, void *p);
 
 static ngx_int_t ngx_http_llmgw_grpc_front_read(
     ngx_http_llmgw_stream_t *stream);
+static ngx_int_t ngx_http_llmgw_grpc_front_hold(
+    ngx_http_llmgw_stream_t *stream, size_t bytes);
+static void ngx_http_llmgw_grpc_front_release(void *data);
 static ngx_int_t ngx_http_llmgw_grpc_front_decode(
     ngx_http_llmgw_stream_t *stream, ngx_str_t *message);
 static const char *ngx_http_llmgw_grpc_front_check(
@@ -294,6 +304,7 @@ ngx_http_llmgw_grpc_front_read(ngx_http_llmgw_stream_t *stream)
     r = stream->request;
 
     if (ngx_http_llmgw_grpc_front_message(r, &body, &message) != NGX_OK
+        || ngx_http_llmgw_grpc_front_hold(stream, message.len) != NGX_OK
         || ngx_http_llmgw_grpc_front_decode(stream, &message) != NGX_OK)
     {
         return NGX_DONE;
@@ -309,6 +320,53 @@ ngx_http_llmgw_grpc_front_read(ngx_http_llmgw_stream_t *stream)
     }
 
     return NGX_OK;
+}
+
+
+/* The decoded message is about as long.  NGX_DONE: it was refused. */
+
+static ngx_int_t
+ngx_http_llmgw_grpc_front_hold(ngx_http_llmgw_stream_t *stream, size_t bytes)
+{
+    ngx_http_cleanup_t          *cln;
+    ngx_http_request_t          *r;
+    ngx_http_llmgw_grpc_held_t  *held;
+
+    r = stream->request;
+    held = ngx_http_llmgw_memory_alloc(r, sizeof(ngx_http_llmgw_grpc_held_t));
+    cln = ngx_http_cleanup_add(r, 0);
+
+    if (held == NULL || cln == NULL) {
+        ngx_http_llmgw_grpc_front_refuse(r, LLMGW_OUTCOME_INTERNAL,
+                                         "out of memory");
+        return NGX_DONE;
+    }
+
+    held->pool = stream->pool;
+    ngx_http_llmgw_account_holder(r, held->pool, &held->holder, NULL);
+    llmgw_holder_whole(&held->holder);
+
+    cln->handler = ngx_http_llmgw_grpc_front_release;
+    cln->data = held;
+
+    if (ngx_http_llmgw_account_hold(held->pool, &held->holder, bytes)
+        != NGX_OK)
+    {
+        ngx_http_llmgw_grpc_front_refuse(r, LLMGW_OUTCOME_TOO_LARGE,
+                                "the gateway holds too many large requests");
+        return NGX_DONE;
+    }
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_llmgw_grpc_front_release(void *data)
+{
+    ngx_http_llmgw_grpc_held_t  *held = data;
+
+    (void) ngx_http_llmgw_account_hold(held->pool, &held->holder, 0);
 }
 
 

@@ -4,16 +4,6 @@
 #include "http/openai_body.h"
 
 
-/* The first block of a body whose length is not known. */
-#define NGX_HTTP_LLMGW_OPENAI_BLOCK_MIN   16384
-
-/*
- * Of an HTTP/2 client's window when all has come.  Padding needs some; and
- * nginx does not call a client slow that has none.
- */
-#define NGX_HTTP_LLMGW_OPENAI_WINDOW_MIN  1024
-
-
 static ngx_uint_t ngx_http_llmgw_openai_body_is_encoded(
     ngx_http_request_t *r);
 static ngx_int_t ngx_http_llmgw_openai_body_refuse(
@@ -24,14 +14,6 @@ static ngx_http_llmgw_openai_body_t *ngx_http_llmgw_openai_body_find(
     ngx_http_request_t *r);
 static ngx_int_t ngx_http_llmgw_openai_body_take(
     ngx_http_llmgw_openai_body_t *body);
-static ngx_int_t ngx_http_llmgw_openai_body_room(
-    ngx_http_llmgw_openai_body_t *body, size_t size);
-static ngx_int_t ngx_http_llmgw_openai_body_resize(
-    ngx_http_llmgw_openai_body_t *body, size_t size);
-static ngx_int_t ngx_http_llmgw_openai_body_adopt(
-    ngx_http_llmgw_openai_body_t *body);
-static ngx_uint_t ngx_http_llmgw_openai_body_may_adopt(
-    ngx_http_request_t *r, size_t rest);
 static void ngx_http_llmgw_openai_body_fail(
     ngx_http_llmgw_openai_body_t *body, ngx_int_t rc);
 static void ngx_http_llmgw_openai_body_set_error(
@@ -46,7 +28,6 @@ ngx_http_llmgw_openai_body_read(ngx_http_request_t *r,
     const ngx_http_llmgw_openai_read_t *options,
     ngx_http_llmgw_openai_body_pt handler)
 {
-    size_t                         size;
     ngx_int_t                      rc;
     ngx_http_cleanup_t            *cln;
     ngx_http_llmgw_openai_body_t  *body;
@@ -67,21 +48,15 @@ ngx_http_llmgw_openai_body_read(ngx_http_request_t *r,
     body->handler = handler;
     body->read = *options;
 
+    options->holder(r, options->pool, &body->holder,
+                    ngx_http_llmgw_openai_block_end);
+
     cln->handler = ngx_http_llmgw_openai_body_cleanup;
     cln->data = body;
 
-    rc = NGX_OK;
-
-    if (ngx_http_llmgw_openai_body_is_encoded(r)) {
-        rc = NGX_HTTP_UNSUPPORTED_MEDIA_TYPE;
-
-    } else if (r->headers_in.content_length_n > 0) {
-        size = r->headers_in.content_length_n;
-        size += (r->http_version < NGX_HTTP_VERSION_20)
-                ? 0 : NGX_HTTP_LLMGW_OPENAI_WINDOW_MIN;
-
-        rc = ngx_http_llmgw_openai_body_room(body, size);
-    }
+    rc = ngx_http_llmgw_openai_body_is_encoded(r)
+         ? NGX_HTTP_UNSUPPORTED_MEDIA_TYPE
+         : ngx_http_llmgw_openai_block_announce(body);
 
     if (rc != NGX_OK) {
         ngx_http_llmgw_openai_body_set_error(body, rc);
@@ -175,6 +150,11 @@ ngx_http_llmgw_openai_body_pull(ngx_http_request_t *r)
     body = ngx_http_llmgw_openai_body_find(r);
     r->read_event_handler = ngx_http_llmgw_openai_body_pull;
 
+    if (body->idle) {
+        ngx_http_llmgw_openai_body_fail(body, NGX_HTTP_REQUEST_TIME_OUT);
+        return;
+    }
+
     for ( ;; ) {
         rc = ngx_http_llmgw_openai_body_take(body);
 
@@ -184,7 +164,7 @@ ngx_http_llmgw_openai_body_pull(ngx_http_request_t *r)
         }
 
         if (rc == NGX_OK) {
-            rc = ngx_http_llmgw_openai_body_adopt(body);
+            rc = ngx_http_llmgw_openai_block_adopt(body);
         }
 
         if (rc == NGX_OK) {
@@ -239,8 +219,12 @@ ngx_http_llmgw_openai_body_take(ngx_http_llmgw_openai_body_t *body)
         b = cl->buf;
         size = b->last - b->pos;
 
+        if (size > 0) {
+            llmgw_holder_received(&body->holder, ngx_current_msec);
+        }
+
         rc = ngx_buf_size(b) == (off_t) size
-             ? ngx_http_llmgw_openai_body_room(body, size)
+             ? ngx_http_llmgw_openai_block_room(body, size)
              : NGX_HTTP_INTERNAL_SERVER_ERROR;      /* in a file */
 
         if (rc != NGX_OK) {
@@ -259,153 +243,6 @@ ngx_http_llmgw_openai_body_take(ngx_http_llmgw_openai_body_t *body)
     }
 
     return NGX_OK;
-}
-
-
-/*
- * Makes room for so many bytes more.  A body whose length is known gets its
- * block before it is read; otherwise the block is doubled.
- */
-
-static ngx_int_t
-ngx_http_llmgw_openai_body_room(ngx_http_llmgw_openai_body_t *body,
-    size_t size)
-{
-    size_t  need;
-
-    if (size <= body->size - body->len) {
-        return NGX_OK;
-    }
-
-    if (size > LLMGW_OPENAI_MAX_BYTES - body->len) {
-        return NGX_HTTP_REQUEST_ENTITY_TOO_LARGE;
-    }
-
-    need = body->len + size;
-
-    if (body->request->headers_in.chunked) {
-        need = ngx_max(need, 2 * body->size);
-        need = ngx_max(need, NGX_HTTP_LLMGW_OPENAI_BLOCK_MIN);
-        need = ngx_min(need, LLMGW_OPENAI_MAX_BYTES);
-    }
-
-    return ngx_http_llmgw_openai_body_resize(body, need);
-}
-
-
-static ngx_int_t
-ngx_http_llmgw_openai_body_resize(ngx_http_llmgw_openai_body_t *body,
-    size_t size)
-{
-    u_char  *block;
-
-    if (size > body->taken) {
-
-        if (body->read.take(body->read.pool, size - body->taken) != NGX_OK) {
-            return NGX_HTTP_SERVICE_UNAVAILABLE;
-        }
-
-        body->taken = size;
-    }
-
-    block = realloc(body->block, size);
-
-    if (block == NULL) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
-    }
-
-    body->block = block;
-    body->size = size;
-
-    if (size < body->taken) {
-        body->read.give(body->read.pool, body->taken - size);
-        body->taken = size;
-    }
-
-    return NGX_OK;
-}
-
-
-/*
- * Where the length is known nginx receives into the block itself: there is no
- * copy, calls of recv() are few, and an HTTP/2 client may send all that is left
- * without waiting for a window.  Between two calls nginx holds nothing: all it
- * had was taken.
- */
-
-static ngx_int_t
-ngx_http_llmgw_openai_body_adopt(ngx_http_llmgw_openai_body_t *body)
-{
-    size_t                    rest;
-    ngx_buf_t                *b;
-    ngx_http_request_t       *r;
-    ngx_http_request_body_t  *rb;
-
-    r = body->request;
-    rb = r->request_body;
-    rest = body->size - body->len;
-
-    if (rb->buf == NULL || rb->buf->pos != rb->buf->last) {
-        return NGX_OK;
-    }
-
-    if (rb->buf != body->buf) {
-
-        if (!ngx_http_llmgw_openai_body_may_adopt(r, rest)) {
-            return NGX_OK;
-        }
-
-        b = ngx_calloc_buf(r->pool);
-        if (b == NULL) {
-            return NGX_HTTP_INTERNAL_SERVER_ERROR;
-        }
-
-        b->temporary = 1;
-
-        (void) ngx_pfree(r->pool, rb->buf->start);
-        rb->buf = b;
-        body->buf = b;
-    }
-
-    b = rb->buf;
-    b->start = body->block + body->len;
-    b->pos = b->start;
-    b->last = b->start;
-    b->end = body->block + body->size;
-
-    return NGX_OK;
-}
-
-
-/*
- * HTTP/2: nginx then offers a window as large as the rest, which must not be
- * less than what it has offered already.
- */
-
-static ngx_uint_t
-ngx_http_llmgw_openai_body_may_adopt(ngx_http_request_t *r, size_t rest)
-{
-#if (NGX_HTTP_V2)
-    ngx_http_v2_connection_t  *h2c;
-#endif
-
-    if (rest == 0 || r->headers_in.chunked
-        || r->headers_in.content_length_n <= 0)
-    {
-        return 0;
-    }
-
-#if (NGX_HTTP_V2)
-    if (r->stream) {
-        h2c = r->stream->connection;
-
-        return rest > r->stream->recv_window
-                      + (h2c->state.stream == r->stream ? h2c->state.length
-                                                        : 0);
-    }
-#endif
-
-    return r->http_version < NGX_HTTP_VERSION_20;
 }
 
 
@@ -491,9 +328,10 @@ ngx_http_llmgw_openai_body_whole(ngx_http_llmgw_openai_body_t *body)
 
     ngx_str_null(&none);
     ngx_http_llmgw_body_free(r, &none);
+    llmgw_holder_whole(&body->holder);
 
     if (body->len > 0 && body->len < body->size
-        && ngx_http_llmgw_openai_body_resize(body, body->len) != NGX_OK)
+        && ngx_http_llmgw_openai_block_resize(body, body->len) != NGX_OK)
     {
         ngx_http_llmgw_openai_body_fail(body, NGX_HTTP_INTERNAL_SERVER_ERROR);
         return;
@@ -517,6 +355,13 @@ ngx_http_llmgw_openai_body_finish(ngx_http_llmgw_openai_body_t *body)
     r = body->request;
     c = r->connection;
 
+    if (body->error.status == 0
+        && ngx_http_llmgw_openai_body_needs(body, body->body.held) != NGX_OK)
+    {
+        ngx_http_llmgw_openai_body_set_error(body,
+                                             NGX_HTTP_SERVICE_UNAVAILABLE);
+    }
+
     if (body->error.status == 0) {
         ngx_http_test_reading(r);
 
@@ -532,21 +377,34 @@ ngx_http_llmgw_openai_body_finish(ngx_http_llmgw_openai_body_t *body)
 }
 
 
+ngx_int_t
+ngx_http_llmgw_openai_body_needs(ngx_http_llmgw_openai_body_t *body,
+    size_t bytes)
+{
+    return body->read.hold(body->read.pool, &body->holder,
+                           body->holder.bytes + bytes);
+}
+
+
 void
 ngx_http_llmgw_openai_body_release(ngx_http_llmgw_openai_body_t *body)
 {
     llmgw_openai_body_done(&body->body);
 
-    if (body->taken > 0) {
-        body->read.give(body->read.pool, body->taken);
-        body->taken = 0;
-    }
+    (void) body->read.hold(body->read.pool, &body->holder, 0);
 
     free(body->block);
 
     body->block = NULL;
     body->size = 0;
     body->len = 0;
+
+    if (body->buf) {
+        body->buf->start = NULL;            /* nginx's, into the block */
+        body->buf->pos = NULL;
+        body->buf->last = NULL;
+        body->buf->end = NULL;
+    }
 }
 
 

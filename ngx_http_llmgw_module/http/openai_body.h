@@ -7,10 +7,13 @@
  *                  |           |
  *                  |           +-- the client goes: ends after the walk
  *                  +-- refused, too slow, no memory ----> handler, with error
+ *                  +-- another body needs the room -----> the same, 408
  *                  +-- the client goes: the request ends, and no handler
  *
- * What is held counts as the worker's memory for bodies until it is released,
- * which the request's end does at the latest.
+ * What is allocated counts in the requests' share of the worker's memory until
+ * it is released, which the request's end does at the latest.  Before bytes
+ * came nothing is allocated, however long the body is said to be; the block
+ * then grows with what it has received.
  */
 
 #ifndef _NGX_HTTP_LLMGW_OPENAI_BODY_H_INCLUDED_
@@ -18,6 +21,7 @@
 
 
 #include "conf/conf.h"
+#include "core/account.h"
 #include "core/openai/key.h"
 
 
@@ -36,12 +40,17 @@ typedef struct {
     llmgw_openai_by_t              by;
     const ngx_http_llmgw_index_t  *index;       /* NULL: no blocks */
 
-    /* Count memory of the worker for bodies; NGX_DECLINED: no more is left. */
+    /*
+     * The account of the worker's memory: makes the request's holder, and says
+     * how much it holds.  NGX_DECLINED: there is no room for so much.
+     */
     ngx_http_llmgw_pool_t         *pool;
-    ngx_int_t                    (*take)(ngx_http_llmgw_pool_t *pool,
-                                      size_t bytes);
-    void                         (*give)(ngx_http_llmgw_pool_t *pool,
-                                      size_t bytes);
+    void                         (*holder)(ngx_http_request_t *r,
+                                      ngx_http_llmgw_pool_t *pool,
+                                      llmgw_holder_t *holder,
+                                      void (*end)(llmgw_holder_t *holder));
+    ngx_int_t                    (*hold)(ngx_http_llmgw_pool_t *pool,
+                                      llmgw_holder_t *holder, size_t bytes);
 } ngx_http_llmgw_openai_read_t;
 
 struct ngx_http_llmgw_openai_body_s {
@@ -59,12 +68,14 @@ struct ngx_http_llmgw_openai_body_s {
     u_char                        *block;       /* the body's bytes */
     size_t                         len;
     size_t                         size;        /* of the block */
-    size_t                         taken;       /* counted */
+    size_t                         announced;   /* the most it may become */
     ngx_buf_t                     *buf;         /* nginx's, into the block */
+    llmgw_holder_t                 holder;
 
     ngx_event_t                    guard;       /* while a thread walks */
     unsigned                       walks:1;
     unsigned                       gone:1;      /* while a thread walked */
+    unsigned                       idle:1;      /* ended to make room */
 };
 
 
@@ -77,8 +88,36 @@ ngx_int_t ngx_http_llmgw_openai_body_read(ngx_http_request_t *r,
     const ngx_http_llmgw_openai_read_t *options,
     ngx_http_llmgw_openai_body_pt handler);
 
-/* Frees the bytes and what was read of them, and gives the count back. */
+/* Frees the bytes and what was read of them; nothing counts any more. */
 void ngx_http_llmgw_openai_body_release(ngx_http_llmgw_openai_body_t *body);
+
+/*
+ * Counts so many bytes more, which the request needs beside its body until it
+ * ends.  NGX_DECLINED: there is no room for them.
+ */
+ngx_int_t ngx_http_llmgw_openai_body_needs(ngx_http_llmgw_openai_body_t *body,
+    size_t bytes);
+
+/*
+ * openai_block.c: the block that a body is read into.  Statuses are nginx's.
+ */
+
+/* Sets the limit of its growth.  NGX_OK, or 413. */
+ngx_int_t ngx_http_llmgw_openai_block_announce(
+    ngx_http_llmgw_openai_body_t *body);
+
+/* Room for so many bytes more.  NGX_OK; 413; 503: too much is held. */
+ngx_int_t ngx_http_llmgw_openai_block_room(ngx_http_llmgw_openai_body_t *body,
+    size_t bytes);
+ngx_int_t ngx_http_llmgw_openai_block_resize(
+    ngx_http_llmgw_openai_body_t *body, size_t size);
+
+/* Lets nginx receive into the block, where it can.  As room(). */
+ngx_int_t ngx_http_llmgw_openai_block_adopt(
+    ngx_http_llmgw_openai_body_t *body);
+
+/* For the account: the holder's body is to make room. */
+void ngx_http_llmgw_openai_block_end(llmgw_holder_t *holder);
 
 /* openai_walk.c: malloc() */
 extern const llmgw_openai_memory_t  ngx_http_llmgw_openai_heap;

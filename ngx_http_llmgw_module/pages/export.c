@@ -40,6 +40,9 @@ static ngx_uint_t ngx_http_llmgw_export_histogram(ngx_http_llmgw_export_t *e,
 static u_char *ngx_http_llmgw_export_bound(u_char *p, ngx_msec_t ms);
 static ngx_uint_t ngx_http_llmgw_export_pool(ngx_http_llmgw_export_t *e,
     const ngx_http_llmgw_family_t *family, ngx_http_llmgw_facts_t *facts);
+static ngx_uint_t ngx_http_llmgw_export_body_bytes(
+    ngx_http_llmgw_export_t *e, const ngx_http_llmgw_family_t *family,
+    ngx_http_llmgw_facts_t *facts);
 static ngx_uint_t ngx_http_llmgw_export_members(ngx_http_llmgw_export_t *e,
     const ngx_http_llmgw_family_t *family, ngx_http_llmgw_facts_t *facts);
 
@@ -108,6 +111,9 @@ static const ngx_http_llmgw_family_t  ngx_http_llmgw_families[] = {
       ngx_http_llmgw_export_plain,
       offsetof(ngx_http_llmgw_counters_t, saturation_unknown), 0, NULL, NULL,
       NULL },
+
+    { "body_bytes", "gauge", "Bytes that workers hold of llmgw_body_memory",
+      ngx_http_llmgw_export_body_bytes, 0, 0, NULL, NULL, NULL },
 
     { "members", "gauge", "Members that the agent lists, by state",
       ngx_http_llmgw_export_members, 0, 0, NULL, NULL, NULL },
@@ -422,6 +428,24 @@ ngx_http_llmgw_export_pool(ngx_http_llmgw_export_t *e,
     ngx_http_llmgw_export_line(e, "llmgw_%s{upstream=\"%V\"} %.3f\n",
                                family->name, &facts->name,
                                family->get(facts->snapshot));
+
+    return 0;
+}
+
+
+static ngx_uint_t
+ngx_http_llmgw_export_body_bytes(ngx_http_llmgw_export_t *e,
+    const ngx_http_llmgw_family_t *family, ngx_http_llmgw_facts_t *facts)
+{
+    ngx_uint_t  share;
+
+    for (share = 0; share < LLMGW_NSHARES; share++) {
+        ngx_http_llmgw_export_line(e, "llmgw_%s{upstream=\"%V\","
+                              "what=\"%s\"} %uL\n",
+                              family->name, &facts->name,
+                              ngx_http_llmgw_metrics_name_body_refusals(share),
+                              facts->snapshot->levels.body_bytes[share]);
+    }
 
     return 0;
 }

@@ -81,13 +81,6 @@ ngx_http_llmgw_gauge_sessions(ngx_http_llmgw_snapshot_t *snapshot)
 }
 
 
-double
-ngx_http_llmgw_gauge_body_bytes(ngx_http_llmgw_snapshot_t *snapshot)
-{
-    return snapshot->levels.body_bytes;
-}
-
-
 /* Gauges of a replica. */
 
 uint64_t

@@ -199,7 +199,7 @@ ngx_http_llmgw_snapshot_standby(ngx_http_llmgw_snapshot_t *snapshot,
 static void
 ngx_http_llmgw_snapshot_sum(ngx_http_llmgw_snapshot_t *snapshot)
 {
-    uint32_t                       i;
+    uint32_t                       i, k;
     ngx_http_llmgw_zone_t         *zone;
     ngx_http_llmgw_zone_shared_t  *shared;
 
@@ -215,7 +215,11 @@ ngx_http_llmgw_snapshot_sum(ngx_http_llmgw_snapshot_t *snapshot)
             ngx_http_llmgw_metrics_add(&snapshot->sum, &shared->counters[i], 0);
             snapshot->levels.streams += shared->levels[i].streams;
             snapshot->levels.sessions += shared->levels[i].sessions;
-            snapshot->levels.body_bytes += shared->levels[i].body_bytes;
+
+            for (k = 0; k < LLMGW_NSHARES; k++) {
+                snapshot->levels.body_bytes[k] +=
+                                              shared->levels[i].body_bytes[k];
+            }
         }
     }
 

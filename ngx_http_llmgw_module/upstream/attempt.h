@@ -47,8 +47,12 @@ struct ngx_http_llmgw_ask_s {
     llmgw_delivered_t            *delivered;    /* NULL: nothing is kept */
     ngx_str_t                     prompt;       /* of Infer */
 
-    /* with openai: its text, for a replica that may read no more than that */
-    ngx_str_t                   (*text)(const ngx_http_llmgw_ask_t *ask);
+    /*
+     * with openai: its text, for a replica that may read no more than that.
+     * NGX_ERROR: there is no memory for it.
+     */
+    ngx_int_t                   (*text)(const ngx_http_llmgw_ask_t *ask,
+                                    ngx_str_t *text);
     char                         *request_id;
     llmgw_trace_span_t           *trace;        /* NULL: none */
     uint32_t                      max_tokens;   /* as replicas are told */

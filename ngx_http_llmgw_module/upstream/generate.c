@@ -218,8 +218,12 @@ ngx_http_llmgw_generate_ask(ngx_http_llmgw_attempt_t *attempt)
     request.want = ask->want;
     request.openai = (Llmgateway__OpenaiRequest *) ask->openai;
 
-    prompt = ngx_http_llmgw_generate_is_plain(attempt) ? ask->text(ask)
-                                                       : ask->prompt;
+    prompt = ask->prompt;
+
+    if (ngx_http_llmgw_generate_is_plain(attempt) && ask->text(ask, &prompt)) {
+        return NGX_ERROR;
+    }
+
     request.prompt.data = prompt.data;
     request.prompt.len = prompt.len;
 
@@ -575,14 +579,9 @@ ngx_http_llmgw_generate_on_close(llmgw_grpc_stream_t *call,
 
     attempt->call = NULL;
 
-    if (is_refused) {
-        ngx_http_llmgw_attempt_end(attempt, LLMGW_ENDING_REFUSED,
-                                   LLMGW_CAUSE_GOAWAY);
-        return;
-    }
-
-    ngx_http_llmgw_attempt_end(attempt, LLMGW_ENDING_FAILED,
-                               LLMGW_CAUSE_RESET);
+    ngx_http_llmgw_attempt_end(attempt,
+                   is_refused ? LLMGW_ENDING_REFUSED : LLMGW_ENDING_FAILED,
+                   is_refused ? LLMGW_CAUSE_GOAWAY : LLMGW_CAUSE_RESET);
 }
 
 

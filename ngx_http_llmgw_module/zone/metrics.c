@@ -163,7 +163,12 @@ ngx_http_llmgw_metrics_name_prefix_blocks(ngx_uint_t i)
 const char *
 ngx_http_llmgw_metrics_name_body_refusals(ngx_uint_t i)
 {
-    static const char  *names[] = { "request", "answer", "delivered" };
+    static const char  *names[] = {
+        [LLMGW_SHARE_REQUESTS] = "request",
+        [LLMGW_SHARE_ANSWERS] = "answer",
+        [LLMGW_SHARE_RESUME] = "delivered",
+        [NGX_HTTP_LLMGW_BODY_IDLE] = "idle"
+    };
 
     return names[i];
 }
@@ -302,7 +307,7 @@ ngx_http_llmgw_metrics_saturation_unknown(ngx_http_llmgw_zone_t *zone)
 
 void
 ngx_http_llmgw_metrics_body_refusal(ngx_http_llmgw_zone_t *zone,
-    ngx_http_llmgw_body_t what)
+    ngx_uint_t what)
 {
     ngx_http_llmgw_metrics_row(zone)->body_refusals[what]++;
 }
@@ -327,10 +332,11 @@ ngx_http_llmgw_metrics_sessions(ngx_http_llmgw_zone_t *zone, int change)
 
 
 void
-ngx_http_llmgw_metrics_body_bytes(ngx_http_llmgw_zone_t *zone, ssize_t change)
+ngx_http_llmgw_metrics_body_bytes(ngx_http_llmgw_zone_t *zone,
+    llmgw_share_t share, ssize_t change)
 {
     if (zone->self.row != LLMGW_NO_ROW) {
-        zone->shared->levels[zone->self.row].body_bytes += change;
+        zone->shared->levels[zone->self.row].body_bytes[share] += change;
     }
 }
 

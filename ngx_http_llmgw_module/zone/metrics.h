@@ -20,6 +20,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 
+#include "core/account.h"
 #include "core/breaker.h"
 #include "core/outcome.h"
 #include "core/resume.h"
@@ -35,8 +36,7 @@
     X(view_isolated, "1: the agent is cut off from gossip")                   \
     X(view_members, "Members in the segment")                                 \
     X(streams, "Requests that run or wait")                                   \
-    X(sessions, "Connections to replicas")                                    \
-    X(body_bytes, "Bytes that workers hold of llmgw_body_memory")
+    X(sessions, "Connections to replicas")
 
 /* X(name, help): in the replica's slot, by all workers */
 #define NGX_HTTP_LLMGW_REPLICA_COUNTERS(X)                                    \
@@ -184,13 +184,9 @@ typedef enum {
 } ngx_http_llmgw_result_t;
 
 
-/* What is kept in llmgw_body_memory. */
-typedef enum {
-    NGX_HTTP_LLMGW_BODY_REQUEST = 0,
-    NGX_HTTP_LLMGW_BODY_ANSWER,             /* a whole one, until its end */
-    NGX_HTTP_LLMGW_BODY_DELIVERED,          /* what a resume needs */
-    NGX_HTTP_LLMGW_NBODIES
-} ngx_http_llmgw_body_t;
+/* Of body_refusals: a share, or a body that was ended while it was read. */
+#define NGX_HTTP_LLMGW_BODY_IDLE     LLMGW_NSHARES
+#define NGX_HTTP_LLMGW_NBODIES       (LLMGW_NSHARES + 1)
 
 
 #define NGX_HTTP_LLMGW_NCAUSES       (LLMGW_CAUSE_INTERNAL + 1)
@@ -278,13 +274,13 @@ void ngx_http_llmgw_metrics_prefix(ngx_http_llmgw_zone_t *zone,
 void ngx_http_llmgw_metrics_saturation_unknown(ngx_http_llmgw_zone_t *zone);
 
 void ngx_http_llmgw_metrics_body_refusal(ngx_http_llmgw_zone_t *zone,
-    ngx_http_llmgw_body_t what);
+    ngx_uint_t what);
 
 /* Levels: a worker without a row has none, as nobody could take them back. */
 void ngx_http_llmgw_metrics_streams(ngx_http_llmgw_zone_t *zone, int change);
 void ngx_http_llmgw_metrics_sessions(ngx_http_llmgw_zone_t *zone, int change);
 void ngx_http_llmgw_metrics_body_bytes(ngx_http_llmgw_zone_t *zone,
-    ssize_t change);
+    llmgw_share_t share, ssize_t change);
 
 /* Adds one row to another, and zeroes it if it is given up. */
 void ngx_http_llmgw_metrics_add(ngx_http_llmgw_counters_t *to,

@@ -71,7 +71,7 @@ struct ngx_http_llmgw_slot_s {
 typedef struct {
     uint32_t                      streams;
     uint32_t                      sessions;
-    uint64_t                      body_bytes;
+    uint64_t                      body_bytes[LLMGW_NSHARES];
 } ngx_http_llmgw_levels_t;
 
 

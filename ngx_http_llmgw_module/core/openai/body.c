@@ -59,6 +59,7 @@ llmgw_openai_body_done(llmgw_openai_body_t *body)
         (void) body->memory->resize(body->memory->data, body->members, 0);
         body->members = NULL;
         body->nmembers = 0;
+        body->held = 0;
     }
 }
 
@@ -166,6 +167,7 @@ body_resize(llmgw_openai_body_t *body, size_t bytes,
     }
 
     body->members = p;
+    body->held = bytes;
 
     return 0;
 }

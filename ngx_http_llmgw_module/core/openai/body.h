@@ -99,6 +99,7 @@ typedef struct {
 
     llmgw_openai_member_t  *members;        /* all, in their order */
     size_t                  nmembers;
+    size_t                  held;           /* bytes that are allocated */
 
     const llmgw_openai_memory_t  *memory;
 } llmgw_openai_body_t;

@@ -35,6 +35,20 @@ static size_t text_bytes_content(llmgw_json_t content);
 static size_t text_bytes_string(llmgw_json_t string);
 
 
+size_t
+llmgw_openai_text_room(const llmgw_openai_body_t *body)
+{
+    llmgw_json_t  prompt, system;
+
+    prompt = text_prompt(body);
+    system = llmgw_openai_body_value(body, body->system);
+
+    return prompt.kind == LLMGW_JSON_END
+           ? 0 : (prompt.end - prompt.begin) + (system.end - system.begin)
+                 + EXTRA_BYTES;
+}
+
+
 char *
 llmgw_openai_text(const llmgw_openai_body_t *body, size_t *len)
 {
@@ -43,15 +57,15 @@ llmgw_openai_text(const llmgw_openai_body_t *body, size_t *len)
     text_t        text;
     llmgw_json_t  prompt, system;
 
-    prompt = text_prompt(body);
-    system = llmgw_openai_body_value(body, body->system);
+    bytes = llmgw_openai_text_room(body);
 
-    if (prompt.kind == LLMGW_JSON_END) {
+    if (bytes == 0) {
         return NULL;
     }
 
-    bytes = (prompt.end - prompt.begin) + (system.end - system.begin)
-            + EXTRA_BYTES;
+    prompt = text_prompt(body);
+    system = llmgw_openai_body_value(body, body->system);
+
     start = body->memory->resize(body->memory->data, NULL, bytes);
 
     if (start == NULL) {

@@ -20,6 +20,9 @@
  */
 char *llmgw_openai_text(const llmgw_openai_body_t *body, size_t *len);
 
+/* What llmgw_openai_text() would allocate; 0: there is no text. */
+size_t llmgw_openai_text_room(const llmgw_openai_body_t *body);
+
 /*
  * About how many bytes of text it asks with, for an estimate of its tokens: the
  * strings of messages, parts and prompts as they stand in the JSON, with their

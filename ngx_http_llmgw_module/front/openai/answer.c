@@ -33,7 +33,7 @@ static ngx_int_t ngx_http_llmgw_openai_raw(ngx_http_llmgw_stream_t *stream,
 static ngx_int_t ngx_http_llmgw_openai_chunk(ngx_http_llmgw_stream_t *stream,
     const llmgw_token_t *token);
 static void ngx_http_llmgw_openai_last(ngx_http_llmgw_stream_t *stream);
-static ngx_uint_t ngx_http_llmgw_openai_holds(ngx_http_llmgw_stream_t *stream,
+static void ngx_http_llmgw_openai_hold(ngx_http_llmgw_stream_t *stream,
     size_t bytes);
 static void ngx_http_llmgw_openai_stop(ngx_http_llmgw_stream_t *stream,
     ngx_uint_t status, llmgw_grpc_status_t grpc, const char *text);
@@ -184,8 +184,7 @@ ngx_http_llmgw_openai_token(ngx_http_llmgw_stream_t *stream,
         return ngx_http_llmgw_openai_chunk(stream, token);
     }
 
-    return ngx_http_llmgw_openai_holds(stream, token->text_len)
-           ? ngx_http_llmgw_openai_whole_text(stream, token) : NGX_OK;
+    return ngx_http_llmgw_openai_whole_text(stream, token);
 }
 
 
@@ -247,13 +246,11 @@ ngx_http_llmgw_openai_raw(ngx_http_llmgw_stream_t *stream,
         }
     }
 
-    if (raw->data.len == 0
-        || !ngx_http_llmgw_openai_holds(stream, raw->data.len))
-    {
+    if (raw->data.len == 0) {
         return NGX_OK;
     }
 
-    b = ngx_http_llmgw_output_room(stream, raw->data.len);
+    b = ngx_http_llmgw_openai_room(stream, raw->data.len);
     if (b == NULL) {
         return NGX_ERROR;
     }
@@ -317,31 +314,41 @@ ngx_http_llmgw_openai_last(ngx_http_llmgw_stream_t *stream)
 }
 
 
-/* 0: there is no memory to hold so much, and the stream is to end. */
+ngx_buf_t *
+ngx_http_llmgw_openai_room(ngx_http_llmgw_stream_t *stream, size_t size)
+{
+    ngx_buf_t    *b;
+    ngx_chain_t  *last;
 
-static ngx_uint_t
-ngx_http_llmgw_openai_holds(ngx_http_llmgw_stream_t *stream, size_t bytes)
+    last = stream->out ? stream->last : NULL;
+    b = ngx_http_llmgw_output_room(stream, size);
+
+    if (b && stream->holds && stream->last != last) {
+        ngx_http_llmgw_openai_hold(stream, b->end - b->start);
+    }
+
+    return b;
+}
+
+
+/* Where there is no room the stream ends in this iteration. */
+
+static void
+ngx_http_llmgw_openai_hold(ngx_http_llmgw_stream_t *stream, size_t bytes)
 {
     ngx_http_llmgw_openai_t  *o = stream->data;
 
-    if (!stream->holds) {
-        return 1;
-    }
-
-    if (ngx_http_llmgw_body_memory_take(stream->pool,
-                                        NGX_HTTP_LLMGW_BODY_ANSWER, bytes)
-        != NGX_OK)
+    if (ngx_http_llmgw_account_take(stream->pool, LLMGW_SHARE_ANSWERS, bytes)
+        == NGX_OK)
     {
-        ngx_http_llmgw_openai_stop(stream, NGX_HTTP_BAD_GATEWAY,
-                                   LLMGW_GRPC_RESOURCE_EXHAUSTED,
-                                   "the answer needs more memory than "
-                                   "llmgw_body_memory leaves");
-        return 0;
+        o->held += bytes;
+        return;
     }
 
-    o->held += bytes;
-
-    return 1;
+    ngx_http_llmgw_openai_stop(stream, NGX_HTTP_BAD_GATEWAY,
+                               LLMGW_GRPC_RESOURCE_EXHAUSTED,
+                               "the answer needs more memory than "
+                               "llmgw_body_memory leaves");
 }
 
 
@@ -375,7 +382,7 @@ ngx_http_llmgw_openai_restart(ngx_http_llmgw_stream_t *stream)
     }
 
     ngx_http_llmgw_chunk_drop(stream);
-    ngx_http_llmgw_body_memory_give(stream->pool, o->held);
+    ngx_http_llmgw_account_give(stream->pool, LLMGW_SHARE_ANSWERS, o->held);
 
     o->held = 0;
     o->raw_status = 0;
@@ -404,7 +411,7 @@ ngx_http_llmgw_openai_ping(ngx_http_llmgw_stream_t *stream)
 {
     ngx_buf_t  *b;
 
-    b = ngx_http_llmgw_output_room(stream, sizeof(": ping\n") - 1);
+    b = ngx_http_llmgw_openai_room(stream, sizeof(": ping\n") - 1);
     if (b == NULL) {
         return NGX_ERROR;
     }

@@ -94,7 +94,7 @@ ngx_http_llmgw_openai_chunk_data(ngx_http_llmgw_stream_t *stream,
     u_char     *p, *end;
     ngx_buf_t  *b;
 
-    b = ngx_http_llmgw_output_room(stream, data->len
+    b = ngx_http_llmgw_openai_room(stream, data->len
                                            + sizeof("data: \n\n") - 1);
     if (b == NULL) {
         return NGX_ERROR;
@@ -140,7 +140,7 @@ ngx_http_llmgw_openai_chunk_choice(ngx_http_llmgw_stream_t *stream,
         o->has_text = 1;
     }
 
-    b = ngx_http_llmgw_output_room(stream, size);
+    b = ngx_http_llmgw_openai_room(stream, size);
     if (b == NULL) {
         return NGX_ERROR;
     }
@@ -214,7 +214,7 @@ ngx_http_llmgw_openai_chunk_usage(ngx_http_llmgw_stream_t *stream)
     ngx_buf_t                *b;
     ngx_http_llmgw_openai_t  *o = stream->data;
 
-    b = ngx_http_llmgw_output_room(stream, o->head.len
+    b = ngx_http_llmgw_openai_room(stream, o->head.len
                                      + NGX_HTTP_LLMGW_OPENAI_FRAME_BYTES);
     if (b == NULL) {
         return NGX_ERROR;
@@ -303,7 +303,7 @@ ngx_http_llmgw_openai_append(ngx_http_llmgw_stream_t *stream,
 {
     ngx_buf_t  *b;
 
-    b = ngx_http_llmgw_output_room(stream, len);
+    b = ngx_http_llmgw_openai_room(stream, len);
     if (b == NULL) {
         return NGX_ERROR;
     }
@@ -331,7 +331,7 @@ ngx_http_llmgw_openai_whole_text(ngx_http_llmgw_stream_t *stream,
         size += o->head.len + NGX_HTTP_LLMGW_OPENAI_FRAME_BYTES;
     }
 
-    b = ngx_http_llmgw_output_room(stream, size);
+    b = ngx_http_llmgw_openai_room(stream, size);
     if (b == NULL) {
         return NGX_ERROR;
     }
@@ -360,7 +360,7 @@ ngx_http_llmgw_openai_whole_end(ngx_http_llmgw_stream_t *stream)
     ngx_buf_t                *b;
     ngx_http_llmgw_openai_t  *o = stream->data;
 
-    b = ngx_http_llmgw_output_room(stream, NGX_HTTP_LLMGW_OPENAI_FRAME_BYTES);
+    b = ngx_http_llmgw_openai_room(stream, NGX_HTTP_LLMGW_OPENAI_FRAME_BYTES);
     if (b == NULL) {
         return NGX_ERROR;
     }

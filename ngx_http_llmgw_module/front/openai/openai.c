@@ -59,8 +59,6 @@ static ngx_int_t ngx_http_llmgw_openai_dismiss(ngx_http_request_t *r,
     const ngx_http_llmgw_openai_route_t *route);
 static ngx_int_t ngx_http_llmgw_openai_deny(ngx_http_request_t *r,
     const llmgw_openai_error_t *error);
-static ngx_int_t ngx_http_llmgw_openai_take(ngx_http_llmgw_pool_t *pool,
-    size_t bytes);
 static const char *ngx_http_llmgw_openai_media(ngx_http_request_t *r);
 static ngx_uint_t ngx_http_llmgw_openai_is_json(ngx_str_t *type);
 static ngx_int_t ngx_http_llmgw_openai_post(ngx_http_request_t *r,
@@ -371,19 +369,11 @@ ngx_http_llmgw_openai_post(ngx_http_request_t *r, Llmgateway__Api api)
     options.by = llcf->key_by;
     options.index = pool->conf->index.shm_zone ? &pool->conf->index : NULL;
     options.pool = pool;
-    options.take = ngx_http_llmgw_openai_take;
-    options.give = ngx_http_llmgw_body_memory_give;
+    options.holder = ngx_http_llmgw_account_holder;
+    options.hold = ngx_http_llmgw_account_hold;
 
     return ngx_http_llmgw_openai_body_read(r, &options,
                                            ngx_http_llmgw_openai_walked);
-}
-
-
-static ngx_int_t
-ngx_http_llmgw_openai_take(ngx_http_llmgw_pool_t *pool, size_t bytes)
-{
-    return ngx_http_llmgw_body_memory_take(pool, NGX_HTTP_LLMGW_BODY_REQUEST,
-                                           bytes);
 }
 
 
@@ -438,6 +428,10 @@ ngx_http_llmgw_openai_walked(ngx_http_request_t *r,
     ngx_http_llmgw_openai_body_t *body)
 {
     ngx_int_t  rc;
+
+    if (body->idle) {
+        ngx_http_llmgw_account_ended(body->read.pool);
+    }
 
     rc = body->error.status ? ngx_http_llmgw_openai_deny(r, &body->error)
                             : ngx_http_llmgw_openai_open(r, body);

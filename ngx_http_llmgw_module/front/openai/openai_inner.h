@@ -82,6 +82,14 @@ void ngx_http_llmgw_openai_model_unknown(llmgw_openai_error_t *error,
 ngx_int_t ngx_http_llmgw_openai_read(ngx_http_llmgw_stream_t *stream);
 
 
+/*
+ * answer.c: as ngx_http_llmgw_output_room(), for all that this front writes; an
+ * answer that is held counts in the worker's memory.
+ */
+ngx_buf_t *ngx_http_llmgw_openai_room(ngx_http_llmgw_stream_t *stream,
+    size_t size);
+
+
 /* chunk.c: append to the stream's output; NGX_ERROR: no memory */
 ngx_int_t ngx_http_llmgw_openai_head(ngx_http_llmgw_stream_t *stream);
 ngx_int_t ngx_http_llmgw_openai_chunk_data(ngx_http_llmgw_stream_t *stream,

@@ -22,7 +22,8 @@ static ngx_int_t ngx_http_llmgw_openai_request(
 static ngx_int_t ngx_http_llmgw_openai_members(
     ngx_http_llmgw_stream_t *stream);
 static void ngx_http_llmgw_openai_claims(ngx_http_llmgw_stream_t *stream);
-static ngx_str_t ngx_http_llmgw_openai_text(const ngx_http_llmgw_ask_t *ask);
+static ngx_int_t ngx_http_llmgw_openai_text(const ngx_http_llmgw_ask_t *ask,
+    ngx_str_t *prompt);
 static ngx_int_t ngx_http_llmgw_openai_said(ngx_http_llmgw_stream_t *stream);
 static char *ngx_http_llmgw_openai_answer_id(ngx_http_llmgw_stream_t *stream);
 static void ngx_http_llmgw_openai_key(ngx_http_llmgw_stream_t *stream);
@@ -34,6 +35,7 @@ static void ngx_http_llmgw_openai_cleanup(void *data);
 ngx_int_t
 ngx_http_llmgw_openai_read(ngx_http_llmgw_stream_t *stream)
 {
+    ngx_int_t                 rc;
     ngx_http_cleanup_t       *cln;
     ngx_http_request_t       *r;
     ngx_http_llmgw_openai_t  *o = stream->data;
@@ -51,10 +53,12 @@ ngx_http_llmgw_openai_read(ngx_http_llmgw_stream_t *stream)
     cln->handler = ngx_http_llmgw_openai_cleanup;
     cln->data = stream;
 
-    if (ngx_http_llmgw_openai_request(stream) != NGX_OK
-        || ngx_http_llmgw_openai_said(stream) != NGX_OK)
-    {
-        ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
+    rc = ngx_http_llmgw_openai_request(stream);
+
+    if (rc != NGX_OK || ngx_http_llmgw_openai_said(stream) != NGX_OK) {
+        ngx_http_finalize_request(r, rc == NGX_DECLINED
+                                     ? NGX_HTTP_SERVICE_UNAVAILABLE
+                                     : NGX_HTTP_INTERNAL_SERVER_ERROR);
         return NGX_DONE;
     }
 
@@ -69,9 +73,12 @@ ngx_http_llmgw_openai_read(ngx_http_llmgw_stream_t *stream)
 }
 
 
+/* NGX_DECLINED: the worker holds too much for other requests. */
+
 static ngx_int_t
 ngx_http_llmgw_openai_request(ngx_http_llmgw_stream_t *stream)
 {
+    ngx_int_t                   rc;
     llmgw_openai_body_t        *body;
     ngx_http_llmgw_openai_t    *o = stream->data;
     Llmgateway__OpenaiRequest  *request;
@@ -93,9 +100,13 @@ ngx_http_llmgw_openai_request(ngx_http_llmgw_stream_t *stream)
     request->max_tokens = body->max_tokens;
     request->id = ngx_http_llmgw_openai_answer_id(stream);
 
-    if (request->id == NULL || ngx_http_llmgw_openai_members(stream) != NGX_OK)
-    {
+    if (request->id == NULL) {
         return NGX_ERROR;
+    }
+
+    rc = ngx_http_llmgw_openai_members(stream);
+    if (rc != NGX_OK) {
+        return rc;
     }
 
     o->usage.model.data = (u_char *) body->model;
@@ -124,17 +135,20 @@ ngx_http_llmgw_openai_request(ngx_http_llmgw_stream_t *stream)
 static ngx_int_t
 ngx_http_llmgw_openai_members(ngx_http_llmgw_stream_t *stream)
 {
-    size_t                      i, n;
+    size_t                      i, n, bytes;
     Llmgateway__Member         *member, **link;
     llmgw_openai_body_t        *body;
     ngx_http_llmgw_openai_t    *o = stream->data;
 
     body = &o->body->body;
     n = body->nmembers;
+    bytes = n * (sizeof(void *) + sizeof(Llmgateway__Member));
 
-    link = ngx_http_llmgw_memory_alloc(stream->request,
-                                       n * (sizeof(void *)
-                                            + sizeof(Llmgateway__Member)));
+    if (ngx_http_llmgw_openai_body_needs(o->body, bytes) != NGX_OK) {
+        return NGX_DECLINED;
+    }
+
+    link = ngx_http_llmgw_memory_alloc(stream->request, bytes);
     if (link == NULL) {
         return NGX_ERROR;
     }
@@ -170,27 +184,34 @@ ngx_http_llmgw_openai_claims(ngx_http_llmgw_stream_t *stream)
 
 /* Made when it is needed first: a body may have megabytes of it. */
 
-static ngx_str_t
-ngx_http_llmgw_openai_text(const ngx_http_llmgw_ask_t *ask)
+static ngx_int_t
+ngx_http_llmgw_openai_text(const ngx_http_llmgw_ask_t *ask, ngx_str_t *prompt)
 {
-    size_t                    len;
-    char                     *text;
+    size_t                    bytes;
     ngx_http_llmgw_stream_t  *stream;
     ngx_http_llmgw_openai_t  *o;
 
     stream = ngx_queue_data(ask, ngx_http_llmgw_stream_t, ask);
     o = stream->data;
 
-    if (o->prompt.data == NULL && !o->is_pass) {
-        text = llmgw_openai_text(&o->body->body, &len);
+    bytes = o->is_pass ? 0 : llmgw_openai_text_room(&o->body->body);
 
-        if (text) {
-            o->prompt.data = (u_char *) text;
-            o->prompt.len = len;
+    if (o->prompt.data == NULL && bytes > 0) {
+
+        if (ngx_http_llmgw_openai_body_needs(o->body, bytes) != NGX_OK) {
+            return NGX_ERROR;
+        }
+
+        o->prompt.data = (u_char *) llmgw_openai_text(&o->body->body,
+                                                      &o->prompt.len);
+        if (o->prompt.data == NULL) {
+            return NGX_ERROR;
         }
     }
 
-    return o->prompt;
+    *prompt = o->prompt;
+
+    return NGX_OK;
 }
 
 
@@ -341,6 +362,6 @@ ngx_http_llmgw_openai_cleanup(void *data)
                                   o->usage.completion_tokens,
                                   o->usage.cached_tokens);
 
-    ngx_http_llmgw_body_memory_give(stream->pool, o->held);
+    ngx_http_llmgw_account_give(stream->pool, LLMGW_SHARE_ANSWERS, o->held);
     o->held = 0;
 }

@@ -278,9 +278,9 @@ def test_facts_alone_win_no_hedge(play):
 
 
 def test_memory_bounds_what_is_kept_and_comes_back(play):
-    """200 ids do not fit into 1 kB, 100 do, however often."""
+    """200 ids do not fit into a quarter of it, 100 do, however often."""
     engine, nginx, c = play(tokens(0, 200) + [LOST],
-                            http="llmgw_body_memory 1k;")
+                            http="llmgw_body_memory 4k;")
     got = c.stream("x", 500)
     assert (got.code, len(got.tokens)) == ("UNAVAILABLE", 200)
     assert got.trailers[words.REASON] == words.NOT_RESUMABLE

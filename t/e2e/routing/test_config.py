@@ -460,6 +460,9 @@ BAD_BODY_MEMORY = [
     ("llmgw_body_memory;", "number of arguments"),
     ("llmgw_body_memory lots;", "invalid value"),
     ("llmgw_body_memory 1m; llmgw_body_memory 2m;", "duplicate"),
+    ("llmgw_body_memory 1m client=;", "invalid parameter"),
+    ("llmgw_body_memory 1m key=x;", "invalid parameter"),
+    ("llmgw_body_memory 1m client=off off;", "number of arguments"),
 ]
 BAD_COALESCE = [
     ("llmgw_coalesce 0;", "from 1ms to 100ms"),

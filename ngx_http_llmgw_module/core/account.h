@@ -1,0 +1,112 @@
+
+/*
+ * The account of a worker's memory for requests and answers.  It counts bytes
+ * that are held, never those that were announced, in three shares that do not
+ * borrow from each other:
+ *
+ *     requests   a half     bodies, and what is made of them
+ *     answers    a quarter  whole answers, until they are sent
+ *     resume     a quarter  what streams need to go on at another replica
+ *
+ * The requests' share is counted by holder, one for each request.  A holder
+ * reads until its body is whole:
+ *
+ *     init --> reads --> whole --> hold(0)
+ *                |
+ *                +-- another one needs the room: end(), which calls hold(0)
+ *
+ * Holders that read and have bytes are in two lists, by the time at which they
+ * received bytes last: the share's, and that of their client.  Where one needs
+ * more than its client's part or the share has left, the first in that list is
+ * ended.  So clients that announce much and send little are ended by those that
+ * send.  A whole body is never ended; where those leave too little room nothing
+ * is ended, and the holder is refused.
+ *
+ * A client is known by a hash of its key, in one of a fixed number of cells:
+ * clients of the same cell have one part together.  Pure.
+ */
+
+#ifndef LLMGW_ACCOUNT_H
+#define LLMGW_ACCOUNT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+
+/* So that two clients seldom share one; 160 kB a worker. */
+#define LLMGW_ACCOUNT_CELLS  4096
+
+typedef enum {
+    LLMGW_SHARE_REQUESTS = 0,
+    LLMGW_SHARE_ANSWERS,
+    LLMGW_SHARE_RESUME,
+    LLMGW_NSHARES
+} llmgw_share_t;
+
+typedef struct llmgw_account_s  llmgw_account_t;
+typedef struct llmgw_holder_s   llmgw_holder_t;
+
+/* The requests' share, or a client's part of it. */
+typedef struct {
+    size_t           limit;
+    size_t           held;
+    size_t           whole;         /* of it, by holders that do not read */
+    llmgw_holder_t  *first;         /* those that read and have bytes */
+    llmgw_holder_t  *last;          /* received bytes last */
+} llmgw_account_part_t;
+
+/* Its owner's; only account.c changes it. */
+struct llmgw_holder_s {
+    llmgw_account_t  *account;
+    uint32_t          cell;
+    unsigned          reads:1;
+    size_t            bytes;
+    uint64_t          received_ms;  /* when bytes came last */
+
+    /* Called while it reads: has to give up all its bytes, by hold(0). */
+    void            (*end)(llmgw_holder_t *holder);
+
+    struct {
+        llmgw_holder_t  *before;
+        llmgw_holder_t  *behind;
+    } links[2];                     /* in the share's list, its client's */
+};
+
+struct llmgw_account_s {
+    size_t                limit[LLMGW_NSHARES];
+    size_t                held[LLMGW_NSHARES];      /* but for requests */
+    llmgw_account_part_t  requests;
+    llmgw_account_part_t  clients[LLMGW_ACCOUNT_CELLS];
+};
+
+
+/*
+ * bytes: of all shares together.  has_clients: one client may have half of the
+ * requests' share, else all of it.
+ */
+void llmgw_account_init(llmgw_account_t *account, size_t bytes,
+    int has_clients);
+
+/* For answers and resume.  0: the share has less left; nothing was taken. */
+int llmgw_account_take(llmgw_account_t *account, llmgw_share_t share,
+    size_t bytes);
+void llmgw_account_give(llmgw_account_t *account, llmgw_share_t share,
+    size_t bytes);
+
+/* A holder without bytes, which reads.  end is needed only if it reads. */
+void llmgw_holder_init(llmgw_holder_t *holder, llmgw_account_t *account,
+    uint64_t client, void (*end)(llmgw_holder_t *holder));
+
+/*
+ * From now on it holds that many bytes, more or less than before; 0 at its end,
+ * which may come twice.  0: there is no room for more, and nothing changed.
+ */
+int llmgw_holder_hold(llmgw_holder_t *holder, size_t bytes);
+
+/* Its body received bytes. */
+void llmgw_holder_received(llmgw_holder_t *holder, uint64_t now_ms);
+
+/* Its body is whole: it is not ended any more. */
+void llmgw_holder_whole(llmgw_holder_t *holder);
+
+#endif /* LLMGW_ACCOUNT_H */
