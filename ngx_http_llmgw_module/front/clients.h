@@ -14,6 +14,8 @@
 
 #define NGX_HTTP_LLMGW_CHUNK_BYTES    256    /* a stream's first chunk */
 #define NGX_HTTP_LLMGW_CHUNK_MAX      8192   /* the limit of the doubling */
+#define NGX_HTTP_LLMGW_OUT_MAX        65536  /* waits for a client: then text
+                                                joins the last event */
 #define NGX_HTTP_LLMGW_CHUNKS_KEPT    1024   /* free, of the first size */
 #define NGX_HTTP_LLMGW_CORKED         512    /* connections at a time */
 #define NGX_HTTP_LLMGW_SHARERS        256    /* cells of the survey: cork.c */

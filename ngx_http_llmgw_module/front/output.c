@@ -46,6 +46,26 @@ ngx_http_llmgw_output_room(ngx_http_llmgw_stream_t *stream, size_t size)
 }
 
 
+size_t
+ngx_http_llmgw_output_bytes(ngx_http_llmgw_stream_t *stream)
+{
+    size_t        bytes;
+    ngx_chain_t  *cl;
+
+    bytes = 0;
+
+    for (cl = stream->busy; cl; cl = cl->next) {
+        bytes += cl->buf->end - cl->buf->start;
+    }
+
+    for (cl = stream->out; cl; cl = cl->next) {
+        bytes += cl->buf->end - cl->buf->start;
+    }
+
+    return bytes;
+}
+
+
 ngx_int_t
 ngx_http_llmgw_output_flush(ngx_http_llmgw_stream_t *stream)
 {

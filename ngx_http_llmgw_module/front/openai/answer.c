@@ -317,11 +317,13 @@ ngx_http_llmgw_openai_last(ngx_http_llmgw_stream_t *stream)
 ngx_buf_t *
 ngx_http_llmgw_openai_room(ngx_http_llmgw_stream_t *stream, size_t size)
 {
-    ngx_buf_t    *b;
-    ngx_chain_t  *last;
+    ngx_buf_t                *b;
+    ngx_chain_t              *last;
+    ngx_http_llmgw_openai_t  *o = stream->data;
 
     last = stream->out ? stream->last : NULL;
     b = ngx_http_llmgw_output_room(stream, size);
+    o->text_end = NULL;
 
     if (b && stream->holds && stream->last != last) {
         ngx_http_llmgw_openai_hold(stream, b->end - b->start);

@@ -7,7 +7,7 @@
  * until the end: head, text, and at last what is known only then.
  */
 
-#include "front/memory.h"
+#include "front/clients.h"
 #include "front/openai/openai_inner.h"
 #include "front/output.h"
 #include "proto/json/write.h"
@@ -18,6 +18,8 @@
 #define NGX_HTTP_LLMGW_OPENAI_FRAME_BYTES  448
 
 
+static ngx_uint_t ngx_http_llmgw_openai_join_text(
+    ngx_http_llmgw_stream_t *stream, const llmgw_token_t *token);
 static ngx_int_t ngx_http_llmgw_openai_append(ngx_http_llmgw_stream_t *stream,
     const void *data, size_t len);
 static void ngx_http_llmgw_openai_join(u_char *p, u_char *end, u_char eol);
@@ -133,6 +135,10 @@ ngx_http_llmgw_openai_chunk_choice(ngx_http_llmgw_stream_t *stream,
     ngx_uint_t                has_content;
     ngx_http_llmgw_openai_t  *o = stream->data;
 
+    if (token && ngx_http_llmgw_openai_join_text(stream, token)) {
+        return NGX_OK;
+    }
+
     size = o->head.len + NGX_HTTP_LLMGW_OPENAI_FRAME_BYTES;
 
     if (token) {
@@ -161,6 +167,7 @@ ngx_http_llmgw_openai_chunk_choice(ngx_http_llmgw_stream_t *stream,
 
     if (token) {
         p = llmgw_json_escape(p, token->text, token->text_len);
+        o->text_end = (u_char *) p;
     }
 
     p = !ngx_http_llmgw_openai_is_chat(o) ? llmgw_json_literal(p, "\"")
@@ -181,6 +188,44 @@ ngx_http_llmgw_openai_chunk_choice(ngx_http_llmgw_stream_t *stream,
     b->last = (u_char *) llmgw_json_literal(p, "}\n\n");
 
     return NGX_OK;
+}
+
+
+/*
+ * An event is some thirty times its token.  So where enough waits for a client
+ * that does not read, text joins the last event.
+ */
+
+static ngx_uint_t
+ngx_http_llmgw_openai_join_text(ngx_http_llmgw_stream_t *stream,
+    const llmgw_token_t *token)
+{
+    size_t                    size;
+    u_char                   *p;
+    ngx_buf_t                *b;
+    ngx_http_llmgw_openai_t  *o = stream->data;
+
+    if (stream->out == NULL || o->text_end == NULL
+        || ngx_http_llmgw_output_bytes(stream) < NGX_HTTP_LLMGW_OUT_MAX)
+    {
+        return 0;
+    }
+
+    b = stream->last->buf;
+    p = o->text_end;
+    size = llmgw_json_escape_bytes(token->text, token->text_len);
+
+    if (size > (size_t) (b->end - b->last)) {
+        return 0;
+    }
+
+    ngx_memmove(p + size, p, b->last - p);
+    (void) llmgw_json_escape((char *) p, token->text, token->text_len);
+
+    b->last += size;
+    o->text_end = p + size;
+
+    return 1;
 }
 
 

@@ -42,6 +42,8 @@ typedef struct {
     ngx_str_t                     raw_type;
 
     size_t                        held;         /* of the worker's memory */
+    u_char                       *text_end;     /* of the output's last event,
+                                                   which takes more; or NULL */
 
     ngx_str_t                     prompt;       /* of the body's memory */
 

@@ -312,3 +312,29 @@ def test_requests_over_grpc_count(cluster, client):
     cluster.let_go()
     assert rpc.drain(call).code == "OK"
     nothing_is_held(nginx)
+
+
+# --- a client that does not read
+
+def test_text_for_a_slow_client_joins(front):
+    """Events of 5,000 tokens would be a megabyte: it gets all text in less."""
+    nginx, engine = front()
+    engine.text = [f" {i}" for i in range(5000)]
+    engine.over.set()
+    with rawh2.RawH2(nginx.target, window=0) as h:
+        sid = h.request(sse.CHAT, json.dumps(
+            sse.chat("hi", stream=True, max_tokens=5000)).encode(),
+            content_type="application/json")
+        wait_for(lambda: sum(nginx.counted("llmgw_tokens_total").values())
+                 == 5000, "all tokens")
+        h.h2.increment_flow_control_window(1 << 24)
+        h.h2.increment_flow_control_window(1 << 24, sid)
+        h.flush()
+        got = h.wait(sid)
+    events = got.data.decode().split("\n\n")[:-1]
+    assert events[-1] == "data: [DONE]"
+    chunks = [json.loads(e.removeprefix("data: ")) for e in events[:-1]]
+    said = [c["choices"][0]["delta"].get("content", "") for c in chunks]
+    assert "".join(said) == "".join(engine.text)
+    assert len(got.data) < 200000, len(got.data)
+    assert len(chunks) > 200        # up to the limit each token has its own

@@ -322,7 +322,7 @@ def test_slow_reader_holds_up_the_replica(cluster, expect, secure):
     target, context, lines = tls(cluster, " sndbuf=32k")
     nginx = fleet(cluster, 1, "send_timeout 60s;", token_delay="0ms", nginx={
         "server": f"{lines} listen 127.0.0.1:{port} sndbuf=32k;"})
-    replica, n = cluster.replicas["r1"], 20000
+    replica, n = cluster.replicas["r1"], 60000
     sse.call(nginx.api, sse.TEXT, sse.text("warm", max_tokens=2000))
     worker, = nginx.workers()
     before = rss_kb(worker)
