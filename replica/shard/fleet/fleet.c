@@ -113,6 +113,18 @@ fleet_exclude(fleet_t *f, uint64_t key, shard_reason_t reason)
 }
 
 
+int
+fleet_is_doubted(const fleet_t *f, uint64_t key)
+{
+    const fleet_shard_t  *s;
+
+    s = fleet_shard_of(f, key);
+
+    return s != NULL && s->is_listed
+           && (s->is_suspect || s->is_dead || s->is_stalled);
+}
+
+
 void
 fleet_worked(fleet_t *f, uint64_t key)
 {

@@ -135,6 +135,10 @@ const char *fleet_reason(fleet_rc_t rc);
  */
 void fleet_exclude(fleet_t *fleet, uint64_t key, shard_reason_t reason);
 
+/* 1: by gossip it stands still or cannot be reached: its agent is SUSPECT or
+   DEAD, or says STALLED. */
+int fleet_is_doubted(const fleet_t *fleet, uint64_t key);
+
 /* It computed something: the next exclusion is a first one again. */
 void fleet_worked(fleet_t *fleet, uint64_t key);
 

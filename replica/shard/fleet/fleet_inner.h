@@ -53,6 +53,7 @@ typedef struct {
     unsigned         is_usable:1;   /* ALIVE or SUSPECT, READY, not draining,
                                        reachable */
     unsigned         is_suspect:1;
+    unsigned         is_stalled:1;
     unsigned         is_dead:1;     /* its agent, by timeout */
     unsigned         is_down:1;     /* its process, as its agent says */
     unsigned         is_loaded:1;

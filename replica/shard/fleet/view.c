@@ -205,6 +205,7 @@ shard_set(fleet_t *f, fleet_shard_t *s, const llmgw_member_t *member,
                   && said->layers == f->want.layers;
     s->is_dead = member->liveness == LLMGW_LIVENESS_DEAD;
     s->is_down = member->service == LLMGW_SERVICE_DOWN;
+    s->is_stalled = member->service == LLMGW_SERVICE_STALLED;
     s->is_suspect = member->liveness == LLMGW_LIVENESS_SUSPECT;
     s->is_usable = llmgw_shard_is_advertised(member)
                    && member->service == LLMGW_SERVICE_READY

@@ -36,7 +36,9 @@
  *
  * Time: 30 s until a shard has Started the oldest step, since it may wait
  * behind another's replay; from then on, max(1 s, 20 x the shard's mean per
- * row x rows) until the whole Result is there.  A deadline that has passed is
+ * row x rows) until the whole Result is there.  Where gossip doubts the shard as
+ * well, the shorter time counts before Started, too, once the stream has had its
+ * first rows.  A deadline that has passed is
  * looked at again 20 ms later, so that a process that stood still itself
  * reads what came meanwhile before it blames anybody.  With nowhere to go, no
  * other shards and no fallback, a Result is waited for up to the 30 s: to lose
@@ -85,6 +87,7 @@ typedef struct {
     void             (*exclude)(fleet_t *fleet, uint64_t key,
                                 shard_reason_t reason);
     void             (*worked)(fleet_t *fleet, uint64_t key);
+    int              (*is_doubted)(const fleet_t *fleet, uint64_t key);
     void             (*each)(const fleet_t *fleet,
                              void (*visit)(void *data,
                                            const fleet_shard_info_t *info),

@@ -26,8 +26,11 @@
 /* A deadline that has passed is looked at again after so long. */
 #define FLOW_AGAIN_MS     20
 
-/* With nowhere to go, another way is looked for so often. */
+/* A hop that is late and waited for all the same is looked at so often. */
 #define FLOW_DETOUR_MS    100
+
+/* A look that came so late itself proves nothing: this process stood still. */
+#define FLOW_STOOD_MS     1000
 
 /* A shard that had no place for a flow is not asked by it for so long. */
 #define FLOW_FULL_MS      5000
@@ -230,6 +233,10 @@ void hop_feed(hop_t *hop);
 /* Its session is over; is_stall: by a deadline. */
 void hop_lose(hop_t *hop, shard_reason_t reason, int is_stall,
     const char *text);
+
+
+/* When what the hop waits for is late; 0: it waits for nothing. */
+uint64_t tick_deadline(const hop_t *hop);
 
 
 /* Fills in from, to and path.  is_sure: as of fleet_query_t.  FLEET_FOUND, or

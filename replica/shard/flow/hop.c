@@ -141,7 +141,7 @@ hop_send(hop_t *hop, uint32_t rows)
 
     if (hop->nsteps == 1) {
         hop->since_ns = now;
-        flows_due(flows, now + flows->options.started_ms * 1000000ULL);
+        flows_due(flows, tick_deadline(hop));
     }
 
     if (hop->index == 0 || !flow->is_kept || hop->in.base > 0) {
@@ -342,7 +342,7 @@ hop_on_started(void *data, uint32_t position)
     }
 
     hop->again_ns = 0;
-    flows_due(flows, now + lane_bound_ns(hop->lane, hop->steps[0].rows));
+    flows_due(flows, tick_deadline(hop));
 }
 
 
@@ -546,7 +546,7 @@ hop_open(hop_t *hop)
     hop->state = HOP_OPENING;
     hop->since_ns = now;
     hop->built_ns = now;
-    flows_due(flows, now + hop_opened_ns(hop));
+    flows_due(flows, tick_deadline(hop));
 
     return 0;
 }

@@ -62,7 +62,7 @@ live_free(void *clock)
 
 
 static const flow_world_t  live_world = {
-    fleet_find, fleet_exclude, fleet_worked, fleet_each,
+    fleet_find, fleet_exclude, fleet_worked, fleet_is_doubted, fleet_each,
     link_open, link_step, link_close,
     live_now_ns, live_wake
 };

@@ -23,34 +23,56 @@ tick_since(const hop_t *hop)
 }
 
 
-static uint64_t
-tick_limit(const hop_t *hop)
+/* Its oldest step has Started. */
+static int
+tick_is_computing(const hop_t *hop)
 {
-    return tick_since(hop) + hop->flow->flows->options.started_ms * NS_PER_MS;
+    return hop->nsteps > 0 && hop->steps[0].started_ns != 0;
 }
 
 
-/* 0: it waits for nothing. */
+/* Nobody is waited for longer. */
 static uint64_t
+tick_limit(const hop_t *hop)
+{
+    return hop->state == HOP_OPENING
+           ? hop->since_ns + hop_opened_ns(hop)
+           : tick_since(hop) + hop->flow->flows->options.started_ms
+                               * NS_PER_MS;
+}
+
+
+/* What gossip says of its shard counts before Started, too.  To load takes its
+   time, and so may the first rows of a prompt. */
+static int
+tick_heeds_gossip(const hop_t *hop)
+{
+    return hop->flow->answers > 0
+           && (hop->state == HOP_OPEN || hop->at.is_loaded);
+}
+
+
+uint64_t
 tick_deadline(const hop_t *hop)
 {
-    const hop_step_t  *step;
+    uint64_t  bound, limit;
 
-    if (hop->state == HOP_OPENING) {
-        return hop->since_ns + hop_opened_ns(hop);
-    }
-
-    if (hop->state != HOP_OPEN || hop->nsteps == 0) {
+    if (hop->state == HOP_LOST
+        || (hop->state == HOP_OPEN && hop->nsteps == 0))
+    {
         return 0;
     }
 
-    step = &hop->steps[0];
+    bound = tick_since(hop)
+            + lane_bound_ns(hop->lane, hop->nsteps ? hop->steps[0].rows : 1);
 
-    if (step->started_ns == 0) {
-        return tick_limit(hop);
+    if (tick_is_computing(hop)) {
+        return bound;
     }
 
-    return tick_since(hop) + lane_bound_ns(hop->lane, step->rows);
+    limit = tick_limit(hop);
+
+    return tick_heeds_gossip(hop) && bound < limit ? bound : limit;
 }
 
 
@@ -61,12 +83,26 @@ tick_hop_due(const hop_t *hop)
 }
 
 
-/* Nobody else computes its step, and nobody knows that it will not. */
+/* It may be at work, or nobody else computes its step and nobody knows that it
+   will not. */
 static int
 tick_may_wait(const hop_t *hop, uint64_t now)
 {
-    return now < tick_limit(hop) && !hop->flow->flows->options.has_fallback
-           && !plan_has_detour(hop);
+    const flows_t  *flows;
+
+    flows = hop->flow->flows;
+
+    if (now >= tick_limit(hop)) {
+        return 0;
+    }
+
+    if (!tick_is_computing(hop)
+        && !flows->world->is_doubted(flows->fleet, hop->at.key))
+    {
+        return 1;
+    }
+
+    return !flows->options.has_fallback && !plan_has_detour(hop);
 }
 
 
@@ -106,7 +142,9 @@ tick_hop(hop_t *hop, uint64_t now)
         return;
     }
 
-    if (hop->again_ns == 0) {
+    if (hop->again_ns == 0
+        || now >= hop->again_ns + FLOW_STOOD_MS * NS_PER_MS)
+    {
         hop->again_ns = now + FLOW_AGAIN_MS * NS_PER_MS;
         return;
     }

@@ -141,6 +141,24 @@ def test_shards_that_are_killed_anywhere_change_no_bit(twice):
     twice.same_bits()
 
 
+def test_a_shard_that_stands_still_is_left_by_its_streams(twice):
+    """It says nothing of their steps, and its agent that it is STALLED."""
+    asked, id = [body(200 + i) for i in range(3)], f"near-{LAST}"
+    calls = [twice.begin(one, 20, beside=i) for i, one in enumerate(asked)]
+    assert twice.sessions(id) == 3
+    before = twice.lost(id)
+    twice.s[id].proc.freeze()
+    for call in calls:
+        call.go_on()
+    wait_for(lambda: twice.lost(id) == before + 3, "all of them to leave it",
+             takes=6)
+    for one, call in zip(asked, calls):
+        twice.same(one, call)
+    twice.s[id].kill()
+    twice.s.restart(id)
+    twice.same_bits()
+
+
 def test_two_shards_are_killed_at_once(twice):
     ids = [f"near-{part}" for part in PARTS]
     assert any(loses(twice, body(100), 20, *ids) for _ in range(TRIES))

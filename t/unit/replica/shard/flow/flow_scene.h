@@ -71,6 +71,7 @@ typedef struct {
     int       is_dead;
     int       is_unlisted;      /* gossip says so */
     int       is_unloaded;
+    int       is_doubted;       /* by gossip; and unlisted, if it is STALLED */
     uint64_t  excluded_to;
     uint64_t  excluded_ms;
     uint32_t  exclusions;
@@ -457,7 +458,8 @@ fake_is_usable(const fake_t *shard, const fleet_query_t *query)
         }
     }
 
-    return !shard->is_unlisted && shard->excluded_to <= scene.now;
+    return !shard->is_unlisted && !(shard->is_doubted && query->is_sure)
+           && shard->excluded_to <= scene.now;
 }
 
 
@@ -553,6 +555,17 @@ scene_shard_of(uint64_t key)
     }
 
     return NULL;
+}
+
+
+static int
+scene_is_doubted(const fleet_t *fleet, uint64_t key)
+{
+    const fake_t  *shard;
+
+    shard = scene_shard_of(key);
+
+    return shard != NULL && shard->is_doubted;
 }
 
 

@@ -314,7 +314,7 @@ scene_wake(void *clock, uint64_t at)
 
 
 static const flow_world_t  scene_world = {
-    scene_find, scene_exclude, scene_worked, scene_each,
+    scene_find, scene_exclude, scene_worked, scene_is_doubted, scene_each,
     scene_open, scene_step, scene_close, scene_now, scene_wake
 };
 

@@ -49,6 +49,102 @@ a_stall_is_found_by_its_deadline(void **state)
 }
 
 
+static void
+shard_doubt(void *data)
+{
+    ((fake_t *) data)->is_doubted = 1;
+}
+
+
+/* Two by two; "b" is silent at a position, and gossip doubts it at 3 s. */
+static stream_t *
+one_that_is_silent_at(uint32_t position)
+{
+    scene_begin(1, PLENTY);
+    two_by_two();
+    scene.shards[1].fault = SILENT;
+    scene.shards[1].fault_at = position;
+    scene.shards[1].faults = 1;
+    scene_at(scene.now + 3000 * MS, shard_doubt, &scene.shards[1]);
+
+    return scene_stream(64, 40);
+}
+
+
+/* Not before Started alone, and not by gossip alone: by both. */
+static void
+silence_and_gossip_move_a_stream_that_had_rows(void **state)
+{
+    uint64_t       at;
+    stream_t      *s;
+    flow_stats_t   stats;
+
+    s = one_that_is_silent_at(70);
+    at = scene.now;
+    scene_run();
+    stream_check_done(s);
+    assert_in_range((s->done_ns - at) / MS, 3000, 3200);
+    flows_stats(scene.flows, &stats);
+    assert_int_equal(stats.stalls, 1);
+    assert_int_equal(scene.shards[1].exclusions, 1);
+    scene_end();
+}
+
+
+/* The first rows may wait for pages, and for those that replay. */
+static void
+gossip_moves_no_stream_before_its_first_rows(void **state)
+{
+    uint64_t   at;
+    stream_t  *s;
+
+    s = one_that_is_silent_at(0);
+    at = scene.now;
+    scene_run();
+    stream_check_done(s);
+    assert_in_range((s->done_ns - at) / MS, 30000, 30200);
+    scene_end();
+}
+
+
+/* A suspicion may be false. */
+static void
+a_doubted_shard_that_computes_keeps_its_streams(void **state)
+{
+    stream_t  *s;
+
+    scene_begin(1, PLENTY);
+    two_by_two();
+    scene.shards[1].step_ns = 900 * MS;
+    shard_doubt(&scene.shards[1]);
+    scene.shards[3].is_doubted = 1;
+    s = scene_stream(64, 20);
+    scene_run_until(scene.now + 2000 * MS);
+    scene.shards[3].is_doubted = 0;
+    scene_run();
+    stream_check_done(s);
+    assert_int_equal(scene.shards[1].exclusions, 0);
+    scene_end();
+}
+
+
+/* With nobody else who is sure, it may still come. */
+static void
+a_doubted_shard_is_waited_for_where_nobody_else_computes(void **state)
+{
+    uint64_t   at;
+    stream_t  *s;
+
+    s = one_that_is_silent_at(70);
+    scene.shards[3].is_doubted = 1;
+    at = scene.now;
+    scene_run();
+    stream_check_done(s);
+    assert_in_range((s->done_ns - at) / MS, 30000, 30200);
+    scene_end();
+}
+
+
 /* A stream over one shard, which says Started at position 70 and no more. */
 static stream_t *
 one_that_stalls(void)
@@ -240,6 +336,29 @@ a_deadline_is_looked_at_twice(void **state)
 }
 
 
+/* Also of a step that was waited for before. */
+static void
+a_look_that_comes_late_itself_proves_nothing(void **state)
+{
+    uint64_t   at;
+    stream_t  *s;
+
+    scene_begin(1, PLENTY);
+    two_by_two();
+    s = scene_stream(64, 40);
+    at = scene.now;
+    scene_run_until(at + 5 * MS);
+    scene.shards[1].free_ns = scene.now + 5000 * MS;
+    scene_run_until(at + 3000 * MS);
+    scene.now += 60000 * MS;
+    flows_tick(scene.flows);
+    scene_run();
+    stream_check_done(s);
+    assert_int_equal(scene.shards[1].exclusions, 0);
+    scene_end();
+}
+
+
 /* 64 streams at one death: one replacement, which computes its own as well. */
 static void
 a_replacement_is_not_buried_by_the_streams_of_the_dead(void **state)
@@ -381,6 +500,12 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(a_stall_is_found_by_its_deadline),
+        cmocka_unit_test(
+            silence_and_gossip_move_a_stream_that_had_rows),
+        cmocka_unit_test(gossip_moves_no_stream_before_its_first_rows),
+        cmocka_unit_test(a_doubted_shard_that_computes_keeps_its_streams),
+        cmocka_unit_test(
+            a_doubted_shard_is_waited_for_where_nobody_else_computes),
         cmocka_unit_test(a_stall_without_a_replacement_is_called_so),
         cmocka_unit_test(a_stall_with_a_fallback_ends_at_its_deadline),
         cmocka_unit_test(a_late_result_is_taken_where_nobody_else_computes_it),
@@ -389,6 +514,7 @@ main(void)
         cmocka_unit_test(a_plan_that_waits_is_not_changed_by_a_late_result),
         cmocka_unit_test(a_slow_shard_is_not_a_stalled_one),
         cmocka_unit_test(a_deadline_is_looked_at_twice),
+        cmocka_unit_test(a_look_that_comes_late_itself_proves_nothing),
         cmocka_unit_test(
             a_replacement_is_not_buried_by_the_streams_of_the_dead),
         cmocka_unit_test(a_replay_over_several_shards_is_not_overtaken),
