@@ -12,7 +12,8 @@
 #include "proto/grpc/session.h"
 
 
-/* Name, text, and the status that the stream ends with. */
+/* Name, text, and the status that the stream ends with.  SHARD_LATE is an
+   orchestrator's own word: it did not wait for the result. */
 #define SHARD_REASONS(X)                                                      \
     X(SHARD_FULL, "shard_full", RESOURCE_EXHAUSTED)                           \
     X(SHARD_LOADING, "loading", UNAVAILABLE)                                  \
@@ -30,6 +31,7 @@
     X(SHARD_SESSION_EXPIRED, "session_expired", FAILED_PRECONDITION)          \
     X(SHARD_DRAINING, "draining", UNAVAILABLE)                                \
     X(SHARD_OUT_OF_MEMORY, "out_of_memory", RESOURCE_EXHAUSTED)               \
+    X(SHARD_LATE, "late", UNAVAILABLE)                                        \
     X(SHARD_FAILED, "failed", INTERNAL)
 
 #define SHARD_REASON_ENUM(name, text, status)  name,

@@ -13,6 +13,7 @@ uint64_t
 ban_begin(ban_t *ban, shard_reason_t reason, uint64_t now_ms)
 {
     if (ban_is_on(ban, now_ms)) {
+        ban->reason = ban->reason == SHARD_LATE ? reason : ban->reason;
         return 0;
     }
 

@@ -27,7 +27,8 @@ typedef struct {
 
 int ban_is_on(const ban_t *ban, uint64_t now_ms);
 
-/* The new term; 0: one is on already, and nothing has changed. */
+/* The new term; 0: one is on already, and nothing has changed but that it is
+   for more than lateness now, if it is. */
 uint64_t ban_begin(ban_t *ban, shard_reason_t reason, uint64_t now_ms);
 
 /*

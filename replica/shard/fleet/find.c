@@ -3,8 +3,10 @@
  * fleet_find(): a path, or why there is none.
  *
  * A suspicion may be false: an agent that did not run for half a second is
- * suspected.  So shards whose agents are SUSPECT are asked, too, where those
- * that are ALIVE do not lead over all layers, full ones included.
+ * suspected.  And a shard that was late may have had no processor for a second.
+ * So where those that are ALIVE and not excluded do not lead over all layers,
+ * full ones included, those that were late are asked, too; and where these do
+ * not, shards whose agents are SUSPECT.
  *
  * What is told is what would help.  With room enough everywhere there would be
  * a path: the fleet is full, which passes.  Other shards of the model lead over
@@ -158,10 +160,8 @@ find_why_not(fleet_t *f, const fleet_query_t *query, fleet_path_t *path)
     path_rc_t   rc;
     path_hop_t  hops[SHARD_HOPS_MAX];
 
-    rc = find_among(f, query, query->is_sure
-                              ? FLEET_WITH_FULL
-                              : FLEET_WITH_FULL|FLEET_WITH_SUSPECT,
-                    hops, &nhops, &layer);
+    rc = find_among(f, query, FLEET_WITH_ALL & ~query->avoid, hops, &nhops,
+                    &layer);
 
     if (rc == PATH_FOUND) {
         why_add(path, "all shards for layer %u of \"%s\" are full",
@@ -207,27 +207,51 @@ find_write(fleet_t *f, const path_hop_t *hops, size_t n, fleet_path_t *path)
 }
 
 
+/* Full ones are waited for before others are asked.  *layer, if PATH_GAP is
+   returned: where the best of all ends. */
+static path_rc_t
+find_in_turn(fleet_t *f, const fleet_query_t *query, path_hop_t *hops,
+    size_t *nhops, uint32_t *layer)
+{
+    size_t     i;
+    uint32_t   ignored;
+    path_rc_t  rc;
+
+    static const unsigned  turns[] = {
+        0, FLEET_WITH_LATE, FLEET_WITH_LATE|FLEET_WITH_SUSPECT
+    };
+
+    rc = PATH_GAP;
+
+    for (i = 0; i < sizeof(turns) / sizeof(turns[0]); i++) {
+        if (turns[i] & query->avoid) {
+            continue;
+        }
+
+        rc = find_among(f, query, turns[i], hops, nhops, layer);
+
+        if (rc != PATH_GAP
+            || find_among(f, query, turns[i]|FLEET_WITH_FULL, hops, nhops,
+                          &ignored) != PATH_GAP)
+        {
+            break;
+        }
+    }
+
+    return rc;
+}
+
+
 fleet_rc_t
 fleet_find(fleet_t *f, const fleet_query_t *query, fleet_path_t *path)
 {
     size_t      nhops;
-    uint32_t    layer;
-    path_rc_t   rc;
     path_hop_t  hops[SHARD_HOPS_MAX];
 
     memset(path, 0, sizeof(*path));
     view_look(f);
-    rc = find_among(f, query, 0, hops, &nhops, &path->layer);
 
-    if (rc == PATH_GAP && !query->is_sure
-        && find_among(f, query, FLEET_WITH_FULL, hops, &nhops, &layer)
-           == PATH_GAP)
-    {
-        rc = find_among(f, query, FLEET_WITH_SUSPECT, hops, &nhops,
-                        &path->layer);
-    }
-
-    switch (rc) {
+    switch (find_in_turn(f, query, hops, &nhops, &path->layer)) {
 
     case PATH_FOUND:
         find_write(f, hops, nhops, path);

@@ -174,9 +174,17 @@ fleet_each(const fleet_t *f,
 /* --- readiness */
 
 static int
+shard_is_excluded(const fleet_shard_t *s, unsigned with, uint64_t now_ms)
+{
+    return ban_is_on(&s->ban, now_ms)
+           && !(with & FLEET_WITH_LATE && s->ban.reason == SHARD_LATE);
+}
+
+
+static int
 shard_may_serve(const fleet_shard_t *s, unsigned with, uint64_t now_ms)
 {
-    return s->is_usable && s->is_match && !ban_is_on(&s->ban, now_ms)
+    return s->is_usable && s->is_match && !shard_is_excluded(s, with, now_ms)
            && (with & FLEET_WITH_SUSPECT || !s->is_suspect)
            && (with & FLEET_WITH_FULL || !shard_is_full(s, now_ms));
 }
@@ -233,7 +241,7 @@ fleet_has_path(fleet_t *f)
     path_query_t   query = { .to = f->want.layers - 1 };
     fleet_query_t  all = { .to_layer = f->want.layers - 1 };
 
-    n = fleet_collect(f, &all, FLEET_WITH_FULL|FLEET_WITH_SUSPECT);
+    n = fleet_collect(f, &all, FLEET_WITH_ALL);
 
     return path_find(f->candidates, n, &query, hops, &nhops, &layer)
            == PATH_FOUND;

@@ -14,8 +14,9 @@
  *
  * A shard serves a new session if it computes this model by these weights and
  * numerics, its agent is ALIVE, its process READY and not draining, it has a
- * free place, and it is not excluded.  With an agent that is SUSPECT it does
- * where nobody else has its layers.  Its queue is the steps that wait there,
+ * free place, and it is not excluded.  With an agent that is SUSPECT, or
+ * excluded for nothing but that it was late, it does where nobody else has its
+ * layers.  Its queue is the steps that wait there,
  * the sessions of others, and our own.
  *
  * A shard that failed is excluded for 15 s, the next time twice as long, up to
@@ -111,6 +112,11 @@ typedef struct {
     char         why[FLEET_WHY_BYTES];      /* and why, for people */
 } fleet_path_t;
 
+/* Shards that are asked only where those that are ALIVE and not excluded do not
+   lead over all layers. */
+#define FLEET_WITH_LATE     1       /* excluded for nothing but being late */
+#define FLEET_WITH_SUSPECT  2       /* their agents are */
+
 typedef struct {
     uint32_t         from_layer;    /* the first hop begins there */
     uint32_t         to_layer;      /* computed too */
@@ -118,7 +124,7 @@ typedef struct {
     size_t           nkeep;
     const uint64_t  *excluded;      /* keys of shards, by this request */
     size_t           nexcluded;
-    int              is_sure;       /* by no shard whose agent is SUSPECT */
+    unsigned         avoid;         /* FLEET_WITH_..: not even then */
 } fleet_query_t;
 
 /* The order of preference is path.h's.  path is written whole. */

@@ -119,9 +119,9 @@ void fleet_count(fleet_shard_t *shard, int more);
 /* Ours, and what it says beyond the most of ours in these two seconds. */
 uint32_t fleet_load(const fleet_shard_t *shard);
 
-/* Candidates beside those that are ALIVE and have a free place. */
-#define FLEET_WITH_FULL     1
-#define FLEET_WITH_SUSPECT  2
+/* Beside those of fleet.h: candidates that have no free place. */
+#define FLEET_WITH_FULL  4
+#define FLEET_WITH_ALL   (FLEET_WITH_SUSPECT|FLEET_WITH_LATE|FLEET_WITH_FULL)
 
 /*
  * Shards that may serve and that the query does not exclude, as candidates;

@@ -372,12 +372,14 @@ flow_lose_by(flow_t *flow, fleet_rc_t rc, const char *why)
 }
 
 
-/* Over a wide stretch rather than by a shard whose agent is SUSPECT. */
+/* Over a wide stretch rather than by a shard that was late, and by that one
+   rather than by one whose agent is SUSPECT. */
 int
 flow_find(flow_t *flow)
 {
-    hop_t       *lost;
-    fleet_rc_t   rc;
+    hop_t        *lost;
+    fleet_rc_t    rc;
+    plan_with_t   with;
 
     if (flow->failovers > FLOW_FAILOVERS_MAX) {
         flow_lose_by(flow, FLEET_GAP, "it had lost others before");
@@ -385,10 +387,10 @@ flow_find(flow_t *flow)
     }
 
     lost = flow_lost_hop(flow);
-    rc = plan_find(flow, lost, 1);
+    rc = FLEET_GAP;
 
-    if (rc == FLEET_GAP) {
-        rc = plan_find(flow, lost, 0);
+    for (with = PLAN_SURE; with <= PLAN_ANY && rc == FLEET_GAP; with++) {
+        rc = plan_find(flow, lost, with);
     }
 
     if (rc != FLEET_FOUND) {

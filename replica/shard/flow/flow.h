@@ -36,13 +36,16 @@
  *
  * Time: 30 s until a shard has Started the oldest step, since it may wait
  * behind another's replay; from then on, max(1 s, 20 x the shard's mean per
- * row x rows) until the whole Result is there.  Where gossip doubts the shard as
- * well, the shorter time counts before Started, too, once the stream has had its
- * first rows.  A deadline that has passed is
- * looked at again 20 ms later, so that a process that stood still itself
- * reads what came meanwhile before it blames anybody.  With nowhere to go, no
- * other shards and no fallback, a Result is waited for up to the 30 s: to lose
- * the stream cannot be better.
+ * row x rows) until the whole Result is there.  Where gossip doubts the shard
+ * as well, the shorter time counts before Started, too, once the stream has
+ * had its first rows.  A deadline that has passed is looked at again 20 ms
+ * later, so that a process that stood still itself reads what came meanwhile
+ * before it blames anybody.  With nowhere to go, no other shards and no
+ * fallback, a Result is waited for up to the 30 s: to lose the stream cannot
+ * be better.
+ *
+ * A shard that was given up before the 30 s was late, and may run: before the
+ * stream is lost it is asked again.
  *
  * Callbacks come from the loop, never from within flow_open(), flow_step() or
  * flow_close(), and may call all three.

@@ -80,7 +80,15 @@ typedef struct {
 typedef struct {
     uint64_t  key;              /* of a shard */
     uint64_t  until_ns;
+    int       is_late;          /* that alone */
 } flow_excluded_t;
+
+/* Whom a plan may ask beside the rest. */
+typedef enum {
+    PLAN_SURE = 0,
+    PLAN_LATE,                  /* a shard that was late, also for this flow */
+    PLAN_ANY                    /* one whose agent is SUSPECT, too */
+} plan_with_t;
 
 typedef struct {
     uint32_t  position;
@@ -239,12 +247,11 @@ void hop_lose(hop_t *hop, shard_reason_t reason, int is_stall,
 uint64_t tick_deadline(const hop_t *hop);
 
 
-/* Fills in from, to and path.  is_sure: as of fleet_query_t.  FLEET_FOUND, or
-   why there is no way. */
-fleet_rc_t plan_find(flow_t *flow, const hop_t *lost, int is_sure);
+/* Fills in from, to and path.  FLEET_FOUND, or why there is no way. */
+fleet_rc_t plan_find(flow_t *flow, const hop_t *lost, plan_with_t with);
 
 /* 1: without this hop's shard the flow would find a way, and may take it. */
-int plan_has_detour(const hop_t *hop);
+int plan_has_detour(const hop_t *hop, plan_with_t with);
 
 /* Replaces the hops. */
 void plan_build(flow_t *flow);

@@ -222,7 +222,7 @@ hop_exclude(hop_t *hop, shard_reason_t reason)
 
     if (flow->nexcluded < FLOW_EXCLUDED_MAX) {
         flow->excluded[flow->nexcluded++]
-            = (flow_excluded_t) { hop->at.key, until };
+            = (flow_excluded_t) { hop->at.key, until, reason == SHARD_LATE };
 
     } else {
         flow->failovers = FLOW_FAILOVERS_MAX + 1;

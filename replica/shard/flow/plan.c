@@ -72,18 +72,23 @@ plan_judge(flow_t *flow)
 }
 
 
-/* Those that the flow does not ask now; returns how many. */
+/* Those that the flow does not ask now; returns how many.  It goes on without
+   shards rather than ask one again that was late for it. */
 static size_t
-plan_excluded(const flow_t *flow, uint64_t *keys)
+plan_excluded(const flow_t *flow, plan_with_t with, uint64_t *keys)
 {
+    int       is_late_asked;
     size_t    i, n;
     uint64_t  now;
 
     n = 0;
     now = flows_now(flow->flows);
+    is_late_asked = with != PLAN_SURE && !flow->flows->options.has_fallback;
 
     for (i = 0; i < flow->nexcluded; i++) {
-        if (now < flow->excluded[i].until_ns) {
+        if (now < flow->excluded[i].until_ns
+            && (!flow->excluded[i].is_late || !is_late_asked))
+        {
             keys[n++] = flow->excluded[i].key;
         }
     }
@@ -93,7 +98,7 @@ plan_excluded(const flow_t *flow, uint64_t *keys)
 
 
 static fleet_rc_t
-plan_ask(flow_t *flow, size_t from, size_t to, int is_sure)
+plan_ask(flow_t *flow, size_t from, size_t to, plan_with_t with)
 {
     size_t         i;
     uint32_t       keep[SHARD_HOPS_MAX];
@@ -101,13 +106,19 @@ plan_ask(flow_t *flow, size_t from, size_t to, int is_sure)
     fleet_rc_t     rc;
     fleet_query_t  query;
 
+    static const unsigned  avoid[] = {
+        [PLAN_SURE] = FLEET_WITH_LATE|FLEET_WITH_SUSPECT,
+        [PLAN_LATE] = FLEET_WITH_SUSPECT,
+        [PLAN_ANY] = 0
+    };
+
     query = (fleet_query_t) {
         .from_layer = flow->hops[from]->at.first,
         .to_layer = flow->hops[to - 1]->at.last,
         .keep = keep,
         .excluded = excluded,
-        .nexcluded = plan_excluded(flow, excluded),
-        .is_sure = is_sure
+        .nexcluded = plan_excluded(flow, with, excluded),
+        .avoid = avoid[with]
     };
 
     for (i = from + 1; i < to; i++) {
@@ -125,7 +136,7 @@ plan_ask(flow_t *flow, size_t from, size_t to, int is_sure)
 
 /* The last that is asked for is all layers: its answer is the reason. */
 fleet_rc_t
-plan_find(flow_t *flow, const hop_t *lost, int is_sure)
+plan_find(flow_t *flow, const hop_t *lost, plan_with_t with)
 {
     size_t      width, from, first;
     fleet_rc_t  rc;
@@ -140,7 +151,7 @@ plan_find(flow_t *flow, const hop_t *lost, int is_sure)
                 continue;
             }
 
-            rc = plan_ask(flow, from, from + width, is_sure);
+            rc = plan_ask(flow, from, from + width, with);
 
             if (rc == FLEET_FOUND) {
                 return rc;
@@ -154,7 +165,7 @@ plan_find(flow_t *flow, const hop_t *lost, int is_sure)
 
 /* Asked of a copy: the flow's own plan may be waiting for a turn. */
 int
-plan_has_detour(const hop_t *hop)
+plan_has_detour(const hop_t *hop, plan_with_t with)
 {
     flow_t  flow;
 
@@ -167,9 +178,9 @@ plan_has_detour(const hop_t *hop)
     }
 
     flow.excluded[flow.nexcluded++]
-        = (flow_excluded_t) { hop->at.key, UINT64_MAX };
+        = (flow_excluded_t) { hop->at.key, UINT64_MAX, 0 };
 
-    return plan_find(&flow, hop, 1) == FLEET_FOUND;
+    return plan_find(&flow, hop, with) == FLEET_FOUND;
 }
 
 

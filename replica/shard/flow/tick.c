@@ -88,21 +88,22 @@ tick_hop_due(const hop_t *hop)
 static int
 tick_may_wait(const hop_t *hop, uint64_t now)
 {
+    int             is_doubted;
     const flows_t  *flows;
-
-    flows = hop->flow->flows;
 
     if (now >= tick_limit(hop)) {
         return 0;
     }
 
-    if (!tick_is_computing(hop)
-        && !flows->world->is_doubted(flows->fleet, hop->at.key))
-    {
+    flows = hop->flow->flows;
+    is_doubted = flows->world->is_doubted(flows->fleet, hop->at.key);
+
+    if (!tick_is_computing(hop) && !is_doubted) {
         return 1;
     }
 
-    return !flows->options.has_fallback && !plan_has_detour(hop);
+    return !flows->options.has_fallback
+           && !plan_has_detour(hop, is_doubted ? PLAN_LATE : PLAN_SURE);
 }
 
 
@@ -127,7 +128,8 @@ tick_stalled(hop_t *hop, uint64_t now)
                  (unsigned long long) ((now - tick_since(hop)) / NS_PER_MS));
     }
 
-    hop_lose(hop, SHARD_FAILED, 1, text);
+    hop_lose(hop, now < tick_limit(hop) ? SHARD_LATE : SHARD_FAILED, 1,
+             text);
 }
 
 

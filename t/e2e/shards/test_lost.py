@@ -159,6 +159,28 @@ def test_a_shard_that_stands_still_is_left_by_its_streams(twice):
     twice.same_bits()
 
 
+def test_a_shard_that_was_late_is_asked_again_when_its_twin_stands_still(
+        twice):
+    """It has been left out by the stream, and for others; but it runs."""
+    near, far = [f"{zone}-{LAST}" for zone in ZONES]
+    asked = {**body(300), "max_tokens": 700}
+    call = twice.begin(asked, 20)
+    for id, hold in (near, 250), (far, None):
+        before = twice.lost(id)
+        twice.s[id].proc.freeze()
+        call.go_on(hold)
+        wait_for(lambda: twice.lost(id) > before, f"{id} to be left", takes=6)
+        if id == near:
+            assert until(call, hold)
+            twice.s[id].proc.thaw()
+            wait_for(lambda: twice.knows(id), f"{id} to be known as well")
+    twice.same(asked, call)
+    for id in near, far:
+        twice.s[id].kill()
+        twice.s.restart(id)
+    twice.same_bits()
+
+
 def test_two_shards_are_killed_at_once(twice):
     ids = [f"near-{part}" for part in PARTS]
     assert any(loses(twice, body(100), 20, *ids) for _ in range(TRIES))

@@ -46,6 +46,23 @@ what_many_say_of_one_failure_counts_once(void **state)
 }
 
 
+/* Late it may be for want of a processor; what else it is said to have done
+   outweighs that, and not the other way round. */
+static void
+a_ban_for_lateness_becomes_one_for_a_failure(void **state)
+{
+    ban_t  ban = { 0 };
+
+    assert_int_equal(ban_begin(&ban, SHARD_LATE, 1000), BAN_MS);
+    assert_int_equal(ban.reason, SHARD_LATE);
+    assert_int_equal(ban_begin(&ban, SHARD_FAILED, 2000), 0);
+    assert_int_equal(ban.reason, SHARD_FAILED);
+    assert_int_equal(ban_begin(&ban, SHARD_LATE, 3000), 0);
+    assert_int_equal(ban.reason, SHARD_FAILED);
+    assert_false(ban_is_on(&ban, 1000 + BAN_MS));
+}
+
+
 static void
 only_success_behind_a_ban_ends_the_doubling(void **state)
 {
@@ -82,6 +99,7 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(terms_double_from_15_s_to_5_min),
         cmocka_unit_test(what_many_say_of_one_failure_counts_once),
+        cmocka_unit_test(a_ban_for_lateness_becomes_one_for_a_failure),
         cmocka_unit_test(only_success_behind_a_ban_ends_the_doubling),
         cmocka_unit_test(a_new_process_is_let_in_but_not_after_corruption)
     };

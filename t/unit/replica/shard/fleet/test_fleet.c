@@ -24,23 +24,6 @@ teardown(void **state)
 }
 
 
-static uint64_t
-key_of(scene_t *s, const char *id)
-{
-    size_t  i;
-
-    for (i = 0; i < s->fleet->nshards; i++) {
-        if (strcmp(s->fleet->shards[i]->id, id) == 0) {
-            return s->fleet->shards[i]->key;
-        }
-    }
-
-    fail_msg("no shard %s", id);
-
-    return 0;
-}
-
-
 static void
 until_changed(scene_t *s, int nchanges)
 {
@@ -192,7 +175,8 @@ a_suspect_is_asked_if_nobody_else_has_its_layers(void **state)
 {
     scene_t        *s = *state;
     fleet_path_t    path;
-    fleet_query_t   sure = { .to_layer = SCENE_LAYERS - 1, .is_sure = 1 };
+    fleet_query_t   sure = { .to_layer = SCENE_LAYERS - 1,
+                             .avoid = FLEET_WITH_SUSPECT };
 
     scene_add(s, "s1", 0, 3);
     scene_add(s, "s2", 4, 7)->liveness = LLMGW_LIVENESS_SUSPECT;

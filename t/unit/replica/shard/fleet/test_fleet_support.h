@@ -177,4 +177,21 @@ scene_find(scene_t *s, uint64_t excluded)
     return fleet_find(s->fleet, &query, &s->found);
 }
 
+
+static inline uint64_t
+key_of(scene_t *s, const char *id)
+{
+    size_t  i;
+
+    for (i = 0; i < s->fleet->nshards; i++) {
+        if (strcmp(s->fleet->shards[i]->id, id) == 0) {
+            return s->fleet->shards[i]->key;
+        }
+    }
+
+    fail_msg("no shard %s", id);
+
+    return 0;
+}
+
 #endif /* TEST_FLEET_SUPPORT_H */

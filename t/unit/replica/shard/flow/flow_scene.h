@@ -74,6 +74,7 @@ typedef struct {
     int       is_doubted;       /* by gossip; and unlisted, if it is STALLED */
     uint64_t  excluded_to;
     uint64_t  excluded_ms;
+    int       is_late;          /* and excluded for nothing else */
     uint32_t  exclusions;
     uint32_t  sessions;         /* open now */
     uint32_t  sessions_max;
@@ -458,8 +459,14 @@ fake_is_usable(const fake_t *shard, const fleet_query_t *query)
         }
     }
 
-    return !shard->is_unlisted && !(shard->is_doubted && query->is_sure)
-           && shard->excluded_to <= scene.now;
+    if (shard->excluded_to > scene.now
+        && (!shard->is_late || query->avoid & FLEET_WITH_LATE))
+    {
+        return 0;
+    }
+
+    return !shard->is_unlisted
+           && !(shard->is_doubted && query->avoid & FLEET_WITH_SUSPECT);
 }
 
 
@@ -558,17 +565,6 @@ scene_shard_of(uint64_t key)
 }
 
 
-static int
-scene_is_doubted(const fleet_t *fleet, uint64_t key)
-{
-    const fake_t  *shard;
-
-    shard = scene_shard_of(key);
-
-    return shard != NULL && shard->is_doubted;
-}
-
-
 static void
 scene_exclude(fleet_t *fleet, uint64_t key, shard_reason_t reason)
 {
@@ -578,6 +574,7 @@ scene_exclude(fleet_t *fleet, uint64_t key, shard_reason_t reason)
 
     if (shard != NULL && shard->excluded_to <= scene.now) {
         shard->exclusions++;
+        shard->is_late = reason == SHARD_LATE;
         shard->excluded_to = scene.now + shard->excluded_ms * MS;
     }
 }

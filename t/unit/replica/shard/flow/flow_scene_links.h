@@ -313,6 +313,17 @@ scene_wake(void *clock, uint64_t at)
 }
 
 
+static int
+scene_is_doubted(const fleet_t *fleet, uint64_t key)
+{
+    const fake_t  *shard;
+
+    shard = scene_shard_of(key);
+
+    return shard != NULL && shard->is_doubted;
+}
+
+
 static const flow_world_t  scene_world = {
     scene_find, scene_exclude, scene_worked, scene_is_doubted, scene_each,
     scene_open, scene_step, scene_close, scene_now, scene_wake

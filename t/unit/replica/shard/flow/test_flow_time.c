@@ -145,6 +145,67 @@ a_doubted_shard_is_waited_for_where_nobody_else_computes(void **state)
 }
 
 
+/* A stream that left "b" since that was late once, and goes on at "d". */
+static stream_t *
+one_that_left_a_late_shard(void)
+{
+    stream_t  *s;
+
+    scene_begin(1, PLENTY);
+    two_by_two();
+    s = scene_stream(64, 400);
+    scene_run_until(scene.now + 5 * MS);
+    scene.shards[3].step_ns = 10 * MS;
+    scene.shards[1].step_ns = 3000 * MS;
+    scene_run_until(scene.now + 1500 * MS);
+    scene.shards[1].step_ns = MS / 10;
+    assert_int_equal(scene.shards[1].exclusions, 1);
+    assert_string_equal(s->flow->hops[1]->at.id, "d");
+
+    return s;
+}
+
+
+/* Others would do so as well, before its exclusion ends. */
+static void
+a_shard_that_was_late_is_asked_where_nobody_else_computes(void **state)
+{
+    uint64_t   at;
+    stream_t  *s, *other;
+
+    s = one_that_left_a_late_shard();
+    fake_kill(&scene.shards[3]);
+    at = scene.now;
+    other = scene_stream(64, 10);
+    scene_run();
+    stream_check_done(s);
+    stream_check_done(other);
+    assert_in_range((s->done_ns - at) / MS, 0, 3000);
+    assert_in_range((other->done_ns - at) / MS, 0, 3000);
+    scene_end();
+}
+
+
+static void
+a_shard_that_was_late_is_asked_rather_than_a_doubted_one_waited_for(
+    void **state)
+{
+    uint64_t   at;
+    stream_t  *s;
+
+    s = one_that_left_a_late_shard();
+    scene.shards[3].fault = SILENT;
+    scene.shards[3].fault_at = s->flow->hops[1]->next + 1;
+    scene.shards[3].faults = 1;
+    shard_doubt(&scene.shards[3]);
+    at = scene.now;
+    scene_run();
+    stream_check_done(s);
+    assert_in_range((s->done_ns - at) / MS, 1000, 2000);
+    scene_end();
+}
+
+
 /* A stream over one shard, which says Started at position 70 and no more. */
 static stream_t *
 one_that_stalls(void)
@@ -506,6 +567,11 @@ main(void)
         cmocka_unit_test(a_doubted_shard_that_computes_keeps_its_streams),
         cmocka_unit_test(
             a_doubted_shard_is_waited_for_where_nobody_else_computes),
+        cmocka_unit_test(
+            a_shard_that_was_late_is_asked_where_nobody_else_computes),
+        cmocka_unit_test(
+            a_shard_that_was_late_is_asked_rather_than_a_doubted_one_waited_for
+        ),
         cmocka_unit_test(a_stall_without_a_replacement_is_called_so),
         cmocka_unit_test(a_stall_with_a_fallback_ends_at_its_deadline),
         cmocka_unit_test(a_late_result_is_taken_where_nobody_else_computes_it),

@@ -1,0 +1,76 @@
+
+/* Shards that were late, and those that gossip doubts. */
+
+#include "t/unit/replica/shard/fleet/test_fleet_support.h"
+
+
+static int
+setup(void **state)
+{
+    *state = malloc(sizeof(scene_t));
+    scene_init(*state);
+
+    return 0;
+}
+
+
+static int
+teardown(void **state)
+{
+    scene_done(*state);
+    free(*state);
+
+    return 0;
+}
+
+
+static void
+a_late_shard_is_asked_if_nobody_else_has_its_layers(void **state)
+{
+    scene_t        *s = *state;
+    fleet_query_t   sure = { .to_layer = SCENE_LAYERS - 1,
+                             .avoid = FLEET_WITH_LATE };
+
+    scene_add(s, "s1", 0, 3);
+    scene_add(s, "s2", 4, 7);
+    scene_add(s, "s3", 4, 7);
+    scene_open(s);
+    fleet_exclude(s->fleet, key_of(s, "s2"), SHARD_LATE);
+    assert_int_equal(scene_find(s, 0), FLEET_FOUND);
+    assert_string_equal(s->found.hops[1].id, "s3");
+
+    s->members[2].service = LLMGW_SERVICE_STALLED;
+    scene_publish(s);
+    assert_int_equal(scene_find(s, 0), FLEET_FOUND);
+    assert_string_equal(s->found.hops[1].id, "s2");
+    assert_int_equal(fleet_find(s->fleet, &sure, &s->found), FLEET_GAP);
+    assert_non_null(strstr(s->found.why, "\"s2\" is excluded (late)"));
+    assert_true(fleet_is_doubted(s->fleet, key_of(s, "s3")));
+    assert_false(fleet_is_doubted(s->fleet, key_of(s, "s2")));
+
+    /* Before one whose agent is SUSPECT; behind it, once it has failed. */
+
+    s->members[2].service = LLMGW_SERVICE_READY;
+    s->members[2].liveness = LLMGW_LIVENESS_SUSPECT;
+    scene_publish(s);
+    assert_int_equal(scene_find(s, 0), FLEET_FOUND);
+    assert_string_equal(s->found.hops[1].id, "s2");
+    assert_true(fleet_is_ready(s->fleet));
+
+    fleet_exclude(s->fleet, key_of(s, "s2"), SHARD_FAILED);
+    assert_int_equal(scene_find(s, 0), FLEET_FOUND);
+    assert_string_equal(s->found.hops[1].id, "s3");
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test_setup_teardown(
+            a_late_shard_is_asked_if_nobody_else_has_its_layers, setup,
+            teardown)
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
