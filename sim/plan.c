@@ -533,6 +533,7 @@ sim_plan_make(sim_plan_t *plan, const sim_settings_t *s)
     plan->fleet.replicas = (uint32_t) s->replicas;
 
     if (plan_bundle(plan, s, &bundle) != 0
+        || plan_gateway(plan, s, &bundle) != 0
         || plan_admission(plan, s, &bundle) != 0
         || plan_routing(plan, s, &bundle) != 0
         || plan_flow(plan, s) != 0

@@ -4,6 +4,7 @@
 #ifndef SIM_PLAN_INNER_H
 #define SIM_PLAN_INNER_H
 
+#include "sim/bundle.h"
 #include "sim/settings.h"
 
 
@@ -15,5 +16,9 @@ int plan_is_page(const sim_settings_t *s);
 int plan_model(sim_plan_t *plan, const sim_settings_t *s,
     const char *scheduler, const char *preemption);
 int plan_pools(sim_plan_t *plan, const sim_settings_t *s);
+
+/* With --gateway: refuses what only BLIS's gateway would obey. */
+int plan_gateway(sim_plan_t *plan, const sim_settings_t *s,
+    const bundle_t *bundle);
 
 #endif /* SIM_PLAN_INNER_H */

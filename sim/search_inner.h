@@ -1,7 +1,7 @@
 
 /*
- * search from the inside: search.c reads what is asked, search_try.c tries,
- * search_print.c says what came of it.
+ * search from the inside: search.c reads what is asked and prints what came of
+ * it, search_try.c tries.
  */
 
 #ifndef SEARCH_INNER_H
@@ -61,8 +61,5 @@ int search_keeps(const search_t *s, const evaluation_t *got);
 /* Each sets s->best, or leaves it at SIZE_MAX.  0, or -1 and s->error. */
 int search_replicas(search_t *s);
 int search_weights(search_t *s);
-
-void search_text(const search_t *s);
-void search_json(const search_t *s);
 
 #endif /* SEARCH_INNER_H */

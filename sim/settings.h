@@ -174,7 +174,10 @@ typedef struct {
     SIM_TEXT("policy-config", t, m, policy_config, "FILE",                    \
              "YAML of policies, below these options"),                        \
     SIM_TEXT("gateway", t, m, gateway, "FILE",                                \
-             "YAML of our own gateway, in place of BLIS's, and of faults"),   \
+             "YAML of our own gateway, in place of BLIS's, and of faults")
+
+/* Of BLIS's gateway. */
+#define SIM_BLIS_OPTIONS(t, m)                                                \
     SIM_TEXT("admission-policy", t, m, admission, "NAME",                     \
              "always-admit, reject-all, token-bucket, tier-shed or "          \
              "gaie-legacy"),                                                  \
@@ -261,7 +264,8 @@ typedef struct {
 /* Rows of a table whose struct `t` holds a sim_settings_t as `m`. */
 #define SIM_SETTINGS_OPTIONS(t, m)                                            \
     SIM_RUN_OPTIONS(t, m), SIM_REPLICA_OPTIONS(t, m),                         \
-    SIM_GATEWAY_OPTIONS(t, m), SIM_FLOW_OPTIONS(t, m), SIM_POOL_OPTIONS(t, m)
+    SIM_GATEWAY_OPTIONS(t, m), SIM_BLIS_OPTIONS(t, m),                        \
+    SIM_FLOW_OPTIONS(t, m), SIM_POOL_OPTIONS(t, m)
 
 
 /* Before options_parse(). */
@@ -269,6 +273,14 @@ void sim_settings_init(sim_settings_t *settings);
 
 /* As given, or BLIS's. */
 int64_t sim_seed(const sim_settings_t *settings);
+
+
+/*
+ * The first option of the table whose value is not its default, NULL: none.
+ * unset: the struct as it was before options_parse().
+ */
+const char *sim_given(const option_t *table, const void *values,
+    const void *unset);
 
 
 /* What a run takes, made of the settings; its texts live as long. */

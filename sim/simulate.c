@@ -9,6 +9,10 @@
 
 #define SIM_PATH  4096
 
+typedef struct {
+    report_options_t  of;
+} sim_job_report_t;
+
 
 int
 sim_refuse(const char *text)
@@ -126,6 +130,36 @@ sim_write_trace(const sim_job_t *job, const fleet_result_t *result)
 
 /* --- the run */
 
+static const option_t  sim_decision_table[] = {
+    REPORT_DECISION_OPTIONS(sim_job_report_t, of),
+    { .name = NULL }
+};
+
+
+/* Decisions are those of BLIS's gateway; ours does not record its own. */
+static int
+sim_records_nothing(const sim_job_t *job, char error[REPORT_ERROR_BYTES])
+{
+    const char        *name;
+    sim_job_report_t   given, unset;
+
+    if (job->settings->gateway == NULL) {
+        return 0;
+    }
+
+    given.of = *job->report;
+    memset(&unset, 0, sizeof(unset));
+    name = sim_given(sim_decision_table, &given, &unset);
+
+    if (name != NULL) {
+        snprintf(error, REPORT_ERROR_BYTES, "--%s: decisions are not recorded "
+                 "with --gateway", name);
+    }
+
+    return name != NULL;
+}
+
+
 static int
 sim_run(const sim_job_t *job, fleet_config_t *config, report_t *report)
 {
@@ -185,7 +219,10 @@ sim_simulate(const sim_job_t *job)
         plan.fleet.horizon_us = job->horizon_us;
     }
 
-    if (report_init(&report, job->report, job->slos, error) != 0
+    memset(&report, 0, sizeof(report));
+
+    if (sim_records_nothing(job, error)
+        || report_init(&report, job->report, job->slos, error) != 0
         || report_begin(&report, &plan.fleet, job->work, error) != 0)
     {
         rc = sim_refuse(error);

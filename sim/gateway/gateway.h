@@ -61,11 +61,11 @@ typedef struct {
  * Refused are sessions whose rounds depend on answers, and BLIS's admission
  * and queue.  0; or one line in error and -1, or FLEET_BROKEN: fleet->checks,
  * and a place is left taken or a capacity exceeded.  *result is to be freed in
- * any case.
+ * any case.  Of `watch`, which may be NULL, only progress is called.
  */
 int gateway_run(const fleet_config_t *fleet, const gateway_config_t *config,
-    work_t *work, fleet_result_t *result, gateway_counts_t *counts,
-    char *error, size_t bytes);
+    work_t *work, const fleet_watch_t *watch, fleet_result_t *result,
+    gateway_counts_t *counts, char *error, size_t bytes);
 
 /*
  * The same by the settings in a file; without one (NULL), by BLIS's gateway:

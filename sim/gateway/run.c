@@ -9,6 +9,8 @@
 #include "sim/gateway/gateway_inner.h"
 
 
+#define GATEWAY_PROGRESS_EVENTS  (1 << 14)
+
 static const char *const  gateway_failures[] = {
     [LLMGW_CAUSE_CONNECT] = "failed_connect",
     [LLMGW_CAUSE_RESET] = "failed_reset",
@@ -380,6 +382,20 @@ gateway_turn(gateway_t *g)
 }
 
 
+static void
+gateway_loop(gateway_t *g, const fleet_watch_t *watch)
+{
+    while (!g->failed && gateway_turn(g)) {
+
+        if (watch != NULL && watch->progress != NULL
+            && g->result->events % GATEWAY_PROGRESS_EVENTS == 0)
+        {
+            watch->progress(watch->data, g->clock_us, g->ended);
+        }
+    }
+}
+
+
 /* --- the end */
 
 static void
@@ -528,8 +544,8 @@ gateway_check(gateway_t *g)
 
 int
 gateway_run(const fleet_config_t *fleet, const gateway_config_t *config,
-    work_t *work, fleet_result_t *result, gateway_counts_t *counts,
-    char *error, size_t bytes)
+    work_t *work, const fleet_watch_t *watch, fleet_result_t *result,
+    gateway_counts_t *counts, char *error, size_t bytes)
 {
     int                rc;
     gateway_t          g;
@@ -562,7 +578,7 @@ gateway_run(const fleet_config_t *fleet, const gateway_config_t *config,
     result->memory_done = gateway_memory_done;
 
     if (memory != NULL && gateway_init(&g, memory) == 0) {
-        while (!g.failed && gateway_turn(&g)) { /* void */ }
+        gateway_loop(&g, watch);
 
         gateway_finish_replicas(&g);
         gateway_finish_counts(&g);

@@ -28,7 +28,8 @@ gateway_serve(const char *file, const fleet_config_t *fleet, work_t *work,
         (void) snprintf(error, bytes, "%s", wrong.text);
 
     } else {
-        rc = gateway_run(fleet, &config, work, result, &counts, error, bytes);
+        rc = gateway_run(fleet, &config, work, watch, result, &counts, error,
+                         bytes);
     }
 
     work_arena_done(&arena);

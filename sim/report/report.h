@@ -52,6 +52,29 @@ typedef struct {
 } report_options_t;
 
 /* Rows of an option table, for the member m of the struct s. */
+#define REPORT_DECISION_OPTIONS(s, m)                                         \
+    { .name = "decisions-tsv", .kind = OPTION_STRING, .metavar = "FILE",      \
+      .offset = offsetof(s, m.decisions_table),                               \
+      .help = "write each decision, as a table" },                            \
+    { .name = "decisions", .kind = OPTION_STRING, .metavar = "FILE",          \
+      .offset = offsetof(s, m.decisions),                                     \
+      .help = "write the decision log that explain reads" },                  \
+    { .name = "decisions-top", .kind = OPTION_INT, .value = "0",              \
+      .offset = offsetof(s, m.decisions_top), .min = 0, .max = 65535,         \
+      .help = "candidates in its lines, the best; 0: all" },                  \
+    { .name = "decisions-sample", .kind = OPTION_DOUBLE, .value = "100",      \
+      .metavar = "PERCENT", .offset = offsetof(s, m.decisions_sample),        \
+      .min = 0, .max = 100, .help = "share of requests in it" },              \
+    { .name = "summarize-trace", .kind = OPTION_FLAG,                         \
+      .offset = offsetof(s, m.summarize),                                     \
+      .help = "count decisions and regret, with --trace-level" },             \
+    { .name = "trace-level", .kind = OPTION_STRING, .value = "none",          \
+      .metavar = "none|decisions", .offset = offsetof(s, m.trace_level),      \
+      .help = "whether decisions are recorded" },                             \
+    { .name = "counterfactual-k", .kind = OPTION_INT, .value = "0",           \
+      .offset = offsetof(s, m.top), .min = 0, .max = 65535,                   \
+      .help = "candidates kept of each decision; 0: no regret" }
+
 #define REPORT_OPTIONS(s, m)                                                  \
     { .name = "text", .kind = OPTION_FLAG, .offset = offsetof(s, m.text),     \
       .help = "print what BLIS prints: blocks, then sections" },              \
@@ -69,18 +92,6 @@ typedef struct {
     { .name = "results-tsv", .kind = OPTION_STRING, .metavar = "FILE",        \
       .offset = offsetof(s, m.table),                                         \
       .help = "write what became of each request, as a table" },              \
-    { .name = "decisions-tsv", .kind = OPTION_STRING, .metavar = "FILE",      \
-      .offset = offsetof(s, m.decisions_table),                               \
-      .help = "write each decision, as a table" },                            \
-    { .name = "decisions", .kind = OPTION_STRING, .metavar = "FILE",          \
-      .offset = offsetof(s, m.decisions),                                     \
-      .help = "write the decision log that explain reads" },                  \
-    { .name = "decisions-top", .kind = OPTION_INT, .value = "0",              \
-      .offset = offsetof(s, m.decisions_top), .min = 0, .max = 65535,         \
-      .help = "candidates in its lines, the best; 0: all" },                  \
-    { .name = "decisions-sample", .kind = OPTION_DOUBLE, .value = "100",      \
-      .metavar = "PERCENT", .offset = offsetof(s, m.decisions_sample),        \
-      .min = 0, .max = 100, .help = "share of requests in it" },              \
     { .name = "slo-ttft", .kind = OPTION_STRING, .metavar = "CLASS=TIME,...", \
       .offset = offsetof(s, m.slo_ttft),                                      \
       .help = "targets for goodput: first token" },                           \
@@ -105,15 +116,7 @@ typedef struct {
     { .name = "fitness-weights", .kind = OPTION_STRING,                       \
       .metavar = "KEY:WEIGHT,...", .offset = offsetof(s, m.fitness),          \
       .help = "one number for the run; see the manual for keys" },            \
-    { .name = "summarize-trace", .kind = OPTION_FLAG,                         \
-      .offset = offsetof(s, m.summarize),                                     \
-      .help = "count decisions and regret, with --trace-level" },             \
-    { .name = "trace-level", .kind = OPTION_STRING, .value = "none",          \
-      .metavar = "none|decisions", .offset = offsetof(s, m.trace_level),      \
-      .help = "whether decisions are recorded" },                             \
-    { .name = "counterfactual-k", .kind = OPTION_INT, .value = "0",           \
-      .offset = offsetof(s, m.top), .min = 0, .max = 65535,                   \
-      .help = "candidates kept of each decision; 0: no regret" }
+    REPORT_DECISION_OPTIONS(s, m)
 
 typedef struct {
     const report_options_t  *options;

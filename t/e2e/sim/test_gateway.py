@@ -2,6 +2,7 @@
 
 import collections
 import json
+import re
 import subprocess
 
 import pytest
@@ -104,12 +105,87 @@ update: {at: 5, drain: 1, restart: 1, parallel: 2}
 
 
 @pytest.mark.soak
-def test_blis_queue_and_checks(blis, tmp_path):
+def test_a_run_with_faults_passes_its_checks(blis, tmp_path):
     file = tmp_path / "gateway.yaml"
     file.write_text(CRASH)
-    got = replay(blis, file, "--flow-control")
-    assert got.returncode == 2 and "nor its flow control" in got.stderr
     assert replay(blis, file, "--check").returncode == 0
+
+
+# Options of BLIS's gateway, and of the records of its decisions.
+IGNORED = {
+    "--semantics": "page", "--admission-policy": "tier-shed",
+    "--admission-latency": 5, "--token-bucket-capacity": 7,
+    "--token-bucket-refill-rate": 7, "--routing-policy": "round-robin",
+    "--routing-scorers": "queue-depth:1", "--routing-latency": 5,
+    "--snapshot-refresh-interval": 0, "--cache-signal-delay": 0,
+    "--queue-depth-signal": "effective", "--flow-control": None,
+    "--saturation-detector": "never", "--dispatch-order": "fifo",
+    "--fairness-policy": "round-robin", "--slo-targets": "batch=5",
+    "--max-gateway-queue-depth": 5, "--per-band-capacity": 5,
+    "--queue-depth-threshold": 4, "--kv-cache-util-threshold": 0.5,
+    "--max-concurrency": 5, "--usage-limit-threshold": 0.5,
+    "--request-ttl": 5, "--dispatch-tick-interval": 5,
+    "--dispatch": "completion", "--queue-shedding": None,
+    "--in-flight-eviction": None, "--prefill-instances": 1,
+    "--decode-instances": 1, "--prefill-decode-instances": 1,
+    "--pd-decider": "never", "--pd-prefix-threshold": 5,
+    "--pd-transfer-bandwidth": 5, "--pd-transfer-base-latency": 5,
+    "--pd-transfer-contention": None,
+    "--prefill-routing-scorers": "queue-depth:1",
+    "--decode-routing-scorers": "queue-depth:1", "--prefill-tp": 2,
+    "--decode-tp": 2, "--prefill-hardware": "H100",
+    "--decode-hardware": "H100", "--prefill-latency-model": "roofline",
+    "--decode-latency-model": "roofline", "--prefill-max-model-len": 100,
+    "--decode-max-model-len": 100, "--decisions": "d.bin",
+    "--decisions-tsv": "d.tsv", "--decisions-top": 3,
+    "--decisions-sample": 50, "--summarize-trace": None,
+    "--trace-level": "decisions", "--counterfactual-k": 2,
+}
+
+HEEDED = """workload-spec workload rate num-requests concurrency think-time-ms
+prefix-tokens prompt-tokens prompt-tokens-stdev prompt-tokens-min
+prompt-tokens-max output-tokens output-tokens-stdev output-tokens-min
+output-tokens-max timeout trace-output text csv report metrics-path results-path
+results-tsv slo-ttft slo-itl slo-e2e detectors saturation-config
+saturation-report saturation-final-window fitness-weights seed horizon check
+model model-config-folder hardware hardware-config tp latency-model alpha-coeffs
+beta-coeffs gpu-memory-utilization block-size-in-tokens total-kv-blocks
+max-model-len max-num-seqs max-num-batched-tokens long-prefill-token-threshold
+scheduler preemption-policy num-instances policy-config gateway help version"""
+
+
+def test_an_option_without_effect_is_refused_and_there_is_no_third_kind(
+        tmp_path):
+    (tmp_path / "g.yaml").write_text("capacity: 8\n")
+    plain = (SIM, "run", "--gateway", "g.yaml", "--num-requests", "2")
+
+    def run(*words):
+        return subprocess.run([*plain, *map(str, words)], cwd=tmp_path,
+                              capture_output=True, text=True, timeout=60)
+
+    options = set(re.findall(r"^ +--([a-z0-9-]+)", run("--help").stdout, re.M))
+    assert options == set(HEEDED.split()) | {o[2:] for o in IGNORED}
+    assert run().returncode == 0
+    for option, value in IGNORED.items():
+        got = run(option, *(() if value is None else (value,)))
+        assert got.returncode == 2 and got.stdout == "", option
+        assert got.stderr.startswith(f"llmgw-sim: {option}"), got.stderr
+        assert "with --gateway" in got.stderr and got.stderr.count("\n") == 1
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["g.yaml"]
+
+
+@pytest.mark.parametrize("text, key", [
+    ("admission: {policy: token-bucket}\n", "admission"),
+    ("routing: {policy: least-loaded}\n", "routing"),
+    ("tenant_budgets: {a: 0.5}\n", "tenant_budgets")])
+def test_a_bundle_that_a_gateway_would_ignore_is_refused(tmp_path, text, key):
+    (tmp_path / "g.yaml").write_text("capacity: 8\n")
+    (tmp_path / "bundle.yaml").write_text(text)
+    got = subprocess.run([SIM, "run", "--gateway", "g.yaml", "--num-requests",
+                          "2", "--policy-config", "bundle.yaml"],
+                         cwd=tmp_path, capture_output=True, text=True)
+    assert got.returncode == 2
+    assert got.stderr.startswith(f"llmgw-sim: bundle.yaml: {key} is of BLIS")
 
 
 @pytest.mark.parametrize("text, what", [

@@ -23,6 +23,7 @@ typedef struct {
     gateway_config_t   config;
     gateway_fault_t    faults[SCENE_FAULTS];
     work_t             work;
+    fleet_watch_t     *watch;
     fleet_result_t     result;
     gateway_counts_t   counts;
 } gateway_scene_t;
@@ -119,7 +120,7 @@ gateway_scene_run(gateway_scene_t *scene)
     fleet_result_done(&scene->result);
     error[0] = '\0';
 
-    if (gateway_run(&scene->fleet, &scene->config, &scene->work,
+    if (gateway_run(&scene->fleet, &scene->config, &scene->work, scene->watch,
                     &scene->result, &scene->counts, error, sizeof(error))
         != 0)
     {

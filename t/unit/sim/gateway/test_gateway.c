@@ -396,6 +396,32 @@ stream_has_as_many_failovers_as_in_nginx(void **state)
 
 
 static void
+note_progress(void *data, int64_t clock_us, size_t ended)
+{
+    size_t  *last = data;
+
+    assert_true(ended > *last);
+    *last = ended;
+}
+
+
+static void
+progress_is_shown_while_it_runs(void **state)
+{
+    size_t           last = 0;
+    fleet_watch_t    watch = { .progress = note_progress, .data = &last };
+    gateway_scene_t  scene;
+
+    gateway_scene_init(&scene, 4);
+    scene.watch = &watch;
+    gateway_scene_ask(&scene, 10000, 5000, 100, 20);
+    gateway_scene_run(&scene);
+    assert_in_range(last, 1000, 10000);
+    gateway_scene_done(&scene);
+}
+
+
+static void
 nobody_left_is_said_so(void **state)
 {
     gateway_scene_t  scene;
@@ -487,6 +513,7 @@ main(void)
         cmocka_unit_test(news_come_by_gossip),
         cmocka_unit_test(false_suspicions_are_no_news),
         cmocka_unit_test(stream_has_as_many_failovers_as_in_nginx),
+        cmocka_unit_test(progress_is_shown_while_it_runs),
         cmocka_unit_test(nobody_left_is_said_so),
         cmocka_unit_test(any_mix_of_faults_leaves_nothing_behind)
     };
