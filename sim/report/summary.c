@@ -370,18 +370,21 @@ summary_served_cmp(const void *a, const void *b)
 }
 
 
+/* values: room for twice n. */
 static uint64_t
-summary_inverted(const summary_served_t *served, size_t n)
+summary_inverted(const summary_served_t *served, size_t n, double *values)
 {
     size_t    i, k;
     uint64_t  count;
 
     count = 0;
 
-    for (i = 0; i < n; i++) {
-        for (k = i + 1; k < n && served[k].group == served[i].group; k++) {
-            count += served[i].e2e_us > served[k].e2e_us * SUMMARY_INVERTED;
+    for (i = 0; i < n; i += k) {
+        for (k = 0; i + k < n && served[i + k].group == served[i].group; k++) {
+            values[k] = served[i + k].e2e_us;
         }
+
+        count += report_inversions(values, values + k, k, SUMMARY_INVERTED);
     }
 
     return count;
@@ -396,6 +399,7 @@ static int
 summary_inversions(const report_run_t *run, report_summary_t *s)
 {
     size_t             i, n;
+    double            *values;
     uint32_t           classes;
     summary_served_t  *served;
 
@@ -404,8 +408,11 @@ summary_inversions(const report_run_t *run, report_summary_t *s)
     }
 
     served = malloc((run->result->n + 1) * sizeof(*served));
+    values = malloc((run->result->n + 1) * 2 * sizeof(double));
 
-    if (served == NULL) {
+    if (served == NULL || values == NULL) {
+        free(served);
+        free(values);
         return -1;
     }
 
@@ -422,8 +429,9 @@ summary_inversions(const report_run_t *run, report_summary_t *s)
     }
 
     qsort(served, n, sizeof(*served), summary_served_cmp);
-    s->inversions = summary_inverted(served, n);
+    s->inversions = summary_inverted(served, n, values);
     free(served);
+    free(values);
 
     return 0;
 }

@@ -211,6 +211,77 @@ report_dist(double *values, size_t n, report_dist_t *dist)
 }
 
 
+/*
+ * Of two sorted runs, the first of which came before the second.  Those of the
+ * first that are too great for one value are so for all smaller ones.
+ */
+static uint64_t
+stat_inverted(const double *first, size_t n, const double *second, size_t m,
+    double times)
+{
+    size_t    i, k;
+    uint64_t  count;
+
+    count = 0;
+
+    for (i = 0, k = 0; k < m; k++) {
+
+        while (i < n && !(first[i] > second[k] * times)) {
+            i++;
+        }
+
+        count += n - i;
+    }
+
+    return count;
+}
+
+
+static void
+stat_merge(const double *first, size_t n, const double *second, size_t m,
+    double *out)
+{
+    while (n > 0 && m > 0) {
+
+        if (*first <= *second) {
+            *out++ = *first++;
+            n--;
+
+        } else {
+            *out++ = *second++;
+            m--;
+        }
+    }
+
+    memcpy(out, first, n * sizeof(double));
+    memcpy(out + n, second, m * sizeof(double));
+}
+
+
+uint64_t
+report_inversions(double *values, double *scratch, size_t n, double times)
+{
+    size_t    at, width, m;
+    uint64_t  count;
+
+    count = 0;
+
+    for (width = 1; width < n; width *= 2) {
+
+        for (at = 0; at + width < n; at += 2 * width) {
+            m = n - at - width < width ? n - at - width : width;
+            count += stat_inverted(values + at, width, values + at + width, m,
+                                   times);
+            stat_merge(values + at, width, values + at + width, m,
+                       scratch + at);
+            memcpy(values + at, scratch + at, (width + m) * sizeof(double));
+        }
+    }
+
+    return count;
+}
+
+
 double
 report_jain(const double *x, size_t n)
 {

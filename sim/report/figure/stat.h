@@ -48,6 +48,14 @@ double report_percentile(const double *sorted, size_t n, double p);
 void report_dist(double *values, size_t n, report_dist_t *dist);
 
 /*
+ * Pairs of an earlier and a later value of which the earlier one is more than
+ * `times` (above 0) the later one.  Sorts the values, in n log n; scratch has
+ * room for n.
+ */
+uint64_t report_inversions(double *values, double *scratch, size_t n,
+    double times);
+
+/*
  * Jain, Chiu and Hawe, "A Quantitative Measure of Fairness and Discrimination"
  * (1984): (sum x)^2 / (n * sum x^2), 1 when all get the same (or nothing),
  * 1/n when one gets everything; 0 for no x.

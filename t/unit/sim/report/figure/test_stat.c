@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <cmocka.h>
 
 #include "sim/report/figure/stat.h"
@@ -93,6 +94,62 @@ fairness_is_one_for_equals_and_one_nth_for_a_winner(void **state)
 }
 
 
+/* What it stands for, counted pair by pair. */
+static void
+inversions_are_those_of_a_walk_over_all_pairs(void **state)
+{
+    int       run;
+    size_t    i, k, n;
+    double    values[64], scratch[64];
+    uint64_t  pairs;
+
+    srand(3);
+
+    for (run = 0; run < 3000; run++) {
+        n = (size_t) rand() % 65;
+
+        for (i = 0; i < n; i++) {
+            values[i] = rand() % (run % 2 == 0 ? 12 : 100000);
+        }
+
+        for (i = 0, pairs = 0; i < n; i++) {
+            for (k = i + 1; k < n; k++) {
+                pairs += values[i] > values[k] * 2.0;
+            }
+        }
+
+        assert_int_equal(report_inversions(values, scratch, n, 2.0), pairs);
+
+        for (i = 1; i < n; i++) {
+            assert_true(values[i - 1] <= values[i]);
+        }
+    }
+}
+
+
+/* They have 2^39 pairs. */
+static void
+inversions_of_a_million_are_counted(void **state)
+{
+    size_t   i, n = 1 << 20;
+    double  *values, *scratch;
+
+    values = malloc(n * sizeof(double));
+    scratch = malloc(n * sizeof(double));
+    assert_non_null(values);
+    assert_non_null(scratch);
+
+    for (i = 0; i < n; i++) {
+        values[i] = i < n / 2 ? 3 : 1;
+    }
+
+    assert_int_equal(report_inversions(values, scratch, n, 2.0),
+                     (uint64_t) n / 2 * (n / 2));
+    free(values);
+    free(scratch);
+}
+
+
 int
 main(void)
 {
@@ -100,6 +157,8 @@ main(void)
         cmocka_unit_test(percentiles_lie_between_neighbours),
         cmocka_unit_test(nothing_and_one_value_have_percentiles_too),
         cmocka_unit_test(counted_values_agree_with_listed_ones),
+        cmocka_unit_test(inversions_are_those_of_a_walk_over_all_pairs),
+        cmocka_unit_test(inversions_of_a_million_are_counted),
         cmocka_unit_test(fairness_is_one_for_equals_and_one_nth_for_a_winner)
     };
 
