@@ -42,7 +42,7 @@ def test_client_forges_no_line_of_the_error_log(cluster, ports):
     nginx = cluster.nginx(openai=True)
     cluster.wait_ready([cluster.gateway], ["a1"])
     got = sse.call(nginx.api, sse.CHAT, sse.chat("x", f"x\n{FORGED}\r\x1b[2J"))
-    assert (got.status, got.error["code"]) == (404, words.MODEL_NOT_FOUND)
+    assert (got.status, got.error["code"]) == (400, "invalid_value")
     with sse.Connection(nginx.api) as c:
         r = c.request("/v1/x%0A" + re.sub("[^a-z]", "%20", FORGED))
         assert r.read() and r.status == 404
