@@ -2,8 +2,11 @@
 their own, so that clients who announce much take nothing from the others."""
 
 import contextlib
+import fcntl
 import json
 import socket
+import struct
+import termios
 import threading
 
 import grpc
@@ -90,6 +93,15 @@ class Slow:
             f"content-length: {LENGTH}\r\n\r\n".encode())
         self.sock.sendall(b" " * sent)
 
+    def send(self, size):
+        """Bytes that the worker has read when it answers the next request."""
+        self.sock.sendall(b" " * size)
+        wait_for(lambda: not self.unacknowledged(), "its bytes to be there")
+
+    def unacknowledged(self):
+        return struct.unpack("i", fcntl.ioctl(self.sock, termios.TIOCOUTQ,
+                                              b"\0" * 4))[0]
+
     def trickle(self):
         with contextlib.suppress(OSError):      # it was ended
             self.sock.send(b" ", socket.MSG_DONTWAIT)
@@ -172,10 +184,12 @@ def test_slow_bodies_of_one_client(front, n, memory):
 
 def test_body_that_received_nothing_for_longest_makes_room(front):
     nginx, _ = front("16m client=$http_x_client")
-    with slow(nginx, 1, 1200000, headers="x-client: a\r\n") as [first], \
-            slow(nginx, 1, 2500000, headers="x-client: b\r\n") as [second]:
+    with slow(nginx, 1, headers="x-client: a\r\n") as [first], \
+            slow(nginx, 1, headers="x-client: b\r\n") as [second]:
+        first.send(1200000)
+        second.send(2500000)
         wait_for(lambda: held(nginx) == 6 * MIB, "both to be read")
-        first.sock.sendall(b" " * MIB)
+        first.send(MIB)
         wait_for(lambda: held(nginx) == 8 * MIB, "more of the first one")
         assert answer(nginx, MIB, {"x-client": "c"}).status == 200
         assert second.status() == 408
