@@ -88,7 +88,12 @@ static const option_t  cmdline_table[] = {
       "who may sign its certificate; else the system's", 0, 0, 0 },
 
     { "stall-timeout", OPTION_DURATION, FIELD(engine.stall_timeout_ms),
-      "2500ms", NULL, "an engine that works has progress in it", 1000,
+      NULL, NULL, "an engine that works has progress in it; else learnt", 1000,
+      ENGINE_DELAY_MAX_MS, 0 },
+
+    { "stream-idle-timeout", OPTION_DURATION,
+      FIELD(engine.stream_idle_timeout_ms), "10m", NULL,
+      "a stream on which the engine sends nothing ends then", 1000,
       ENGINE_DELAY_MAX_MS, 0 },
 
     HEADING("Hot standby (docs/standby.md)"),

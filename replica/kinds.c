@@ -108,6 +108,10 @@ kinds_stranger(const engine_options_t *o, int takes)
         if (o->stall_timeout_ms != ENGINE_STALL_TIMEOUT_MS) {
             return "--stall-timeout";
         }
+
+        if (o->stream_idle_timeout_ms != ENGINE_IDLE_TIMEOUT_MS) {
+            return "--stream-idle-timeout";
+        }
     }
 
     if (!(takes & (KINDS_SIM|KINDS_FILE|KINDS_MODEL))) {

@@ -30,7 +30,8 @@
 #define ENGINE_CAPACITY_AUTO  (-1)
 
 /* What these options are unless they are given, in ms. */
-#define ENGINE_STALL_TIMEOUT_MS  2500
+#define ENGINE_STALL_TIMEOUT_MS  0      /* learnt: health.h */
+#define ENGINE_IDLE_TIMEOUT_MS   600000
 #define ENGINE_TOKEN_DELAY_MS    50
 
 #define ENGINE_VERSION_BYTES  64
@@ -65,6 +66,8 @@ typedef struct {
 /* What the reports say of an engine. */
 typedef struct {
     engine_state_t  state;
+    int             is_leaving;         /* it takes nothing new, until it says
+                                           otherwise */
     int32_t         max_capacity;       /* streams; 0: no limit */
     int64_t         running;            /* whoever asked; -1: not known */
     int64_t         waiting;            /* at the engine; -1: not known */
@@ -103,7 +106,8 @@ typedef struct {
     const char  *model;                 /* a name, or a file; NULL: none */
     const char  *model_version;
     int32_t      max_capacity;          /* ENGINE_CAPACITY_AUTO; 0: no limit */
-    uint64_t     stall_timeout_ms;
+    uint64_t     stall_timeout_ms;      /* 0: learnt */
+    uint64_t     stream_idle_timeout_ms;
     int          is_standby;            /* open() ends asleep */
     weights_options_t  weights;
     const char  *weights_files;         /* one a device, FILE[,FILE]; NULL */
@@ -263,7 +267,8 @@ struct engine_s {
 };
 
 
-/* Takes no new work, for now or for good. */
+/* Takes no new work, for now or for good: an operator, its end or its engine
+   says so. */
 int engine_is_draining(const engine_t *engine);
 
 /* Of no group, or the Active one of its group. */

@@ -9,34 +9,130 @@
 
 
 void
-health_init(health_t *h, uint64_t grace_ms, uint64_t now_ms)
+health_init(health_t *h, uint64_t given_ms, uint64_t now_ms)
 {
     memset(h, 0, sizeof(*h));
     h->state = ENGINE_STARTING;
-    h->grace_ms = grace_ms;
+    h->given_ms = given_ms;
     h->answered_ms = now_ms;
     h->counter = -1;
 }
 
 
-/* DOWN or STARTING: what was measured says nothing about the next process. */
+static uint64_t
+health_later(uint64_t a_ms, uint64_t b_ms)
+{
+    return a_ms > b_ms ? a_ms : b_ms;
+}
+
+
+/* --- the stall time-out */
+
+uint64_t
+health_stall_ms(const health_t *h)
+{
+    uint64_t  stall_ms;
+
+    if (h->given_ms != 0) {
+        return h->given_ms;
+    }
+
+    if (!h->is_warm) {
+        return HEALTH_FRESH_MS;
+    }
+
+    stall_ms = 3 * health_later(h->longest_ms[0], h->longest_ms[1]);
+    stall_ms = health_later(stall_ms, HEALTH_STALL_MS);
+
+    return stall_ms < HEALTH_FRESH_MS ? stall_ms : HEALTH_FRESH_MS;
+}
+
+
+/* A step that took so long, or longer. */
+static void
+health_step(health_t *h, uint64_t took_ms)
+{
+    h->longest_ms[0] = health_later(h->longest_ms[0], took_ms);
+
+    if (++h->steps == HEALTH_STEPS) {
+        h->is_warm = 1;
+        h->steps = 0;
+        h->longest_ms[1] = h->longest_ms[0];
+        h->longest_ms[0] = 0;
+    }
+}
+
+
+/* --- what it says of itself */
+
+/* Another process may come: what was measured says nothing about it. */
 static void
 health_end(health_t *h, engine_state_t state)
 {
     h->state = state;
+    h->is_leaving = 0;
     h->is_silent = 0;
     h->counter = -1;
     h->busy_ms = 0;
     h->idle_ms = 0;
+    h->still_ms = 0;
+    h->is_warm = 0;
+    h->steps = 0;
+    h->longest_ms[0] = 0;
+    h->longest_ms[1] = 0;
 }
 
 
-void
-health_refused(health_t *h)
+static void
+health_down(health_t *h)
 {
     if (h->was_ready && h->state != ENGINE_DOWN) {
         health_end(h, ENGINE_DOWN);
     }
+}
+
+
+static int
+health_is_there(const health_t *h)
+{
+    return h->state == ENGINE_READY || h->state == ENGINE_STALLED;
+}
+
+
+void
+health_refused(health_t *h, int has_streams, uint64_t now_ms)
+{
+    if (health_is_there(h) && has_streams
+        && now_ms - h->bytes_ms < health_stall_ms(h))
+    {
+        h->is_leaving = 1;
+        return;
+    }
+
+    health_down(h);
+}
+
+
+void
+health_unwilling(health_t *h, uint64_t now_ms)
+{
+    if (!health_is_there(h)) {
+        health_answer(h, ENGINE_STARTING, now_ms);
+        return;
+    }
+
+    h->answered_ms = now_ms;
+    h->is_leaving = 1;
+}
+
+
+static void
+health_ready(health_t *h)
+{
+    h->state = ENGINE_READY;
+    h->is_silent = 0;
+    h->busy_ms = 0;
+    h->idle_ms = 0;
 }
 
 
@@ -46,7 +142,7 @@ health_answer(health_t *h, engine_state_t state, uint64_t now_ms)
     h->answered_ms = now_ms;
 
     if (state == ENGINE_DOWN) {
-        health_refused(h);
+        health_down(h);
         return;
     }
 
@@ -61,33 +157,50 @@ health_answer(health_t *h, engine_state_t state, uint64_t now_ms)
     }
 
     h->was_ready = 1;
+    h->is_leaving = 0;
 
-    if (h->state == ENGINE_STARTING || h->state == ENGINE_DOWN
-        || (h->state == ENGINE_STALLED && h->is_silent))
-    {
-        h->state = ENGINE_READY;
-        h->is_silent = 0;
-        h->busy_ms = 0;
-        h->idle_ms = 0;
+    if (!health_is_there(h) || h->is_silent) {
+        health_ready(h);
     }
 }
 
+
+/* --- progress */
 
 static void
 health_moved(health_t *h)
 {
     if (h->state == ENGINE_STALLED) {
-        h->state = ENGINE_READY;
-        h->is_silent = 0;
-        h->busy_ms = 0;
-        h->idle_ms = 0;
+        health_ready(h);
     }
 }
 
 
+uint64_t
+health_progress_ms(const health_t *h)
+{
+    return health_later(health_later(h->bytes_ms, h->alone_ms),
+                        health_later(h->busy_ms, h->streams_ms));
+}
+
+
+int
+health_is_alive(const health_t *h, uint64_t since_ms, uint64_t now_ms)
+{
+    return health_later(h->bytes_ms, h->answered_ms) >= since_ms
+           && now_ms - health_progress_ms(h) < health_stall_ms(h);
+}
+
+
+/* Several streams' bytes of one step come in one millisecond, or in a few. */
 void
 health_bytes(health_t *h, uint64_t now_ms)
 {
+    if (h->bytes_ms != now_ms) {
+        health_step(h, h->streams_ms != 0 ? now_ms - health_progress_ms(h)
+                                          : 0);
+    }
+
     h->bytes_ms = now_ms;
     health_moved(h);
 }
@@ -98,8 +211,8 @@ static int
 health_is_forgotten(const health_t *h, uint64_t now_ms)
 {
     return h->streams_ms > 0
-           && now_ms - h->streams_ms >= HEALTH_SILENCE_MS
-           && now_ms - h->bytes_ms >= HEALTH_SILENCE_MS;
+           && now_ms - h->streams_ms >= HEALTH_FORGOTTEN_MS
+           && now_ms - h->bytes_ms >= HEALTH_FORGOTTEN_MS;
 }
 
 
@@ -112,7 +225,9 @@ health_scrape_idle(health_t *h, uint64_t now_ms)
         h->idle_ms = now_ms;
     }
 
-    if (h->state == ENGINE_STALLED && now_ms - h->idle_ms >= h->grace_ms) {
+    if (now_ms - h->idle_ms >= health_stall_ms(h)
+        || now_ms - h->idle_ms >= HEALTH_IDLE_MS)
+    {
         health_moved(h);
     }
 }
@@ -120,15 +235,17 @@ health_scrape_idle(health_t *h, uint64_t now_ms)
 
 /*
  * A counter tells of progress only when it is asked.  If bytes of ours came in
- * between, they are what moved it, and they say when.
+ * between, they are what moved it, and they say when.  How long a step without
+ * bytes took is known from the scrapes at which it went on.
  */
 static void
 health_count(health_t *h, int64_t counter, uint64_t now_ms)
 {
     if (h->counter >= 0) {
-        h->moved_ms = now_ms;
 
         if (h->bytes_ms < h->scraped_ms) {
+            health_step(h, h->still_ms > health_progress_ms(h)
+                           ? h->still_ms - health_progress_ms(h) : 0);
             h->alone_ms = now_ms;
         }
 
@@ -136,21 +253,7 @@ health_count(health_t *h, int64_t counter, uint64_t now_ms)
     }
 
     h->counter = counter;
-}
-
-
-static uint64_t
-health_later(uint64_t a_ms, uint64_t b_ms)
-{
-    return a_ms > b_ms ? a_ms : b_ms;
-}
-
-
-uint64_t
-health_progress_ms(const health_t *h)
-{
-    return health_later(health_later(h->bytes_ms, h->alone_ms),
-                        health_later(h->busy_ms, h->streams_ms));
+    h->still_ms = 0;
 }
 
 
@@ -169,7 +272,9 @@ health_scrape(health_t *h, int64_t counter, int64_t requests, uint64_t now_ms)
     before_ms = h->scraped_ms;
     is_still = (counter == h->counter);
 
-    if (!is_still) {
+    if (is_still) {
+        h->still_ms = now_ms;
+    } else {
         health_count(h, counter, now_ms);
     }
 
@@ -187,29 +292,41 @@ health_scrape(health_t *h, int64_t counter, int64_t requests, uint64_t now_ms)
     }
 
     if (is_still && h->state == ENGINE_READY
-        && now_ms - health_progress_ms(h) >= h->grace_ms)
+        && now_ms - health_progress_ms(h) >= health_stall_ms(h))
     {
         h->state = ENGINE_STALLED;
     }
 }
 
 
+/* --- silence */
+
+/* The last byte or answer; before woke_ms none could be noticed. */
+static uint64_t
+health_heard_ms(const health_t *h)
+{
+    return health_later(health_later(h->bytes_ms, h->answered_ms), h->woke_ms);
+}
+
+
 void
 health_look(health_t *h, uint32_t streams, uint64_t now_ms)
 {
-    if (streams == 0) {
-        h->streams_ms = 0;
-        return;
+    if (h->looked_ms != 0 && now_ms - h->looked_ms > 2 * HEALTH_LOOK_MS) {
+        h->woke_ms = now_ms;
     }
 
-    if (h->streams_ms == 0) {
+    h->looked_ms = now_ms;
+
+    if (streams == 0) {
+        h->streams_ms = 0;
+
+    } else if (h->streams_ms == 0) {
         h->streams_ms = now_ms;
     }
 
     if (h->state == ENGINE_READY
-        && now_ms - h->streams_ms >= HEALTH_SILENCE_MS
-        && now_ms - h->bytes_ms >= HEALTH_SILENCE_MS
-        && now_ms - h->answered_ms >= HEALTH_SILENCE_MS)
+        && now_ms - health_heard_ms(h) >= HEALTH_SILENCE_MS)
     {
         h->state = ENGINE_STALLED;
         h->is_silent = 1;

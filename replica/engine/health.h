@@ -6,22 +6,35 @@
  * An engine that hangs may answer "healthy", and one that works may be too
  * busy to answer.  So progress counts, and not what it says about itself:
  *
- *   - a refused connection: DOWN at once, or STARTING before the first READY;
  *   - bytes on our own streams: it works, whatever else;
  *   - a scrape with requests in the engine, its progress counter the same as
- *     in the one before, and the last progress a grace ago: STALLED;
- *   - streams run, and for HEALTH_SILENCE_MS neither a byte nor an answer:
- *     STALLED.  One probe without an answer means nothing.
+ *     in the one before, and the last progress a stall time-out ago: STALLED;
+ *   - for HEALTH_SILENCE_MS neither a byte nor an answer: STALLED, also if no
+ *     stream runs, as when all have moved away from a frozen engine;
+ *   - a refused connection: DOWN, or STARTING before the first READY.  But an
+ *     engine that still serves our streams has only closed its door: it is
+ *     leaving, as one that says so.
  *
  *              READY answered            no progress, silence
  *   STARTING ------------------> READY -----------------------> STALLED
  *      ^  ^                      |  ^ <----------------------------'  |
- *      |  |   it says it loads   |  |   progress; idle for a grace;   |
+ *      |  |   it says it loads   |  |   progress; idle for a while;   |
  *      |  '----------------------'  |   after silence, any answer     |
  *      |                            | READY answered                  |
  *      '--------------------------- DOWN <----------------------------'
  *          it says it loads           refused, or it says it is dead;
  *                                     from each state but STARTING
+ *
+ * is_leaving stands beside READY and STALLED: nothing new is taken, what runs
+ * may finish.  The next answer of READY ends it.
+ *
+ * The stall time-out is what the operator gave, or learnt.  An engine that has
+ * just started compiles kernels in the middle of a step, for a minute; later
+ * its longest step says what is usual:
+ *
+ *   HEALTH_FRESH_MS until HEALTH_STEPS steps were seen; then three times the
+ *   longest of the last one to two times HEALTH_STEPS, from HEALTH_STALL_MS to
+ *   HEALTH_FRESH_MS.
  */
 
 #ifndef HEALTH_H
@@ -32,33 +45,58 @@
 #include "replica/engine/engine.h"
 
 
-/* Longer than any probe's time-out, and than what loads a busy engine. */
-#define HEALTH_SILENCE_MS  10000
+/* Longer than two looks at an engine that answers late, or not all probes. */
+#define HEALTH_SILENCE_MS  3000
+
+/* For a stream that the engine does not count.  Its gauges may lag. */
+#define HEALTH_FORGOTTEN_MS  10000
+
+/* A STALLED engine that has said for so long that nothing runs is trusted. */
+#define HEALTH_IDLE_MS  10000
+
+/* The stall time-out, see above. */
+#define HEALTH_FRESH_MS  60000
+#define HEALTH_STALL_MS  2500
+#define HEALTH_STEPS     1000
 
 typedef struct {
     engine_state_t  state;
-    uint64_t        grace_ms;
+    int             is_leaving;     /* it takes nothing new */
     int             was_ready;      /* since it was last STARTING */
     int             is_silent;      /* STALLED by silence */
+    uint64_t        given_ms;       /* the stall time-out; 0: learnt */
     uint64_t        answered_ms;    /* the last answered probe */
     uint64_t        bytes_ms;       /* the last byte on a stream of ours */
     uint64_t        streams_ms;     /* since then streams run; 0: none does */
+    uint64_t        looked_ms;      /* the last health_look() */
+    uint64_t        woke_ms;        /* until then this process stood still */
     uint64_t        scraped_ms;     /* the last scrape with a counter */
-    uint64_t        moved_ms;       /* its counter has moved */
-    uint64_t        alone_ms;       /* the same, and by no bytes of ours */
+    uint64_t        still_ms;       /* that scrape, if nothing had moved */
+    uint64_t        alone_ms;       /* its counter moved by no bytes of ours */
     uint64_t        busy_ms;        /* requests are in it since then; 0: none
                                        is */
     uint64_t        idle_ms;        /* since this scrape none is; 0: some are */
     int64_t         counter;        /* -1: not known */
+
+    /* Steps of this process; longest: this thousand's and the one before's. */
+    int             is_warm;        /* a thousand was seen */
+    uint32_t        steps;          /* of this thousand */
+    uint64_t        longest_ms[2];
 } health_t;
 
 
-/* now_ms is never 0. */
-void health_init(health_t *health, uint64_t grace_ms, uint64_t now_ms);
+/* given_ms: the stall time-out, 0: learnt.  now_ms is never 0. */
+void health_init(health_t *health, uint64_t given_ms, uint64_t now_ms);
 
-/* What it says of itself: READY, STARTING or DOWN. */
+/*
+ * What it says of itself: READY, STARTING or DOWN.  health_unwilling(): it
+ * takes nothing; whether it starts or ends, the past tells.
+ */
 void health_answer(health_t *health, engine_state_t state, uint64_t now_ms);
-void health_refused(health_t *health);
+void health_unwilling(health_t *health, uint64_t now_ms);
+
+/* A connection was refused.  has_streams: streams of ours are open to it. */
+void health_refused(health_t *health, int has_streams, uint64_t now_ms);
 
 /*
  * A scrape was answered.  counter: of its progress, -1: it has none;
@@ -73,10 +111,24 @@ void health_bytes(health_t *health, uint64_t now_ms);
 /* The last progress that is known, for a READY engine with requests. */
 uint64_t health_progress_ms(const health_t *health);
 
+/* How long it may take to the next, in force now. */
+uint64_t health_stall_ms(const health_t *health);
+
 /*
- * Time passes: to be called a few times a second.  streams: those of ours that
- * wait for the engine, not for their clients.
+ * Whether a stream without bytes may still count on it: since since_ms, bytes
+ * came on another stream or a probe was answered, and its last progress is no
+ * stall time-out ago.
  */
+int health_is_alive(const health_t *health, uint64_t since_ms,
+    uint64_t now_ms);
+
+/*
+ * Time passes: to be called each HEALTH_LOOK_MS.  streams: those of ours that
+ * wait for the engine, not for their clients.  A call that comes late shows
+ * that this process stood still, and that its silence says nothing.
+ */
+#define HEALTH_LOOK_MS  500
+
 void health_look(health_t *health, uint32_t streams, uint64_t now_ms);
 
 

@@ -7,6 +7,7 @@
  * Connections live on in the multi handle.
  */
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,8 +59,19 @@ http_free(http_request_t *r)
 }
 
 
+/* Or no connection could be made here: no descriptor, no route. */
+static int
+http_is_refused(const http_request_t *r)
+{
+    long  error;
+
+    return curl_easy_getinfo(r->easy, CURLINFO_OS_ERRNO, &error) == CURLE_OK
+           && (error == ECONNREFUSED || error == EHOSTUNREACH);
+}
+
+
 static http_end_t
-http_end_of(CURLcode code)
+http_end_of(const http_request_t *r, CURLcode code)
 {
     switch (code) {
 
@@ -67,7 +79,7 @@ http_end_of(CURLcode code)
         return HTTP_COMPLETE;
 
     case CURLE_COULDNT_CONNECT:
-        return HTTP_REFUSED;
+        return http_is_refused(r) ? HTTP_REFUSED : HTTP_UNREACHED;
 
     case CURLE_COULDNT_RESOLVE_HOST:
     case CURLE_SSL_CONNECT_ERROR:
@@ -117,7 +129,7 @@ http_ended(http_request_t *r, CURLcode code)
     /* It may cancel itself. */
 
     r->client->depth++;
-    r->callbacks->on_end(r, http_end_of(code), why);
+    r->callbacks->on_end(r, http_end_of(r, code), why);
     r->client->depth--;
 
     if (r->state != HTTP_CANCELLED) {

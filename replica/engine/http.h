@@ -30,7 +30,8 @@ typedef struct http_request_s  http_request_t;
 typedef enum {
     HTTP_COMPLETE = 0,      /* the answer ended as HTTP says it should */
     HTTP_REFUSED,           /* nobody listens there */
-    HTTP_UNREACHED,         /* its name has no address, or it speaks no TLS */
+    HTTP_UNREACHED,         /* its name has no address, it speaks no TLS, or
+                               no connection can be made from here */
     HTTP_UNTRUSTED,         /* somebody does, with a certificate of no use */
     HTTP_TIMED_OUT,         /* to connect, or as the call says */
     HTTP_BROKEN,            /* the connection, whenever */

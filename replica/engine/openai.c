@@ -10,15 +10,19 @@
  *                '-------------------'  '- full: paused; drained: resumed
  *                  ASK: another request
  *
- *   from each state: cancel, a broken connection, the engine is lost
+ *   from each state: cancel, a broken connection, nothing for too long
  *
  * What a run holds of the engine is one request and its connection.  It lets
  * go of both in the iteration in which the run ends, whatever ends it: that is
  * what stops the engine's generation.
  *
+ * A stream ends with its own connection, and not because the engine is STALLED
+ * or takes no other: it may still finish what it has begun.
+ *
  * A stream on which no text comes may be a long prefill, a tool call that a
  * parser holds back, or a queue within the engine.  While the engine moves,
- * the gateway is told so (openai_on_pulse), and its timers start anew.
+ * each such stream gets a sign of life (openai_on_pulse), and the gateway's
+ * timers start anew.  That has an end: an engine may have lost the request.
  */
 
 #include <stdio.h>
@@ -35,9 +39,8 @@
 #include "replica/engine/url.h"
 
 
-#define OPENAI_PULSE_S      0.5
-#define OPENAI_PROGRESS_MS  2000    /* of silence, then a sign of life */
-#define OPENAI_MOVED_MS     2500    /* by a scrape: they come more often */
+#define OPENAI_SIGN_MS  1000    /* of silence, then a sign of life */
+#define OPENAI_STEP_MS  10000   /* to render a prompt, or a few ids */
 
 /* Of a request's id, before our own part. */
 #define OPENAI_ID_BYTES     200
@@ -47,6 +50,8 @@ typedef struct {
     http_client_t  *http;
     scrape_t        scrape;
     ev_timer        pulse;
+    uint64_t        pulse_ms;       /* the last one */
+    uint64_t        idle_ms;        /* a stream without bytes ends then */
     uint32_t        salt;           /* of ids: another process, another one */
     uint32_t        asked;          /* requests */
 } openai_t;
@@ -358,6 +363,7 @@ openai_ask(openai_run_t *r)
     call.body_bytes = http->body_bytes;
     call.id = id;
     call.is_stream = http->is_stream;
+    call.timeout_ms = http->is_step ? OPENAI_STEP_MS : 0;
     r->http = http_start(o->http, &call);
 
     if (r->http == NULL) {
@@ -376,6 +382,7 @@ openai_start(run_t *run)
     o = run->engine->data;
     sse_init(&r->sse, openai_on_event, r);
     r->sent_ms = scrape_clock_ms();
+    r->bytes_ms = r->sent_ms;
     r->call = dialect_call_create(o->scrape.dialect, &o->scrape.facts,
                                   run->request);
 
@@ -396,6 +403,7 @@ openai_resume(run_t *run)
 
     r = (openai_run_t *) run;
     r->is_paused = 0;
+    r->bytes_ms = scrape_clock_ms();
 
     if (r->http != NULL) {
         http_resume(r->http);
@@ -405,61 +413,58 @@ openai_resume(run_t *run)
 
 /* --- all runs */
 
-/* Whether the engine has done anything for this run, or at all, lately. */
-static int
-openai_moves(const openai_t *o, const openai_run_t *r, uint64_t now_ms)
+/* The run may have ended when it returns. */
+static void
+openai_look(openai_t *o, openai_run_t *r, uint64_t now_ms)
 {
-    return now_ms - r->bytes_ms < OPENAI_PROGRESS_MS
-           || now_ms - o->scrape.health.moved_ms < OPENAI_MOVED_MS;
+    char  why[64];
+
+    Llmgateway__GenerateResponse  progress =
+        LLMGATEWAY__GENERATE_RESPONSE__INIT;
+
+    if (now_ms - r->bytes_ms >= o->idle_ms) {
+        snprintf(why, sizeof(why), "engine sent nothing for %llu s",
+                 (unsigned long long) (now_ms - r->bytes_ms) / 1000);
+        openai_fail(r, LLMGW_GRPC_UNAVAILABLE, why);
+        return;
+    }
+
+    progress.progress = 1;
+
+    if (now_ms - r->sent_ms >= OPENAI_SIGN_MS
+        && health_is_alive(&o->scrape.health, o->pulse_ms, now_ms)
+        && run_send(&r->run, &progress) == 0)
+    {
+        r->sent_ms = now_ms;
+    }
 }
 
 
 static void
 openai_on_pulse(struct ev_loop *loop, ev_timer *w, int revents)
 {
-    run_t         *run;
+    run_t         *run, *next;
     openai_t      *o;
     uint32_t       waiting;
     uint64_t       now_ms;
     openai_run_t  *r;
 
-    Llmgateway__GenerateResponse  progress =
-        LLMGATEWAY__GENERATE_RESPONSE__INIT;
-
     o = w->data;
     now_ms = scrape_clock_ms();
-    progress.progress = 1;
     waiting = 0;
 
-    for (run = o->engine->runs; run != NULL; run = run->next) {
+    for (run = o->engine->runs; run != NULL; run = next) {
+        next = run->next;
         r = (openai_run_t *) run;
 
-        if (r->is_paused) {
-            continue;
-        }
-
-        waiting++;
-
-        if (now_ms - r->sent_ms >= OPENAI_PROGRESS_MS
-            && openai_moves(o, r, now_ms)
-            && run_send(run, &progress) == 0)
-        {
-            r->sent_ms = now_ms;
+        if (!r->is_paused) {
+            waiting++;
+            openai_look(o, r, now_ms);
         }
     }
 
+    o->pulse_ms = now_ms;
     scrape_look(&o->scrape, waiting, now_ms);
-}
-
-
-static void
-openai_on_lost(engine_t *engine)
-{
-    char  text[64];
-
-    snprintf(text, sizeof(text), "engine is %s",
-             engine_state_name(engine->facts.state));
-    run_end_all(engine, text, 0);
 }
 
 
@@ -545,10 +550,12 @@ openai_open(engine_t *engine, const engine_options_t *options)
     o->scrape.engine = engine;
     o->scrape.http = o->http;
     o->scrape.dialect = dialect_find(options->kind);
-    o->scrape.on_lost = openai_on_lost;
     scrape_init(&o->scrape, options);
 
-    ev_timer_init(&o->pulse, openai_on_pulse, OPENAI_PULSE_S, OPENAI_PULSE_S);
+    o->idle_ms = options->stream_idle_timeout_ms;
+    o->pulse_ms = scrape_clock_ms();
+    ev_timer_init(&o->pulse, openai_on_pulse, HEALTH_LOOK_MS / 1000.0,
+                  HEALTH_LOOK_MS / 1000.0);
     o->pulse.data = o;
     ev_timer_start(engine->loop, &o->pulse);
 

@@ -36,7 +36,8 @@ static const llmgw_grpc_field_t  run_draining_mark[] = {
 int
 engine_is_draining(const engine_t *engine)
 {
-    return engine->is_draining || engine->is_stopping;
+    return engine->is_draining || engine->is_stopping
+           || engine->facts.is_leaving;
 }
 
 

@@ -8,11 +8,11 @@
  *                |  refused, broken, timed out, not ready              ^
  *                '-----------------------------------------------------'
  *
- * Of a ready engine whose health does not answer in time the metrics are asked
- * all the same: they may say that it stands still.
+ * Of an engine that is there, and whose health does not answer in time, the
+ * metrics are asked all the same: they may say that it stands still.
  *
- * The pause is about SCRAPE_PAUSE_MS for an engine that is there; one that is
- * not ready is looked at more often.
+ * A look begins about every SCRAPE_PERIOD_MS; more often at an engine that is
+ * not ready.
  */
 
 #include <stdio.h>
@@ -23,11 +23,12 @@
 #include "replica/engine/scrape.h"
 
 
-#define SCRAPE_PAUSE_MS      1500
+#define SCRAPE_PERIOD_MS     1500
 #define SCRAPE_SLACK_MS      20         /* timers may be a little early */
 #define SCRAPE_HURRY_MS      250        /* until it is ready */
 #define SCRAPE_BROKEN_MS     10         /* its process may be about to end */
 #define SCRAPE_TIMEOUT_MS    2000
+#define SCRAPE_HEALTH_MS     1000       /* then its metrics are asked */
 #define SCRAPE_ONCE_MS       30000      /* adapters are loaded while it runs */
 #define SCRAPE_BODY_BYTES    (4 * 1024 * 1024)  /* metrics have about 100 kB */
 
@@ -47,20 +48,6 @@ scrape_clock_ms(void)
 
 
 /* --- what was learnt, for reports and admission */
-
-static void
-scrape_publish_models(engine_facts_t *f, const dialect_facts_t *facts)
-{
-    size_t  len;
-
-    len = facts->models_bytes;
-
-    if (len <= sizeof(f->models)) {
-        memcpy(f->models, facts->models, len);
-        f->models_bytes = len;
-    }
-}
-
 
 static int32_t
 scrape_max_capacity(const scrape_t *s)
@@ -95,13 +82,18 @@ scrape_publish(scrape_t *s)
 
     f = s->engine->facts;
     f.state = s->health.state;
+    f.is_leaving = s->health.is_leaving;
     f.running = s->facts.running;
     f.waiting = s->facts.waiting;
     f.kv_permille = s->facts.kv_permille;
     f.kv_free_blocks = s->facts.kv_free_blocks;
     f.hit_permille = scrape_hits(s);
     f.max_capacity = scrape_max_capacity(s);
-    scrape_publish_models(&f, &s->facts);
+
+    if (s->facts.models_bytes <= sizeof(f.models)) {
+        memcpy(f.models, s->facts.models, s->facts.models_bytes);
+        f.models_bytes = s->facts.models_bytes;
+    }
 
     if (s->dialect != NULL) {
         dialect_group(s->dialect, &s->facts, f.resume_group);
@@ -116,23 +108,31 @@ scrape_publish(scrape_t *s)
 
 /* --- its state */
 
-static void
-scrape_log_state(const scrape_t *s, engine_state_t before)
+static const char *
+scrape_state_name(engine_state_t state, int is_leaving)
 {
+    return is_leaving ? "DRAINING" : engine_state_name(state);
+}
+
+
+static void
+scrape_log_state(const scrape_t *s, const char *before)
+{
+    const char            *now;
     const engine_facts_t  *f;
 
     f = &s->engine->facts;
+    now = scrape_state_name(f->state, f->is_leaving);
 
-    if (f->state == ENGINE_READY) {
-        log_write(s->engine->log, LOG_INFO, "engine \"%s\" is READY, it was "
-                  "%s; model \"%s\", capacity %d (0: no limit)",
-                  s->dialect->name, engine_state_name(before),
-                  f->models_bytes > 0 ? f->models : "", f->max_capacity);
+    if (f->state != ENGINE_READY || f->is_leaving) {
+        log_write(s->engine->log, LOG_WARN, "engine is %s, it was %s", now,
+                  before);
         return;
     }
 
-    log_write(s->engine->log, LOG_WARN, "engine is %s, it was %s",
-              engine_state_name(f->state), engine_state_name(before));
+    log_write(s->engine->log, LOG_INFO, "engine \"%s\" is READY, it was %s; "
+              "model \"%s\", capacity %d (0: no limit)", s->dialect->name,
+              before, f->models_bytes > 0 ? f->models : "", f->max_capacity);
 }
 
 
@@ -146,13 +146,15 @@ scrape_forget(scrape_t *s)
 }
 
 
-/* Behind all that may have changed the health. */
+/* After all that may have changed the health. */
 static void
 scrape_judge(scrape_t *s)
 {
+    int             was_leaving;
     engine_state_t  before;
 
     before = s->engine->facts.state;
+    was_leaving = s->engine->facts.is_leaving;
 
     if (s->health.state == ENGINE_DOWN || s->health.state == ENGINE_STARTING) {
         scrape_forget(s);
@@ -160,15 +162,17 @@ scrape_judge(scrape_t *s)
 
     scrape_publish(s);
 
-    if (s->health.state == before) {
-        return;
+    if (s->health.state != before || s->health.is_leaving != was_leaving) {
+        scrape_log_state(s, scrape_state_name(before, was_leaving));
     }
+}
 
-    scrape_log_state(s, before);
 
-    if (s->health.state == ENGINE_STALLED || s->health.state == ENGINE_DOWN) {
-        s->on_lost(s->engine);
-    }
+static int
+scrape_is_there(const scrape_t *s)
+{
+    return s->health.state == ENGINE_READY
+           || s->health.state == ENGINE_STALLED;
 }
 
 
@@ -179,19 +183,26 @@ scrape_judge(scrape_t *s)
 static uint64_t
 scrape_pause_ms(const scrape_t *s)
 {
-    uint64_t  now_ms, stall_ms, least_ms;
+    uint64_t  now_ms, stall_ms, least_ms, pause_ms;
 
-    if (s->dialect == NULL || s->health.streams_ms == 0) {
-        return SCRAPE_PAUSE_MS;
+    if (s->dialect == NULL) {
+        return SCRAPE_HURRY_MS;
     }
 
     now_ms = scrape_clock_ms();
-    stall_ms = health_progress_ms(&s->health) + s->health.grace_ms
-               + SCRAPE_SLACK_MS;
     least_ms = s->dialect->pause_ms;
+    pause_ms = now_ms - s->began_ms + least_ms < SCRAPE_PERIOD_MS
+               ? SCRAPE_PERIOD_MS - (now_ms - s->began_ms) : least_ms;
 
-    if (stall_ms <= now_ms || stall_ms - now_ms >= SCRAPE_PAUSE_MS + least_ms) {
-        return SCRAPE_PAUSE_MS;
+    if (s->health.streams_ms == 0) {
+        return pause_ms;
+    }
+
+    stall_ms = health_progress_ms(&s->health) + health_stall_ms(&s->health)
+               + SCRAPE_SLACK_MS;
+
+    if (stall_ms <= now_ms || stall_ms - now_ms >= pause_ms + least_ms) {
+        return pause_ms;
     }
 
     return stall_ms - now_ms > least_ms ? stall_ms - now_ms : least_ms;
@@ -208,6 +219,15 @@ scrape_path(const scrape_t *s)
 }
 
 
+/* They are asked whatever becomes of this probe. */
+static int
+scrape_has_metrics_next(const scrape_t *s)
+{
+    return s->dialect != NULL && scrape_is_there(s)
+           && s->dialect->probes[s->at + 1].is_metrics;
+}
+
+
 static int
 scrape_is_due(const scrape_t *s)
 {
@@ -221,12 +241,7 @@ scrape_is_due(const scrape_t *s)
 static void
 scrape_pause(scrape_t *s, uint64_t pause_ms)
 {
-    int  is_there;
-
-    is_there = s->health.state == ENGINE_READY
-               || s->health.state == ENGINE_STALLED;
-
-    if (!is_there && pause_ms > SCRAPE_HURRY_MS) {
+    if (!scrape_is_there(s) && pause_ms > SCRAPE_HURRY_MS) {
         pause_ms = SCRAPE_HURRY_MS;
     }
 
@@ -274,7 +289,10 @@ scrape_finish(scrape_t *s)
         s->once_ms = now_ms;
     }
 
-    health_answer(&s->health, ENGINE_READY, now_ms);
+    if (s->is_answered && s->facts.state == DIALECT_READY) {
+        health_answer(&s->health, ENGINE_READY, now_ms);
+    }
+
     scrape_judge(s);
     scrape_pause(s, scrape_pause_ms(s));
 }
@@ -327,14 +345,23 @@ scrape_learn(scrape_t *s, uint64_t now_ms)
         health_learn_capacity(&s->capacity, f->running, f->waiting, now_ms);
     }
 
-    if (f->state == DIALECT_READY) {
-        return 1;
-    }
+    switch (f->state) {
 
-    health_answer(&s->health, f->state == DIALECT_STARTING ? ENGINE_STARTING
-                                                           : ENGINE_DOWN,
-                  now_ms);
-    return 0;
+    case DIALECT_READY:
+        return 1;
+
+    case DIALECT_UNWILLING:
+        health_unwilling(&s->health, now_ms);
+        return scrape_is_there(s);
+
+    case DIALECT_STARTING:
+        health_answer(&s->health, ENGINE_STARTING, now_ms);
+        return 0;
+
+    default:
+        health_answer(&s->health, ENGINE_DOWN, now_ms);
+        return 0;
+    }
 }
 
 
@@ -343,7 +370,6 @@ scrape_detect(scrape_t *s)
 {
     const dialect_t  *dialect;
 
-    s->is_answered |= s->status == 200;
     dialect = dialect_detect(scrape_path(s), s->status, s->body, s->body_len);
 
     if (dialect != NULL) {
@@ -362,6 +388,7 @@ scrape_answered(scrape_t *s)
 
     now_ms = scrape_clock_ms();
     s->trouble = HTTP_COMPLETE;
+    s->is_answered |= s->dialect != NULL || s->status == 200;
 
     if (s->dialect == NULL) {
         scrape_detect(s);
@@ -371,7 +398,7 @@ scrape_answered(scrape_t *s)
 
     } else {
         scrape_judge(s);
-        scrape_pause(s, SCRAPE_PAUSE_MS);
+        scrape_pause(s, scrape_pause_ms(s));
         return;
     }
 
@@ -390,7 +417,7 @@ scrape_on_head(http_request_t *request, unsigned status,
 }
 
 
-/* What is over the limit is left out: such an answer is not understood. */
+/* One that is not kept whole is not understood. */
 static void
 scrape_on_bytes(http_request_t *request, const char *bytes, size_t len)
 {
@@ -399,17 +426,21 @@ scrape_on_bytes(http_request_t *request, const char *bytes, size_t len)
 
     s = http_data(request);
 
-    if (s->body_len + len > SCRAPE_BODY_BYTES) {
+    if (s->is_cut || s->body_len + len > SCRAPE_BODY_BYTES) {
+        s->is_cut = 1;
         return;
     }
 
     body = realloc(s->body, s->body_len + len);
 
-    if (body != NULL) {
-        s->body = body;
-        memcpy(s->body + s->body_len, bytes, len);
-        s->body_len += len;
+    if (body == NULL) {
+        s->is_cut = 1;
+        return;
     }
+
+    s->body = body;
+    memcpy(s->body + s->body_len, bytes, len);
+    s->body_len += len;
 }
 
 
@@ -422,6 +453,7 @@ scrape_on_end(http_request_t *request, http_end_t end, const char *why)
     s->request = NULL;
 
     if (end == HTTP_COMPLETE) {
+        s->body_len = s->is_cut ? 0 : s->body_len;
         scrape_answered(s);
         return;
     }
@@ -434,20 +466,19 @@ scrape_on_end(http_request_t *request, http_end_t end, const char *why)
                   "%s", scrape_path(s), why);
     }
 
-    if (end == HTTP_TIMED_OUT && s->at == 0 && s->dialect != NULL
-        && s->health.state == ENGINE_READY)
-    {
+    if (end == HTTP_TIMED_OUT && scrape_has_metrics_next(s)) {
         s->at++;                /* SGLang's health waits for the engine */
         scrape_ask(s);
         return;
     }
 
     if (end == HTTP_REFUSED || end == HTTP_UNTRUSTED) {
-        health_refused(&s->health);
+        health_refused(&s->health, s->engine->runs != NULL, scrape_clock_ms());
         scrape_judge(s);
     }
 
-    scrape_pause(s, end == HTTP_BROKEN ? SCRAPE_BROKEN_MS : SCRAPE_PAUSE_MS);
+    scrape_pause(s, end == HTTP_BROKEN ? SCRAPE_BROKEN_MS
+                                       : scrape_pause_ms(s));
 }
 
 
@@ -474,17 +505,19 @@ scrape_ask(scrape_t *s)
     free(s->body);
     s->body = NULL;
     s->body_len = 0;
+    s->is_cut = 0;
     s->status = 0;
 
     memset(&call, 0, sizeof(call));
     call.callbacks = &callbacks;
     call.data = s;
     call.path = scrape_path(s);
-    call.timeout_ms = SCRAPE_TIMEOUT_MS;
+    call.timeout_ms = scrape_has_metrics_next(s) ? SCRAPE_HEALTH_MS
+                                                 : SCRAPE_TIMEOUT_MS;
     s->request = http_start(s->http, &call);
 
     if (s->request == NULL) {
-        scrape_pause(s, SCRAPE_PAUSE_MS);
+        scrape_pause(s, SCRAPE_PERIOD_MS);
     }
 }
 
@@ -497,6 +530,7 @@ scrape_on_timer(struct ev_loop *loop, ev_timer *w, int revents)
     s = w->data;
     s->at = 0;
     s->is_answered = 0;
+    s->began_ms = scrape_clock_ms();
     scrape_ask(s);
 }
 

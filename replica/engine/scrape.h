@@ -25,12 +25,10 @@ typedef struct {
     health_t            health;
     hits_t              hits;
 
-    /* The engine is STALLED or DOWN: nothing more comes from it. */
-    void              (*on_lost)(engine_t *engine);
-
     /* scrape.c's own */
     ev_timer            timer;
     http_request_t     *request;        /* under way; NULL: none */
+    uint64_t            began_ms;       /* this look */
     size_t              at;             /* in the table of probes */
     unsigned            status;
     char               *body;
@@ -40,15 +38,15 @@ typedef struct {
     uint64_t            once_ms;        /* when it was last asked for what
                                            seldom changes; 0: never */
     int                 is_urgent;      /* look again right away */
-    int                 is_answered;    /* `auto`: by any server */
+    int                 is_answered;    /* this look; `auto`: by 200 */
+    int                 is_cut;         /* the body is not whole */
     int                 is_mute;        /* the log has that it tells nothing */
     http_end_t          trouble;        /* and that it does not answer */
 } scrape_t;
 
 
 /*
- * The first part is filled in: engine, http, dialect (NULL: find it out),
- * on_lost.
+ * The first part is filled in: engine, http, dialect (NULL: find it out).
  */
 void scrape_init(scrape_t *scrape, const engine_options_t *options);
 void scrape_done(scrape_t *scrape);

@@ -16,6 +16,7 @@ from engine.run import Engine
 from engine.sglang import SGLang
 from engine.vllm import VLLM
 
+STEPS = ("/tokenize", "/detokenize", "/apply-template")
 KINDS = {d.name: d for d in (OpenAI, VLLM, SGLang, LlamaCpp)}
 
 
@@ -68,7 +69,8 @@ class App:
                 call.headers.get("authorization") != \
                 f"Bearer {engine.api_key}":
             engine.dialect.unauthorized()
-        if engine.faults.hang_metrics and call.method == "GET":
+        if engine.faults.hang_metrics and call.method == "GET" or \
+                engine.faults.hang_steps and call.path in STEPS:
             await asyncio.Event().wait()
         if route is None:
             engine.dialect.not_found(call, call.path in self.paths)

@@ -110,6 +110,8 @@ call_step(dialect_call_t *call, step_t step, const char *path)
     call->http.method = "POST";
     call->http.path = path;
     call->http.is_stream = step == STEP_GENERATE || step == STEP_PASS;
+    call->http.is_step = step == STEP_PIECES || step == STEP_DETOKENIZE
+                         || step == STEP_RENDER;
 }
 
 

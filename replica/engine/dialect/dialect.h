@@ -69,8 +69,8 @@ typedef struct {
     const char  *path;          /* with its query, to be put behind the URL */
     const char  *body;          /* JSON; NULL: none */
     size_t       body_bytes;
-    int          is_stream;     /* an event stream is expected: no limit of
-                                   time on the whole answer */
+    int          is_stream;     /* an event stream is expected */
+    int          is_step;       /* no generation: a moment's work */
 } dialect_http_t;
 
 
@@ -79,6 +79,7 @@ typedef struct {
 typedef enum {
     DIALECT_DOWN = 0,   /* says itself that it is dead, or nothing is known */
     DIALECT_STARTING,   /* loads its model */
+    DIALECT_UNWILLING,  /* takes nothing: it starts, or it ends */
     DIALECT_READY
 } dialect_state_t;
 
@@ -149,7 +150,7 @@ void dialect_facts_forget(dialect_facts_t *facts);
 
 /*
  * Takes in what a probe was answered.  0: understood; -1: not, and facts are
- * as before (but a health answer of 5xx is understood: DOWN or STARTING).
+ * as before (but a health answer of 5xx is understood: it is not READY).
  */
 int dialect_learn(const dialect_probe_t *probe, dialect_facts_t *facts,
     unsigned status, const char *body, size_t len);

@@ -84,14 +84,13 @@ static const prom_name_t  sglang_names[] = {
 };
 
 
-/* 503 while it starts and again while it ends: which, the past tells. */
+/* 503 while it starts, and again while it finishes what runs and ends. */
 static int
 sglang_learn_health(dialect_facts_t *facts, unsigned status, const char *body,
     size_t len)
 {
-    return facts_health(facts, status,
-                        status == 503 && facts->state != DIALECT_READY
-                        ? DIALECT_STARTING : DIALECT_DOWN);
+    return facts_health(facts, status, status == 503 ? DIALECT_UNWILLING
+                                                     : DIALECT_DOWN);
 }
 
 

@@ -12,6 +12,12 @@ class Faults:
     token_delay: float = 0.0    # seconds before each token but the first
     first_delay: float = 0.0    # seconds of prefill
     hang: bool = False          # no token comes, /health says 200
+    lose: str = None            # a prompt with this text gets no token, and is
+                                # counted nowhere
+    hang_steps: bool = False    # /tokenize and /detokenize get no answer
+    pad_metrics: int = 0        # bytes of comments behind vLLM's figures
+    deaf: bool = False          # it takes no connection, and keeps those that
+                                # it has; SIGUSR1 lets its streams go
     gate: int = -1              # no further token of a stream than these
     hang_metrics: bool = False  # /metrics and /health get no answer either
     health: int = 200           # what /health says

@@ -23,5 +23,10 @@ def histogram(name, count, total, labels):
             f"{name}_sum{_labels(labels)} {float(total)}\n")
 
 
+def padding(size):
+    """Lines that nothing reads."""
+    return ("# " + "x" * 77 + "\n") * (size // 80)
+
+
 def text(*families):
     return "".join(families)

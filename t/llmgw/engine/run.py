@@ -6,6 +6,7 @@ import os
 import signal
 import time
 
+from . import model
 from .answer import Choice
 from .faults import Faults
 
@@ -37,9 +38,16 @@ class Engine:
         self.names = set()                  # of requests under way
         self.cache = set()
         self.faults_changed = asyncio.Event()
+        self.server = None                  # of wire.py
+
+    def let_go(self):
+        self.set_faults(gate=None, hang=None)
 
     def set_faults(self, **values):
         self.faults.set(**values)
+        if self.faults.deaf:
+            for listener in self.server.servers:
+                listener.close()
         self.faults_changed.set()
         self.faults_changed = asyncio.Event()
 
@@ -91,6 +99,8 @@ class Run:
         engine = self.engine
         how = "aborted"
         try:
+            if self._is_lost():
+                await asyncio.Event().wait()
             await self._place()
             await self._sleep(engine.faults.first_delay)
             engine.prompt_tokens += self.prompt_tokens
@@ -134,6 +144,10 @@ class Run:
         engine.running[self.number] = self
         engine.peak = max(engine.peak, len(engine.running))
         engine.log("place", id=self.number)
+
+    def _is_lost(self):
+        text = self.engine.faults.lose
+        return text and any(text in model.decode(p) for p in self.prompts)
 
     async def _sleep(self, seconds):
         await asyncio.sleep(seconds)

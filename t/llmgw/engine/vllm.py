@@ -12,7 +12,7 @@ import uuid
 
 from . import model, other
 from .openai import CHAT_KEYS, TEXT_KEYS, OpenAI
-from .prom import counter, gauge, histogram, text
+from .prom import counter, gauge, histogram, padding, text
 from .wire import Refused
 
 MORE_KEYS = set("""
@@ -202,4 +202,6 @@ class VLLM(OpenAI):
             counter("vllm:request_success_total", e.finished,
                     {**label, "finished_reason": "stop"}),
             histogram("vllm:iteration_tokens_total", e.iterations, e.tokens,
-                      label)), "text/plain; version=0.0.4; charset=utf-8")
+                      label),
+            padding(e.faults.pad_metrics)),
+            "text/plain; version=0.0.4; charset=utf-8")

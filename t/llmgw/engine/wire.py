@@ -13,6 +13,7 @@ monotonic clock, and `event`:
 import asyncio
 import json
 import logging
+import signal
 import time
 import zlib
 
@@ -199,4 +200,6 @@ def serve(app, engine, host, port, tls):
         timeout_keep_alive=engine.keep_alive)
     server = uvicorn.Server(config)
     server.install_signal_handlers = lambda: None   # SIGTERM ends it at once
+    engine.server = server
+    signal.signal(signal.SIGUSR1, lambda *_: engine.let_go())
     server.run()

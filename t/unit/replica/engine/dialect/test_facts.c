@@ -249,9 +249,12 @@ health_is_a_state(void **state)
 
     dialect_facts_init(&facts);
     assert_int_equal(learn(&facts, "sglang", "/health", 503, ""), 0);
-    assert_int_equal(facts.state, DIALECT_STARTING);
+    assert_int_equal(facts.state, DIALECT_UNWILLING);
     assert_int_equal(learn(&facts, "sglang", "/health", 200, ""), 0);
+    assert_int_equal(facts.state, DIALECT_READY);
     assert_int_equal(learn(&facts, "sglang", "/health", 503, ""), 0);
+    assert_int_equal(facts.state, DIALECT_UNWILLING);
+    assert_int_equal(learn(&facts, "sglang", "/health", 500, ""), 0);
     assert_int_equal(facts.state, DIALECT_DOWN);
 
     dialect_facts_init(&facts);
