@@ -25,6 +25,11 @@ machine_pong(machine_t *m, machine_engine_t *e, llmgw_group_state_t state,
     machine_advance(m);
     was_active = e->state == LLMGW_GROUP_ACTIVE;
     e->pong_ms = m->now_ms;
+
+    if (e->state != state && state == LLMGW_GROUP_STANDBY) {
+        e->standby_ms = m->now_ms;
+    }
+
     e->state = was_active ? LLMGW_GROUP_ACTIVE : state;
 
     if (streams == 0 || progress != e->progress || e->streams == 0) {

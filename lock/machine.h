@@ -61,8 +61,10 @@
    written, too, and one that could not be written is tried again. */
 #define MACHINE_RETRY_MS         1000
 
-/* A waiter that has been silent for so many pings is not counted upon. */
+/* A waiter that has been silent for so many pings is not counted upon; nor one
+   that stands by for a shorter time, since gateways do not know it yet. */
 #define MACHINE_READY_PINGS      3
+#define MACHINE_KNOWN_MS         1000
 
 /* An alarm is told again after that. */
 #define MACHINE_ALARM_MS         60000
@@ -138,6 +140,7 @@ struct machine_engine_s {
     uint64_t               progress;
     uint64_t               streams;
     uint64_t               pong_ms;
+    uint64_t               standby_ms;  /* it stands by since then */
     uint64_t               progress_ms; /* it rose, or no stream ran */
 
     unsigned               position;    /* as told; 0: not yet */

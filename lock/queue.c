@@ -69,6 +69,7 @@ machine_standbys(const machine_t *m, const machine_group_t *g)
 
     for (e = g->queue; e != NULL; e = e->next) {
         n += !e->is_silent && e->state == LLMGW_GROUP_STANDBY
+             && m->now_ms >= e->standby_ms + MACHINE_KNOWN_MS
              && m->now_ms < e->pong_ms + MACHINE_READY_PINGS
                                          * m->settings.ping_interval_ms;
     }

@@ -374,7 +374,8 @@ a_released_group_waits_for_the_end_of_its_engine(void **state)
 }
 
 
-/* Those that load or wake yet, stand still, or missed an offer are none. */
+/* Those that load or wake yet, stand still, missed an offer, or stand by for
+   less than a second are none. */
 static void
 standbys_are_waiters_that_said_so_of_late(void **state)
 {
@@ -390,10 +391,13 @@ standbys_are_waiters_that_said_so_of_late(void **state)
     assert_int_equal(machine_standbys(&s->m, g), 0);
     pong(s, b, LLMGW_GROUP_STANDBY, 0, 0);
     pong(s, c, LLMGW_GROUP_INIT, 0, 0);
+    scene_pass(s, MACHINE_KNOWN_MS - 1);
+    assert_int_equal(machine_standbys(&s->m, g), 0);
+    scene_pass(s, 1);
     assert_int_equal(machine_standbys(&s->m, g), 1);
-    scene_pass(s, 2000);
+    scene_pass(s, 1000);
     pong(s, c, LLMGW_GROUP_STANDBY, 0, 0);
-    assert_int_equal(machine_standbys(&s->m, g), 2);
+    assert_int_equal(machine_standbys(&s->m, g), 1);
     scene_pass(s, 1000);
     assert_int_equal(machine_standbys(&s->m, g), 1);
     pong(s, b, LLMGW_GROUP_STANDBY, 0, 0);
