@@ -277,6 +277,9 @@ int engine_is_active(const engine_t *engine);
 /* The kind has written other facts. */
 void engine_told(engine_t *engine);
 
+/* The monotonic clock, for what an engine's own time is judged by. */
+uint64_t engine_clock_ms(void);
+
 /* "READY" and so on, as reports have it. */
 const char *engine_state_name(engine_state_t state);
 

@@ -14,7 +14,6 @@ health_init(health_t *h, uint64_t given_ms, uint64_t now_ms)
     memset(h, 0, sizeof(*h));
     h->state = ENGINE_STARTING;
     h->given_ms = given_ms;
-    h->answered_ms = now_ms;
     h->counter = -1;
 }
 
@@ -63,9 +62,38 @@ health_step(health_t *h, uint64_t took_ms)
 }
 
 
+/* Another process may be there, which compiles again. */
+static void
+health_start_over(health_t *h)
+{
+    h->still_ms = 0;
+    h->is_warm = 0;
+    h->steps = 0;
+    h->longest_ms[0] = 0;
+    h->longest_ms[1] = 0;
+}
+
+
 /* --- what it says of itself */
 
-/* Another process may come: what was measured says nothing about it. */
+void
+health_asked(health_t *h, uint64_t now_ms)
+{
+    if (h->asked_ms == 0) {
+        h->asked_ms = now_ms;
+    }
+}
+
+
+void
+health_answered(health_t *h, uint64_t now_ms)
+{
+    h->answered_ms = now_ms;
+    h->asked_ms = 0;
+}
+
+
+/* What was measured says nothing about the next process. */
 static void
 health_end(health_t *h, engine_state_t state)
 {
@@ -75,11 +103,7 @@ health_end(health_t *h, engine_state_t state)
     h->counter = -1;
     h->busy_ms = 0;
     h->idle_ms = 0;
-    h->still_ms = 0;
-    h->is_warm = 0;
-    h->steps = 0;
-    h->longest_ms[0] = 0;
-    h->longest_ms[1] = 0;
+    health_start_over(h);
 }
 
 
@@ -100,29 +124,16 @@ health_is_there(const health_t *h)
 
 
 void
-health_refused(health_t *h, int has_streams, uint64_t now_ms)
+health_refused(health_t *h, int has_streams)
 {
-    if (health_is_there(h) && has_streams
-        && now_ms - h->bytes_ms < health_stall_ms(h))
-    {
+    h->asked_ms = 0;
+
+    if (health_is_there(h) && has_streams) {
         h->is_leaving = 1;
         return;
     }
 
     health_down(h);
-}
-
-
-void
-health_unwilling(health_t *h, uint64_t now_ms)
-{
-    if (!health_is_there(h)) {
-        health_answer(h, ENGINE_STARTING, now_ms);
-        return;
-    }
-
-    h->answered_ms = now_ms;
-    h->is_leaving = 1;
 }
 
 
@@ -137,9 +148,26 @@ health_ready(health_t *h)
 
 
 void
+health_unwilling(health_t *h, uint64_t now_ms)
+{
+    if (!health_is_there(h)) {
+        health_answer(h, ENGINE_STARTING, now_ms);
+        return;
+    }
+
+    health_answered(h, now_ms);
+    h->is_leaving = 1;
+
+    if (h->is_silent) {
+        health_ready(h);
+    }
+}
+
+
+void
 health_answer(health_t *h, engine_state_t state, uint64_t now_ms)
 {
-    h->answered_ms = now_ms;
+    health_answered(h, now_ms);
 
     if (state == ENGINE_DOWN) {
         health_down(h);
@@ -157,6 +185,11 @@ health_answer(health_t *h, engine_state_t state, uint64_t now_ms)
     }
 
     h->was_ready = 1;
+
+    if (h->is_leaving || h->is_silent) {
+        health_start_over(h);
+    }
+
     h->is_leaving = 0;
 
     if (!health_is_there(h) || h->is_silent) {
@@ -192,11 +225,11 @@ health_is_alive(const health_t *h, uint64_t since_ms, uint64_t now_ms)
 }
 
 
-/* Several streams' bytes of one step come in one millisecond, or in a few. */
 void
 health_bytes(health_t *h, uint64_t now_ms)
 {
-    if (h->bytes_ms != now_ms) {
+    if (now_ms - h->step_ms >= HEALTH_STEP_MS) {
+        h->step_ms = now_ms;
         health_step(h, h->streams_ms != 0 ? now_ms - health_progress_ms(h)
                                           : 0);
     }
@@ -220,6 +253,7 @@ static void
 health_scrape_idle(health_t *h, uint64_t now_ms)
 {
     h->busy_ms = 0;
+    h->still_ms = 0;
 
     if (h->idle_ms == 0) {
         h->idle_ms = now_ms;
@@ -263,9 +297,11 @@ health_scrape(health_t *h, int64_t counter, int64_t requests, uint64_t now_ms)
     int       is_still;
     uint64_t  before_ms;
 
-    h->answered_ms = now_ms;
+    health_answered(h, now_ms);
 
     if (counter < 0) {
+        h->counter = -1;
+        health_moved(h);
         return;
     }
 
@@ -301,11 +337,25 @@ health_scrape(health_t *h, int64_t counter, int64_t requests, uint64_t now_ms)
 
 /* --- silence */
 
-/* The last byte or answer; before woke_ms none could be noticed. */
-static uint64_t
-health_heard_ms(const health_t *h)
+/* Before woke_ms nothing could be noticed. */
+static int
+health_is_mute(const health_t *h, uint64_t now_ms)
 {
-    return health_later(health_later(h->bytes_ms, h->answered_ms), h->woke_ms);
+    uint64_t  since_ms;
+
+    since_ms = health_later(h->bytes_ms, h->woke_ms);
+
+    if (h->asked_ms != 0
+        && now_ms - health_later(since_ms, h->asked_ms) >= HEALTH_SILENCE_MS)
+    {
+        return 1;
+    }
+
+    since_ms = health_later(since_ms, health_progress_ms(h));
+
+    return h->counter >= 0 && h->streams_ms != 0
+           && now_ms - health_later(since_ms, h->scraped_ms)
+              >= health_stall_ms(h);
 }
 
 
@@ -325,9 +375,7 @@ health_look(health_t *h, uint32_t streams, uint64_t now_ms)
         h->streams_ms = now_ms;
     }
 
-    if (h->state == ENGINE_READY
-        && now_ms - health_heard_ms(h) >= HEALTH_SILENCE_MS)
-    {
+    if (h->state == ENGINE_READY && health_is_mute(h, now_ms)) {
         h->state = ENGINE_STALLED;
         h->is_silent = 1;
     }

@@ -9,11 +9,14 @@
  *   - bytes on our own streams: it works, whatever else;
  *   - a scrape with requests in the engine, its progress counter the same as
  *     in the one before, and the last progress a stall time-out ago: STALLED;
- *   - for HEALTH_SILENCE_MS neither a byte nor an answer: STALLED, also if no
- *     stream runs, as when all have moved away from a frozen engine;
+ *   - it was asked HEALTH_SILENCE_MS ago, and neither a byte nor any answer has
+ *     come since: STALLED, also if no stream runs, as when all have moved away
+ *     from a frozen engine;
+ *   - streams run, and its metrics, which it had, say nothing for a stall
+ *     time-out: STALLED; llama-server answers /health whatever its model does;
  *   - a refused connection: DOWN, or STARTING before the first READY.  But an
- *     engine that still serves our streams has only closed its door: it is
- *     leaving, as one that says so.
+ *     engine that holds connections of our streams has only closed its port: it
+ *     is leaving, as one that says so.
  *
  *              READY answered            no progress, silence
  *   STARTING ------------------> READY -----------------------> STALLED
@@ -45,7 +48,7 @@
 #include "replica/engine/engine.h"
 
 
-/* Longer than two looks at an engine that answers late, or not all probes. */
+/* Longer than a probe's time-out and the pause behind it. */
 #define HEALTH_SILENCE_MS  3000
 
 /* For a stream that the engine does not count.  Its gauges may lag. */
@@ -54,18 +57,21 @@
 /* A STALLED engine that has said for so long that nothing runs is trusted. */
 #define HEALTH_IDLE_MS  10000
 
-/* The stall time-out, see above. */
+/* The stall time-out, see above.  Bytes of several streams that come within
+   HEALTH_STEP_MS are of one step. */
 #define HEALTH_FRESH_MS  60000
 #define HEALTH_STALL_MS  2500
 #define HEALTH_STEPS     1000
+#define HEALTH_STEP_MS   10
 
 typedef struct {
     engine_state_t  state;
     int             is_leaving;     /* it takes nothing new */
     int             was_ready;      /* since it was last STARTING */
-    int             is_silent;      /* STALLED by silence */
+    int             is_silent;      /* STALLED, and the next answer ends it */
     uint64_t        given_ms;       /* the stall time-out; 0: learnt */
     uint64_t        answered_ms;    /* the last answered probe */
+    uint64_t        asked_ms;       /* the first probe since; 0: none */
     uint64_t        bytes_ms;       /* the last byte on a stream of ours */
     uint64_t        streams_ms;     /* since then streams run; 0: none does */
     uint64_t        looked_ms;      /* the last health_look() */
@@ -81,12 +87,17 @@ typedef struct {
     /* Steps of this process; longest: this thousand's and the one before's. */
     int             is_warm;        /* a thousand was seen */
     uint32_t        steps;          /* of this thousand */
+    uint64_t        step_ms;        /* when the last one came */
     uint64_t        longest_ms[2];
 } health_t;
 
 
 /* given_ms: the stall time-out, 0: learnt.  now_ms is never 0. */
 void health_init(health_t *health, uint64_t given_ms, uint64_t now_ms);
+
+/* A probe was sent; it was answered, whatever the answer says. */
+void health_asked(health_t *health, uint64_t now_ms);
+void health_answered(health_t *health, uint64_t now_ms);
 
 /*
  * What it says of itself: READY, STARTING or DOWN.  health_unwilling(): it
@@ -95,17 +106,18 @@ void health_init(health_t *health, uint64_t given_ms, uint64_t now_ms);
 void health_answer(health_t *health, engine_state_t state, uint64_t now_ms);
 void health_unwilling(health_t *health, uint64_t now_ms);
 
-/* A connection was refused.  has_streams: streams of ours are open to it. */
-void health_refused(health_t *health, int has_streams, uint64_t now_ms);
+/* A connection was refused.  has_streams: it holds connections of ours, whose
+   end would be noticed. */
+void health_refused(health_t *health, int has_streams);
 
 /*
- * A scrape was answered.  counter: of its progress, -1: it has none;
+ * A scrape was answered.  counter: of its progress, -1: it says none;
  * requests: in the engine, running and waiting, whoever asked.
  */
 void health_scrape(health_t *health, int64_t counter, int64_t requests,
     uint64_t now_ms);
 
-/* Bytes on a stream of ours. */
+/* Bytes that were generated, on a stream of ours. */
 void health_bytes(health_t *health, uint64_t now_ms);
 
 /* The last progress that is known, for a READY engine with requests. */

@@ -59,7 +59,7 @@ http_free(http_request_t *r)
 }
 
 
-/* Or no connection could be made here: no descriptor, no route. */
+/* By the host, and not for want of a descriptor or of a network here. */
 static int
 http_is_refused(const http_request_t *r)
 {

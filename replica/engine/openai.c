@@ -64,6 +64,7 @@ typedef struct {
     dialect_do_t     then;          /* what the last event made of it; MORE:
                                        no memory for its messages */
     int              reads_events;
+    int              is_generated;  /* the answer's bytes, by the engine */
     int              is_paused;
     int64_t          retry_ms;      /* the last answer's Retry-After, or -1 */
     uint64_t         bytes_ms;      /* the last ones */
@@ -136,7 +137,7 @@ openai_send(openai_run_t *r)
             return -1;
         }
 
-        r->sent_ms = scrape_clock_ms();
+        r->sent_ms = engine_clock_ms();
     }
 
     return 0;
@@ -187,7 +188,7 @@ openai_on_head(http_request_t *request, unsigned status,
     openai_run_t  *r;
 
     r = http_data(request);
-    r->bytes_ms = scrape_clock_ms();
+    r->bytes_ms = engine_clock_ms();
     r->retry_ms = http_retry_ms(request);
 
     if (is_sent) {
@@ -198,6 +199,7 @@ openai_on_head(http_request_t *request, unsigned status,
         }
     }
 
+    r->is_generated = status == 200 && !dialect_http(r->call)->is_step;
     what = dialect_head(r->call, status, content_type);
     r->reads_events = dialect_reads_events(r->call);
     openai_obey(r, what);
@@ -247,8 +249,11 @@ openai_on_bytes(http_request_t *request, const char *bytes, size_t len)
 
     r = http_data(request);
     o = r->run.engine->data;
-    r->bytes_ms = scrape_clock_ms();
-    scrape_bytes(&o->scrape, r->bytes_ms);
+    r->bytes_ms = engine_clock_ms();
+
+    if (r->is_generated) {
+        scrape_bytes(&o->scrape, r->bytes_ms);
+    }
 
     if (r->reads_events) {
         openai_fed(r, sse_feed(&r->sse, bytes, len));
@@ -381,7 +386,7 @@ openai_start(run_t *run)
     r = (openai_run_t *) run;
     o = run->engine->data;
     sse_init(&r->sse, openai_on_event, r);
-    r->sent_ms = scrape_clock_ms();
+    r->sent_ms = engine_clock_ms();
     r->bytes_ms = r->sent_ms;
     r->call = dialect_call_create(o->scrape.dialect, &o->scrape.facts,
                                   run->request);
@@ -403,7 +408,7 @@ openai_resume(run_t *run)
 
     r = (openai_run_t *) run;
     r->is_paused = 0;
-    r->bytes_ms = scrape_clock_ms();
+    r->bytes_ms = engine_clock_ms();
 
     if (r->http != NULL) {
         http_resume(r->http);
@@ -440,9 +445,11 @@ openai_look(openai_t *o, openai_run_t *r, uint64_t now_ms)
 }
 
 
+/* If it is late this process stood still: what came is still to be read. */
 static void
 openai_on_pulse(struct ev_loop *loop, ev_timer *w, int revents)
 {
+    int            is_late;
     run_t         *run, *next;
     openai_t      *o;
     uint32_t       waiting;
@@ -450,15 +457,21 @@ openai_on_pulse(struct ev_loop *loop, ev_timer *w, int revents)
     openai_run_t  *r;
 
     o = w->data;
-    now_ms = scrape_clock_ms();
+    now_ms = engine_clock_ms();
+    is_late = now_ms - o->pulse_ms > 2 * HEALTH_LOOK_MS;
     waiting = 0;
 
     for (run = o->engine->runs; run != NULL; run = next) {
         next = run->next;
         r = (openai_run_t *) run;
 
-        if (!r->is_paused) {
-            waiting++;
+        if (r->is_paused) {
+            continue;
+        }
+
+        waiting++;
+
+        if (!is_late) {
             openai_look(o, r, now_ms);
         }
     }
@@ -553,7 +566,7 @@ openai_open(engine_t *engine, const engine_options_t *options)
     scrape_init(&o->scrape, options);
 
     o->idle_ms = options->stream_idle_timeout_ms;
-    o->pulse_ms = scrape_clock_ms();
+    o->pulse_ms = engine_clock_ms();
     ev_timer_init(&o->pulse, openai_on_pulse, HEALTH_LOOK_MS / 1000.0,
                   HEALTH_LOOK_MS / 1000.0);
     o->pulse.data = o;

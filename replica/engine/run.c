@@ -59,6 +59,17 @@ engine_told(engine_t *engine)
 }
 
 
+uint64_t
+engine_clock_ms(void)
+{
+    struct timespec  ts;
+
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+
+    return (uint64_t) ts.tv_sec * 1000 + (uint64_t) ts.tv_nsec / 1000000;
+}
+
+
 const char *
 engine_state_name(engine_state_t state)
 {

@@ -18,7 +18,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "replica/engine/scrape.h"
 
@@ -28,23 +27,11 @@
 #define SCRAPE_HURRY_MS      250        /* until it is ready */
 #define SCRAPE_BROKEN_MS     10         /* its process may be about to end */
 #define SCRAPE_TIMEOUT_MS    2000
-#define SCRAPE_HEALTH_MS     1000       /* then its metrics are asked */
 #define SCRAPE_ONCE_MS       30000      /* adapters are loaded while it runs */
 #define SCRAPE_BODY_BYTES    (4 * 1024 * 1024)  /* metrics have about 100 kB */
 
 
 static void scrape_ask(scrape_t *s);
-
-
-uint64_t
-scrape_clock_ms(void)
-{
-    struct timespec  ts;
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-
-    return (uint64_t) ts.tv_sec * 1000 + (uint64_t) ts.tv_nsec / 1000000;
-}
 
 
 /* --- what was learnt, for reports and admission */
@@ -70,7 +57,7 @@ scrape_hits(scrape_t *s)
 
     return f->hits < 0 || f->looked_up < 0
            ? f->hit_permille
-           : hits_permille(&s->hits, scrape_clock_ms(), (uint64_t) f->hits,
+           : hits_permille(&s->hits, engine_clock_ms(), (uint64_t) f->hits,
                            (uint64_t) f->looked_up);
 }
 
@@ -124,6 +111,10 @@ scrape_log_state(const scrape_t *s, const char *before)
     f = &s->engine->facts;
     now = scrape_state_name(f->state, f->is_leaving);
 
+    if (now == before) {
+        return;                 /* it stalls, or moves, while it drains */
+    }
+
     if (f->state != ENGINE_READY || f->is_leaving) {
         log_write(s->engine->log, LOG_WARN, "engine is %s, it was %s", now,
                   before);
@@ -158,6 +149,9 @@ scrape_judge(scrape_t *s)
 
     if (s->health.state == ENGINE_DOWN || s->health.state == ENGINE_STARTING) {
         scrape_forget(s);
+
+    } else if (was_leaving && !s->health.is_leaving) {
+        s->once_ms = 0;         /* it may be another process */
     }
 
     scrape_publish(s);
@@ -189,7 +183,7 @@ scrape_pause_ms(const scrape_t *s)
         return SCRAPE_HURRY_MS;
     }
 
-    now_ms = scrape_clock_ms();
+    now_ms = engine_clock_ms();
     least_ms = s->dialect->pause_ms;
     pause_ms = now_ms - s->began_ms + least_ms < SCRAPE_PERIOD_MS
                ? SCRAPE_PERIOD_MS - (now_ms - s->began_ms) : least_ms;
@@ -234,7 +228,7 @@ scrape_is_due(const scrape_t *s)
     return s->dialect == NULL
            || s->dialect->probes[s->at].pace == DIALECT_OFTEN
            || s->once_ms == 0
-           || scrape_clock_ms() - s->once_ms >= SCRAPE_ONCE_MS;
+           || engine_clock_ms() - s->once_ms >= SCRAPE_ONCE_MS;
 }
 
 
@@ -271,7 +265,7 @@ scrape_finish(scrape_t *s)
 {
     uint64_t  now_ms;
 
-    now_ms = scrape_clock_ms();
+    now_ms = engine_clock_ms();
 
     if (s->dialect == NULL) {
 
@@ -338,6 +332,10 @@ scrape_learn(scrape_t *s, uint64_t now_ms)
                   probe->path);
     }
 
+    if (rc != 0 && probe->is_metrics) {
+        health_scrape(&s->health, -1, 0, now_ms);
+    }
+
     if (rc == 0 && probe->is_metrics) {
         s->is_mute = 0;
         requests = scrape_requests(s);
@@ -386,7 +384,8 @@ scrape_answered(scrape_t *s)
 {
     uint64_t  now_ms;
 
-    now_ms = scrape_clock_ms();
+    now_ms = engine_clock_ms();
+    health_answered(&s->health, now_ms);
     s->trouble = HTTP_COMPLETE;
     s->is_answered |= s->dialect != NULL || s->status == 200;
 
@@ -473,7 +472,7 @@ scrape_on_end(http_request_t *request, http_end_t end, const char *why)
     }
 
     if (end == HTTP_REFUSED || end == HTTP_UNTRUSTED) {
-        health_refused(&s->health, s->engine->runs != NULL, scrape_clock_ms());
+        health_refused(&s->health, s->engine->runs != NULL && s->streams > 0);
         scrape_judge(s);
     }
 
@@ -512,9 +511,9 @@ scrape_ask(scrape_t *s)
     call.callbacks = &callbacks;
     call.data = s;
     call.path = scrape_path(s);
-    call.timeout_ms = scrape_has_metrics_next(s) ? SCRAPE_HEALTH_MS
-                                                 : SCRAPE_TIMEOUT_MS;
+    call.timeout_ms = SCRAPE_TIMEOUT_MS;
     s->request = http_start(s->http, &call);
+    health_asked(&s->health, engine_clock_ms());
 
     if (s->request == NULL) {
         scrape_pause(s, SCRAPE_PERIOD_MS);
@@ -530,7 +529,7 @@ scrape_on_timer(struct ev_loop *loop, ev_timer *w, int revents)
     s = w->data;
     s->at = 0;
     s->is_answered = 0;
-    s->began_ms = scrape_clock_ms();
+    s->began_ms = engine_clock_ms();
     scrape_ask(s);
 }
 
@@ -562,6 +561,7 @@ scrape_bytes(scrape_t *s, uint64_t now_ms)
 void
 scrape_look(scrape_t *s, uint32_t streams, uint64_t now_ms)
 {
+    s->streams = streams;
     health_look(&s->health, streams, now_ms);
 
     if (s->health.state != s->engine->facts.state) {
@@ -575,7 +575,7 @@ scrape_init(scrape_t *s, const engine_options_t *o)
 {
     s->max_capacity = o->max_capacity;
     s->engine->facts.state = ENGINE_STARTING;
-    health_init(&s->health, o->stall_timeout_ms, scrape_clock_ms());
+    health_init(&s->health, o->stall_timeout_ms, engine_clock_ms());
     dialect_facts_init(&s->facts);
 
     ev_timer_init(&s->timer, scrape_on_timer, 0, 0);

@@ -28,6 +28,7 @@ typedef struct {
     /* scrape.c's own */
     ev_timer            timer;
     http_request_t     *request;        /* under way; NULL: none */
+    uint32_t            streams;        /* that were open at the last look */
     uint64_t            began_ms;       /* this look */
     size_t              at;             /* in the table of probes */
     unsigned            status;
@@ -54,13 +55,10 @@ void scrape_done(scrape_t *scrape);
 /* A stream broke: is the engine still there? */
 void scrape_now(scrape_t *scrape);
 
-/* Bytes came on a stream of ours. */
+/* Bytes that were generated came on a stream of ours. */
 void scrape_bytes(scrape_t *scrape, uint64_t now_ms);
 
 /* Time passes, a few times a second: see health_look(). */
 void scrape_look(scrape_t *scrape, uint32_t streams, uint64_t now_ms);
-
-/* The monotonic clock. */
-uint64_t scrape_clock_ms(void);
 
 #endif /* SCRAPE_H */

@@ -4,9 +4,10 @@
  *
  * Nothing is asked of it that OpenAI's API does not have: it may answer 400 to
  * a key that it does not know.  It says nothing about its load; its list of
- * models is its health.  It shows no ids.  A completion goes on by text; a chat
- * does so only if the operator knows that this server goes on with a last
- * message of the assistant's (`llmgw_resume text`).
+ * models is its health, and a proxy before it may answer 502 to 504 for it.  It
+ * shows no ids.  A completion goes on by text; a chat does so only if the
+ * operator knows that this server goes on with a last message of the
+ * assistant's (`llmgw_resume text`).
  */
 
 #include "replica/engine/dialect/dialect_inner.h"
@@ -22,7 +23,9 @@ static int
 openai_learn_models(dialect_facts_t *facts, unsigned status, const char *body,
     size_t len)
 {
-    if (facts_health(facts, status, DIALECT_DOWN) != 0) {
+    if (facts_health(facts, status, status >= 502 && status <= 504
+                                    ? DIALECT_UNWILLING : DIALECT_DOWN) != 0)
+    {
         return -1;
     }
 

@@ -21,6 +21,7 @@ class Faults:
     gate: int = -1              # no further token of a stream than these
     hang_metrics: bool = False  # /metrics and /health get no answer either
     health: int = 200           # what /health says
+    health_delay: float = 0.0   # seconds before that, of vLLM's and SGLang's
     status: int = 0             # generation is answered with this status
     times: int = -1             # that many times; -1: always
     retry_after: int = 0        # seconds, with that status

@@ -8,6 +8,7 @@ before the first token, the errors' shape, /tokenize, /detokenize, /version.
 vllm/v1/metrics/loggers.py: the metrics.
 """
 
+import asyncio
 import uuid
 
 from . import model, other
@@ -167,6 +168,7 @@ class VLLM(OpenAI):
                 "max_model_len": self.engine.max_context}
 
     async def health(self, call):
+        await asyncio.sleep(self.engine.faults.health_delay)
         await call.answer(self.engine.faults.health, b"")
 
     async def version(self, call):

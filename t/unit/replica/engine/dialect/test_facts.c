@@ -261,8 +261,10 @@ health_is_a_state(void **state)
     assert_int_equal(learn(&facts, "openai", "/v1/models", 200,
                            "{\"data\":[{\"id\":\"m\"}]}"), 0);
     assert_int_equal(facts.state, DIALECT_READY);
-    assert_int_equal(learn(&facts, "openai", "/v1/models", 502, "x"), 0);
+    assert_int_equal(learn(&facts, "openai", "/v1/models", 500, "x"), 0);
     assert_int_equal(facts.state, DIALECT_DOWN);
+    assert_int_equal(learn(&facts, "openai", "/v1/models", 502, "x"), 0);
+    assert_int_equal(facts.state, DIALECT_UNWILLING);
     assert_string_equal(facts.models, "m");
 }
 
