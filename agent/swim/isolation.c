@@ -86,15 +86,17 @@ isolation_count(swim_t *swim, uint64_t now_us)
 }
 
 
-/* All that a predecessor knew count: which of them it counted is not in the
-   segment. */
+/* All that a predecessor knew count, but those that had left: which of them it
+   counted is not in the segment. */
 void
 isolation_restore(swim_t *swim, uint64_t now_us)
 {
-    size_t  i;
+    size_t     i;
+    member_t  *member;
 
     for (i = 0; i < swim->table.n; i++) {
-        swim->table.members[i]->is_base = 1;
+        member = swim->table.members[i];
+        member->is_base = member->facts.liveness != LLMGW_LIVENESS_LEFT;
     }
 
     swim->is_isolated = 1;

@@ -4,11 +4,14 @@
  *
  * nginx routes by that segment, so the first publication of a new agent must
  * not take away anything that works.  Members that were ALIVE or SUSPECT are
- * taken as that.  Those that were DEAD are left to others, which know since
- * when they are dead, with one exception: a predecessor that was isolated saw
- * its members DEAD while nginx served by them.  Then the new agent is isolated
- * as well, with the same members DEAD, until it has met enough of them again
- * (isolation.c).
+ * taken as that.  Those that were DEAD or LEFT are taken, too, as they count
+ * for the base model of an upstream (docs/adr/0016).  Since when they are gone
+ * is not in the segment.  Others say so with their tables; until then they are
+ * too old to be told to anybody.
+ *
+ * A predecessor that was isolated saw its members DEAD while nginx served by
+ * them.  Then the new agent is isolated as well, until it has met enough of
+ * them again (isolation.c).
  */
 
 #include <string.h>
@@ -49,7 +52,7 @@ restore_member(swim_t *swim, const llmgw_member_t *facts,
     update.facts = *facts;
     restore_models(swim, &update);
 
-    /* So old that it is not told to those that have forgotten it. */
+    /* A guess, at which nobody takes it up who has forgotten it. */
     if (!member_liveness_is_present(facts->liveness)) {
         update.age_s = TOMBSTONE_TOLD_US / SWIM_S;
     }
@@ -59,6 +62,7 @@ restore_member(swim_t *swim, const llmgw_member_t *facts,
     if (member != NULL) {
         member->load = *load;
         member->lacks_traits = 1;
+        member->lacks_age = !member_is_present(member);
         member->lacks_more = MEMBER_MORE_ALL;
     }
 }
@@ -81,14 +85,6 @@ restore_own(swim_t *swim, const llmgw_member_t *past, uint64_t now_us)
 }
 
 
-static int
-restore_is_wanted(const llmgw_member_t *facts, int is_isolated)
-{
-    return member_liveness_is_present(facts->liveness)
-           || (is_isolated && facts->liveness == LLMGW_LIVENESS_DEAD);
-}
-
-
 void
 swim_restore(swim_t *swim, const llmgw_members_view_t *view, uint64_t now_us)
 {
@@ -101,15 +97,14 @@ swim_restore(swim_t *swim, const llmgw_members_view_t *view, uint64_t now_us)
         if (strcmp(facts->id, swim->own->facts.id) == 0) {
             restore_own(swim, facts, now_us);
 
-        } else if (restore_is_wanted(facts, view->isolated)
-                   && table_find(&swim->table, facts->id) == NULL)
-        {
+        } else if (table_find(&swim->table, facts->id) == NULL) {
             restore_member(swim, facts, &view->loads[i], now_us);
         }
     }
 
+    reconnect_restore(swim, now_us);
+
     if (view->isolated) {
         isolation_restore(swim, now_us);
-        reconnect_restore(swim, now_us);
     }
 }

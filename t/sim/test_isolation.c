@@ -216,6 +216,41 @@ isolation_outlives_the_agent(void **state)
 }
 
 
+/* Those that had left before count neither before nor after a restart. */
+static void
+isolation_outlives_the_agent_whoever_had_left(void **state)
+{
+    size_t      i;
+    uint64_t    seed, ms;
+    cluster_t  *cluster;
+
+    cluster_each_seed(seed, SEEDS) {
+        cluster = cluster_formed(N, seed);
+
+        for (i = 3; i < N; i++) {
+            node_leave(cluster->hosts[i].node);
+            cluster_run_ms(cluster, 1000);
+            cluster_crash(cluster, i);
+        }
+
+        cluster_run_ms(cluster, 40000);
+        fake_net_part(cluster->net, 0, 1, FAKE_ALL);
+        ms = cluster_run_until(cluster, is_isolated, 0, 60000);
+        holds(cluster, ms <= 60000);
+        restart_from_segment(cluster, 0);
+        holds(cluster, is_isolated(cluster, 0));
+        cluster_run_ms(cluster, 5000);
+        holds(cluster, is_isolated(cluster, 0));
+
+        fake_net_part(cluster->net, 0, 1, 0);
+        ms = cluster_run_until(cluster, is_not_isolated, 0, 12000);
+        holds(cluster, ms <= 12000);
+        cluster_settles(cluster, 20000);
+        cluster_destroy(cluster);
+    }
+}
+
+
 /* Where the dead are really dead, it ends when they are forgotten. */
 static void
 restored_isolation_ends_with_the_tombstones(void **state)
@@ -247,6 +282,7 @@ main(void)
         cmocka_unit_test(gateway_of_a_young_cluster_is_isolated_too),
         cmocka_unit_test(what_others_know_to_be_dead_isolates_nobody),
         cmocka_unit_test(isolation_outlives_the_agent),
+        cmocka_unit_test(isolation_outlives_the_agent_whoever_had_left),
         cmocka_unit_test(restored_isolation_ends_with_the_tombstones),
     };
 

@@ -242,7 +242,8 @@ restored_view_serves_at_once_and_its_dead_are_found(void **state)
     assert_int_equal(cluster_view(cluster, 0, 3)->load.active_requests, 2);
     assert_int_equal(cluster_facts(cluster, 0, 4)->liveness,
                      LLMGW_LIVENESS_ALIVE);
-    assert_null(cluster_view(cluster, 0, 5));
+    assert_int_equal(cluster_facts(cluster, 0, 5)->liveness,
+                     LLMGW_LIVENESS_DEAD);
     assert_true(cluster_facts(cluster, 0, 0)->epoch > past_epoch);
     assert_int_equal(swim_backlog(node_swim(cluster->hosts[0].node)), 0);
 
@@ -254,6 +255,48 @@ restored_view_serves_at_once_and_its_dead_are_found(void **state)
                      cluster_facts(cluster, 0, 0)->epoch);
     cluster_run_ms(cluster, 6000);
     assert_true(cluster_all_see_dead(cluster, 4));
+    cluster_destroy(cluster);
+}
+
+
+/* nginx counts them at any time; since when they are gone others say. */
+static void
+restored_view_has_those_that_are_gone(void **state)
+{
+    size_t                i;
+    cluster_t            *cluster;
+    const member_t       *restored, *known;
+    llmgw_members_view_t  view;
+
+    cluster = cluster_formed(6, 25);
+    node_leave(cluster->hosts[4].node);
+    cluster_run_ms(cluster, 1000);
+    cluster_crash(cluster, 4);
+    cluster_crash(cluster, 5);
+    cluster_run_ms(cluster, 60000);
+
+    cluster_segment(cluster, 0, &view);
+    cluster_crash(cluster, 0);
+    cluster_start(cluster, 0, LLMGW_ROLE_GATEWAY, CLUSTER_NO_SEED);
+    node_restore(cluster->hosts[0].node, &view);
+    llmgw_members_view_done(&view);
+
+    assert_int_equal(cluster_facts(cluster, 0, 4)->liveness,
+                     LLMGW_LIVENESS_LEFT);
+    assert_int_equal(cluster_facts(cluster, 0, 5)->liveness,
+                     LLMGW_LIVENESS_DEAD);
+    assert_int_equal(swim_backlog(cluster_swim(cluster, 0)), 0);
+    assert_false(swim_is_isolated(cluster_swim(cluster, 0)));
+    cluster_run_ms(cluster, 1000);
+
+    for (i = 4; i < 6; i++) {
+        restored = cluster_view(cluster, 0, i);
+        known = cluster_view(cluster, 1, i);
+        assert_in_range(restored->since_us + 1000000,
+                        known->since_us, known->since_us + 3000000);
+    }
+
+    cluster_settles(cluster, 20000);
     cluster_destroy(cluster);
 }
 
@@ -271,6 +314,7 @@ main(void)
         cmocka_unit_test(gateway_hears_an_engines_queue_at_once),
         cmocka_unit_test(gateway_is_never_listed_as_a_replica),
         cmocka_unit_test(restored_view_serves_at_once_and_its_dead_are_found),
+        cmocka_unit_test(restored_view_has_those_that_are_gone),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -128,14 +128,21 @@ member_more_differs(const llmgw_member_t *a, const llmgw_member_t *b)
 }
 
 
+/* It is as it is for so long. */
+static void
+member_take_age(member_t *member, uint32_t age_s, uint64_t now_us)
+{
+    uint64_t  age_us = age_s * 1000000ULL;
+
+    member->since_us = now_us > age_us ? now_us - age_us : 0;
+    member->lacks_age = 0;
+}
+
+
 void
 member_init(member_t *member, const member_update_t *update, uint64_t now_us)
 {
-    uint64_t  age_us;
-
     memset(member, 0, sizeof(member_t));
-
-    age_us = update->age_s * 1000000ULL;
 
     member->facts = update->facts;
     member->facts.models = 0;
@@ -144,7 +151,7 @@ member_init(member_t *member, const member_update_t *update, uint64_t now_us)
     member->load.active_requests = update->active_requests;
     member->load.engine = update->engine;
     member->load_seq = update->load_seq;
-    member->since_us = now_us > age_us ? now_us - age_us : 0;
+    member_take_age(member, update->age_s, now_us);
     member->present_until_us = member_is_present(member) ? UINT64_MAX : 0;
     member_merge_confirmers(member, update);
 }
@@ -282,7 +289,7 @@ member_take_traits(member_t *member, const member_update_t *update)
  */
 static unsigned
 member_complete(member_t *member, const member_update_t *update,
-    int is_first_hand)
+    int is_first_hand, uint64_t now_us)
 {
     unsigned       changes;
     member_more_t  more;
@@ -298,6 +305,10 @@ member_complete(member_t *member, const member_update_t *update,
 
     if (MEMBER_MORE_ALL - more < member->lacks_more) {
         changes = member_complete_more(member, update, more);
+    }
+
+    if (member->lacks_age && member_is_same(&member->facts, &update->facts)) {
+        member_take_age(member, update->age_s, now_us);
     }
 
     if (member->lacks_traits) {
@@ -358,7 +369,7 @@ member_merge_facts(member_t *member, const member_update_t *update,
     llmgw_member_t  *known;
 
     known = &member->facts;
-    changes = member_complete(member, update, is_first_hand);
+    changes = member_complete(member, update, is_first_hand, now_us);
 
     if (!member_is_newer(known, &update->facts)) {
         return changes;
@@ -366,8 +377,7 @@ member_merge_facts(member_t *member, const member_update_t *update,
 
     if (update->facts.liveness != known->liveness) {
         member_set_liveness(member, update->facts.liveness, now_us);
-        member->since_us -= update->age_s * 1000000ULL < member->since_us
-                            ? update->age_s * 1000000ULL : 0;
+        member_take_age(member, update->age_s, now_us);
         changes |= MEMBER_LIVENESS;
     }
 
@@ -414,7 +424,7 @@ member_set_liveness(member_t *member, llmgw_liveness_t liveness,
 
     was_present = member_is_present(member);
     member->facts.liveness = liveness;
-    member->since_us = now_us;
+    member_take_age(member, 0, now_us);
     member->nconfirmers = 0;
 
     if (!was_present && member_is_present(member)) {

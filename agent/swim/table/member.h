@@ -135,6 +135,7 @@ typedef struct {
     unsigned             is_confirm_due:1;  /* it is to be pinged soon */
     unsigned             is_base:1;         /* of swim/isolation.c */
     unsigned             lacks_traits:1;    /* its facts are of the segment */
+    unsigned             lacks_age:1;       /* the same; since_us is a guess */
     unsigned             lacks_more:2;      /* they came without: so many
                                                editions of it */
 } member_t;

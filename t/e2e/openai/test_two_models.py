@@ -1,5 +1,6 @@
 """Two base models in one segment: an upstream for each, and each its queue."""
 
+import itertools
 import json
 import threading
 import urllib.request
@@ -85,7 +86,7 @@ def test_alias_is_what_the_client_is_told_and_the_engine_never_sees(cluster):
     assert [json.loads(a["body"])["model"] for a in asked] == ["beta"]
 
 
-# --- the model of a fleet is exchanged, by new members
+# --- the model of a fleet is exchanged, by new members and under load
 
 SERVED, UNKNOWN = (200, None), (404, words.MODEL_NOT_FOUND)
 ABSENT = (503, words.NO_REPLICAS)
@@ -106,7 +107,6 @@ class Asker(threading.Thread):
         self.nginx, self.model = nginx, model
         self.answers, self.over = [], threading.Event()
         self.start()
-        self.go_on()
 
     def run(self):
         while not self.over.is_set():
@@ -114,98 +114,137 @@ class Asker(threading.Thread):
                                     len(self.answers)))
 
     def go_on(self, n=5):
+        """Until it has that many more answers; the last one."""
         upto = len(self.answers) + n
         wait_for(lambda: len(self.answers) >= upto or not self.is_alive(),
                  f"{n} more answers")
-        assert set(self.answers) == {SERVED}
+        assert self.is_alive()
+        return self.answers[-1]
+
+    def told(self):
+        """Its answers, those alike in a row as one."""
+        return [one for one, _ in itertools.groupby(self.answers)]
 
     def stop(self):
         self.over.set()
         self.join(10)
-        assert set(self.answers) == {SERVED}
+        return self.told()
 
 
-def join(cluster, model, *names):
-    for name in names:
-        engine = cluster.engine(f"e-{name}", model=model)
-        cluster.adapter(engine, name)
+class Crowd(list):
+    """Three clients of a model."""
+
+    def __init__(self, nginx, model):
+        super().__init__(Asker(nginx, model) for _ in range(3))
+
+    def go_on(self):
+        return {one.go_on() for one in self}
+
+    def told(self):
+        return [one.told() for one in self]
+
+    def stop(self):
+        for one in self:
+            one.over.set()
+        return [one.stop() for one in self]
 
 
-def leave(cluster, name):
-    assert cluster.replicas[name].stop() == 0
-    assert cluster.replicas[name].agent.stop() == 0
+class Fleet:
+    """Replicas of two models, an engine for each, and the gateway's agent."""
 
+    def __init__(self, cluster):
+        self.cluster = cluster
+        cluster.agent("gw", "gateway")
+        for model in "alpha", "beta":
+            cluster.engine(model, model=model)
 
-def restart_agent(cluster, *names):
-    """Over its old segment, and until it knows these again."""
-    cluster.gateway.kill()
-    cluster.gateway.start()
-    wait_for(lambda: set(names) <= set(cluster.gateway.table()),
-             f"the gateway's agent to know {names}")
+    def join(self, model, *names):
+        for name in names:
+            self.cluster.adapter(self.cluster.engines[model], name)
+        self.cluster.wait_ready([self.cluster.gateway], names)
 
+    def leave(self, name):
+        replica = self.cluster.replicas[name]
+        assert replica.stop() == 0 and replica.agent.stop() == 0
+        wait_for(lambda: self.cluster.gateway.table()[name]["state"] == "LEFT",
+                 f"{name} to have left")
 
-def check_engines(cluster, **models):
-    """Each was asked for its own model alone."""
-    for name, model in models.items():
-        asked = cluster.engines[f"e-{name}"].events("request", sse.CHAT)
-        assert {json.loads(a["body"])["model"] for a in asked} == {model}
+    def restart_agent(self, *names):
+        """The gateway's, over its old segment, and until it knows these."""
+        gateway = self.cluster.gateway
+        gateway.kill()
+        gateway.start()
+        wait_for(lambda: set(names) <= set(gateway.table()),
+                 f"the gateway's agent to know {names}")
+
+    def check(self):
+        """Each engine was asked for its own model alone."""
+        for model in "alpha", "beta":
+            asked = self.cluster.engines[model].events("request", sse.CHAT)
+            assert {json.loads(a["body"])["model"] for a in asked} == {model}
 
 
 def test_fleet_exchanges_its_model_under_load(cluster):
     """With an upstream for each: whatever is asked for is served as long as
-    one replica has it."""
-    cluster.agent("gw", "gateway")
-    join(cluster, "alpha", "a1", "a2")
+    one replica has it, whatever happens to the gateway's agent."""
+    fleet = Fleet(cluster)
+    fleet.join("alpha", "a1", "a2")
     members = cluster.gateway.members
     nginx = cluster.nginx(
         UPSTREAM.format(members=members, model="alpha"), openai=MODELS,
         http=SECOND.format(lines=UPSTREAM.format(members=members,
                                                  model="beta")))
     wait_for(lambda: nginx.routable() == ["a1", "a2"], "the old model")
-    alpha = Asker(nginx, "alpha")
+    alpha = Crowd(nginx, "alpha")
     assert ask(nginx, "beta") == ABSENT
+    fleet.restart_agent("a1", "a2")
 
-    join(cluster, "beta", "b1", "b2")
+    fleet.join("beta", "b1", "b2")
     wait_for(lambda: nginx.routable("llm2") == ["b1", "b2"], "the new one")
-    askers = [alpha, Asker(nginx, "beta")]
-    leave(cluster, "a1")
+    beta = Crowd(nginx, "beta")
+    fleet.leave("a1")
     wait_for(lambda: nginx.routable() == ["a2"], "a1 to be gone")
-    for asker in askers:
-        asker.go_on()
-    restart_agent(cluster, "a2", "b1", "b2")
-    for asker in askers:
-        asker.go_on()
+    assert alpha.go_on() == beta.go_on() == {SERVED}
+    fleet.restart_agent("a2", "b1", "b2")
+    assert alpha.go_on() == beta.go_on() == {SERVED}
+    assert alpha.told() == [[SERVED]] * 3
 
-    alpha.stop()
-    leave(cluster, "a2")
+    fleet.leave("a2")
     wait_for(lambda: not nginx.routable(), "a2 to be gone")
-    askers[1].go_on()
-    askers[1].stop()
-    assert ask(nginx, "alpha") == ABSENT
-    check_engines(cluster, a1="alpha", a2="alpha", b1="beta", b2="beta")
+    assert (alpha.go_on(), beta.go_on()) == ({ABSENT}, {SERVED})
+    fleet.restart_agent("b1", "b2")
+    assert (alpha.go_on(), beta.go_on()) == ({ABSENT}, {SERVED})
+    assert alpha.stop() == [[SERVED, ABSENT]] * 3
+    assert beta.stop() == [[SERVED]] * 3
+    fleet.check()
 
 
 def test_fleet_of_one_upstream_exchanges_its_model(cluster):
-    """The new one is served when no replica of the old one is left."""
-    cluster.agent("gw", "gateway")
-    join(cluster, "alpha", "a1", "a2")
+    """The new one is served when no replica of the old one is left, and then
+    nothing else: those that have left count until then."""
+    fleet = Fleet(cluster)
+    fleet.join("alpha", "a1", "a2", "a3")
     nginx = cluster.nginx(openai=True)
-    wait_for(lambda: nginx.routable() == ["a1", "a2"], "the old model")
-    alpha = Asker(nginx, "alpha")
-    join(cluster, "beta", "b1")
-    cluster.wait_ready([cluster.gateway], ["b1"])
-    leave(cluster, "a1")
-    wait_for(lambda: nginx.routable() == ["a2"], "a1 to be gone")
-    restart_agent(cluster, "a1", "a2", "b1")
-    join(cluster, "beta", "b2")
-    cluster.wait_ready([cluster.gateway], ["b2"])
-    alpha.go_on()
-    assert ask(nginx, "beta") == UNKNOWN
-    alpha.stop()
+    wait_for(lambda: nginx.routable() == ["a1", "a2", "a3"], "the old model")
+    alpha, beta = Crowd(nginx, "alpha"), Crowd(nginx, "beta")
+    fleet.join("beta", "b1", "b2")
+    for name in "a1", "a2":
+        fleet.leave(name)
+    wait_for(lambda: nginx.routable() == ["a3"], "two to be gone")
+    assert (alpha.go_on(), beta.go_on()) == ({SERVED}, {UNKNOWN})
+    fleet.restart_agent("a3", "b1", "b2")
+    assert (alpha.go_on(), beta.go_on()) == ({SERVED}, {UNKNOWN})
+    assert alpha.told() == [[SERVED]] * 3
+    assert beta.told() == [[UNKNOWN]] * 3
 
-    leave(cluster, "a2")
+    fleet.leave("a3")
     wait_for(lambda: nginx.routable() == ["b1", "b2"], "the new model")
-    assert (ask(nginx, "alpha"), ask(nginx, "beta")) == (UNKNOWN, SERVED)
-    restart_agent(cluster, "b1", "b2")
-    assert (ask(nginx, "alpha"), ask(nginx, "beta")) == (UNKNOWN, SERVED)
-    check_engines(cluster, a1="alpha", a2="alpha")
+    assert (alpha.go_on(), beta.go_on()) == ({UNKNOWN}, {SERVED})
+    fleet.restart_agent("b1", "b2")
+    assert (alpha.go_on(), beta.go_on()) == ({UNKNOWN}, {SERVED})
+    assert beta.stop() == [[UNKNOWN, SERVED]] * 3
+    for told in alpha.stop():
+        # while the last one drains there is nobody, and no other model yet
+        assert [one for one in told if one != ABSENT] == [SERVED, UNKNOWN]
+    assert nginx.log().count("none of them is up") == 1
+    fleet.check()

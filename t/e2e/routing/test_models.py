@@ -1,5 +1,7 @@
 """Upstreams of one model each, over one segment; models that do not mix."""
 
+import contextlib
+
 import pytest
 
 from llmgw import rpc, sse, words
@@ -144,6 +146,9 @@ def test_replicas_without_models_go_with_any(cluster, serving):
 
 # --- base models whose replicas are all gone
 
+SERVED, UNKNOWN = (200, None), (404, words.MODEL_NOT_FOUND)
+
+
 def _leave(tell, agent, how):
     """Its process goes (DOWN), its agent says goodbye (LEFT), or both of them
     are silent (DEAD)."""
@@ -160,35 +165,44 @@ def _yielded(nginx):
         "none of them is up; those that serve \"tiny\" are routed instead")
 
 
-def test_base_model_yields_when_its_replicas_are_gone(cluster, serving):
-    """By the view alone: its tombstones count for nothing, also when the
-    gateway's agent begins anew over its segment."""
-    cluster.agent("gw", "gateway")
-    tell = {id: serving(id, [model], capacity=0) for id, model in
-            [("m1", "m"), ("m2", "m"), ("m3", "m"), ("t1", "tiny")]}
-    nginx = cluster.nginx(openai=True)
+@pytest.fixture
+def mixed(cluster, serving):
+    """mixed(n): three replicas of m, and n of tiny, in one upstream."""
+    def make(n):
+        cluster.agent("gw", "gateway")
+        ids = ["m1", "m2", "m3"], [f"t{i + 1}" for i in range(n)]
+        tell = {id: serving(id, [model], capacity=0)
+                for model, some in zip(("m", "tiny"), ids) for id in some}
+        nginx = cluster.nginx(openai=True)
+        wait_for(lambda: nginx.routable() == ids[0]
+                 and all(nginx.replicas().get(id, {}).get("service") == "READY"
+                         for id in ids[1]), "the majority, and the other")
 
-    def asked(model):
-        got = sse.call(nginx.api, sse.TEXT, sse.text("x", model, max_tokens=3))
-        return got.status, got.error and got.error["code"]
-    served = (200, None)
-    unknown = (404, words.MODEL_NOT_FOUND)
-    wait_for(lambda: nginx.routable() == ["m1", "m2", "m3"]
-             and nginx.replicas().get("t1", {}).get("service") == "READY",
-             "the majority, and the other")
-    assert (asked("m"), asked("tiny")) == (served, unknown)
+        def asked(model):
+            got = sse.call(nginx.api, sse.TEXT,
+                           sse.text("x", model, max_tokens=3))
+            return got.status, got.error and got.error["code"]
+        assert (asked("m"), asked("tiny")) == (SERVED, UNKNOWN)
+        return tell, nginx, asked
+    return make
+
+
+def test_base_model_yields_when_its_replicas_are_gone(cluster, mixed):
+    """By the view alone, and said once: its tombstones count for nothing, also
+    when the gateway's agent begins anew over its segment."""
+    tell, nginx, asked = mixed(1)
 
     # A crash of two of three changes nothing.
     _leave(tell["m1"], cluster.agents["m1"], "DOWN")
     _leave(tell["m2"], cluster.agents["m2"], "LEFT")
     wait_for(lambda: nginx.routable() == ["m3"], "m3 to be left")
-    assert (asked("m"), asked("tiny")) == (served, unknown)
+    assert (asked("m"), asked("tiny")) == (SERVED, UNKNOWN)
     assert not _yielded(nginx)
 
     # One that drains or starts is still there.
     tell["m3"].say(draining=True)
     wait_for(lambda: not nginx.routable(), "m3 to drain")
-    assert (asked("m"), asked("tiny")) == ((503, words.NO_REPLICAS), unknown)
+    assert (asked("m"), asked("tiny")) == ((503, words.NO_REPLICAS), UNKNOWN)
     tell["m3"].say(draining=False)
     wait_for(lambda: nginx.routable() == ["m3"], "m3 to be back")
 
@@ -196,7 +210,7 @@ def test_base_model_yields_when_its_replicas_are_gone(cluster, serving):
     wait_for(lambda: nginx.routable() == ["t1"], "the other model", takes=9)
     wait_for(lambda: nginx.replicas()["m3"]["state"] == "DEAD",
              "a tombstone", takes=9)
-    assert (asked("m"), asked("tiny")) == (unknown, served)
+    assert (asked("m"), asked("tiny")) == (UNKNOWN, SERVED)
     assert nginx.pool()["model"] == "tiny"
     assert {"m1", "m2", "m3"} <= set(nginx.replicas())
     assert _yielded(nginx) == 1
@@ -205,14 +219,40 @@ def test_base_model_yields_when_its_replicas_are_gone(cluster, serving):
     cluster.gateway.start()
     wait_for(lambda: cluster.gateway.table().get("t1", {}).get("service")
              == "READY", "the gateway's agent")
-    never(lambda: asked("tiny") != served, 0.3, "another model")
+    never(lambda: asked("tiny") != SERVED, 0.3, "another model")
     assert nginx.routable() == ["t1"]
+    assert _yielded(nginx) == 1
 
     # The first one that is back has the dead of its model behind it.
     cluster.agents["m3"].start()
     Reporter(cluster, cluster.agents["m3"], models=["m"], max_capacity=0)
     wait_for(lambda: nginx.routable() == ["m3"], "m to be back", takes=9)
-    assert (asked("m"), asked("tiny")) == (served, unknown)
+    assert (asked("m"), asked("tiny")) == (SERVED, UNKNOWN)
+
+
+@pytest.mark.parametrize("how", [
+    "LEFT", pytest.param("DEAD", marks=pytest.mark.soak)])
+def test_new_agent_of_a_gateway_counts_those_that_are_gone(cluster, mixed,
+                                                           how):
+    """What its predecessor knew is in its segment: no other agent has told it
+    anything yet, since they stand still."""
+    tell, nginx, asked = mixed(2)
+    for id in "m1", "m2":
+        _leave(tell[id], cluster.agents[id], how)
+    wait_for(lambda: nginx.routable() == ["m3"] and {
+        nginx.replicas()[id]["state"] for id in ("m1", "m2")} == {how},
+        "both to be gone", takes=9)
+    with contextlib.ExitStack() as stack:
+        for id in "m3", "t1", "t2":
+            cluster.agents[id].proc.freeze()
+            stack.callback(cluster.agents[id].proc.thaw)
+        cluster.gateway.kill()
+        cluster.gateway.start()
+        wait_for(lambda: {"m3", "t1", "t2"} <= set(cluster.gateway.table()),
+                 "the gateway's agent")
+        never(lambda: (asked("m"), asked("tiny")) != (SERVED, UNKNOWN), 0.3,
+              "another model")
+    assert nginx.pool()["model"] == "m" and not _yielded(nginx)
 
 
 def test_request_ends_with_the_base_model_that_it_came_for(

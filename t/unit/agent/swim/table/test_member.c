@@ -208,6 +208,37 @@ age_counts_from_death_here_or_as_told(void **state)
 }
 
 
+/* Ages are whole seconds: whoever took each of them would never forget. */
+static void
+age_that_is_lacking_is_taken_once(void **state)
+{
+    member_t         member;
+    member_update_t  said, other;
+
+    said = update(1, 4, LLMGW_LIVENESS_DEAD);
+    said.age_s = 300;
+    member_init(&member, &said, 500000000);
+    member.lacks_age = 1;
+
+    other = update(1, 3, LLMGW_LIVENESS_DEAD);
+    other.age_s = 50;
+    assert_int_equal(member_merge(&member, &other, 0, 500000000), 0);
+    assert_int_equal(member_age_s(&member, 500000000), 300);
+
+    said.age_s = 40;
+    assert_int_equal(member_merge(&member, &said, 0, 500000000), 0);
+    assert_int_equal(member_age_s(&member, 500000000), 40);
+    said.age_s = 20;
+    assert_int_equal(member_merge(&member, &said, 0, 500000000), 0);
+    assert_int_equal(member_age_s(&member, 500000000), 40);
+
+    member.lacks_age = 1;
+    said = update(1, 5, LLMGW_LIVENESS_ALIVE);
+    member_merge(&member, &said, 0, 500000000);
+    assert_false(member.lacks_age);
+}
+
+
 int
 main(void)
 {
@@ -219,6 +250,7 @@ main(void)
         cmocka_unit_test(service_changes_no_liveness_but_by_incarnation),
         cmocka_unit_test(load_has_an_order_of_its_own),
         cmocka_unit_test(age_counts_from_death_here_or_as_told),
+        cmocka_unit_test(age_that_is_lacking_is_taken_once),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
