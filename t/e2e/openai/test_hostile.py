@@ -36,7 +36,7 @@ def test_status_without_a_body_splits_no_answer(cluster, ports, status,
 
 
 def test_client_forges_no_line_of_the_error_log(cluster, ports):
-    """Nor does an engine that quotes it."""
+    """By a model's name, which must have none in it, or by a path."""
     cluster.agent("gw", "gateway")
     cluster.adapter(cluster.engine("e1", model="m"), "a1")
     nginx = cluster.nginx(openai=True)
