@@ -25,11 +25,12 @@ class Broken(AssertionError):
 
 class Connection:
     """takes: seconds between bytes, where the product's timers are longer
-    than QUICK."""
+    than QUICK.  host: the client's own address."""
 
-    def __init__(self, target, timeout=PATIENCE, takes=QUICK):
-        host, _, port = target.rpartition(":")
-        self.sock = socket.create_connection((host, int(port)), timeout)
+    def __init__(self, target, timeout=PATIENCE, takes=QUICK, host=None):
+        name, _, port = target.rpartition(":")
+        self.sock = socket.create_connection(
+            (name, int(port)), timeout, (host, 0) if host else None)
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.buffer = b""
         self.ended = False

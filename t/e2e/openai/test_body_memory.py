@@ -23,15 +23,17 @@ METRICS = "location = /metrics { llmgw_metrics; }"
 EXPECT = "expect: 100-continue\r\n"
 
 TOKENS = [rpc.pb.GenerateResponse(token=f" t{i}", token_ids=[1000 + i])
-          for i in range(6)]
+          for i in range(3000)]
+FIRST = 3                           # that a stream has before anything else
 END = rpc.pb.GenerateResponse(is_final=True,
                               finish=[rpc.pb.Finish(reason="stop")])
 LONG = "runs meanwhile"
 
 
 class Engine:
-    """Two replicas.  A stream for LONG is lost behind its third token, once
-    the test says so; what a test puts into `text` is one answer's."""
+    """Two replicas.  A stream for LONG has its FIRST tokens; two thirds of the
+    others, which need memory of their own, and its loss come when the test
+    says so.  What a test puts into `text` is one answer's."""
 
     def __init__(self):
         self.lost, self.over = threading.Event(), threading.Event()
@@ -40,13 +42,14 @@ class Engine:
     def generate(self, request, context):
         if LONG.encode() not in request.openai.body:
             yield from ([rpc.pb.GenerateResponse(token=t) for t in self.text]
-                        if self.text else TOKENS)
+                        if self.text else TOKENS[:6])
             assert self.text is None or self.over.wait(30)
         elif request.HasField("delivered"):
-            yield from TOKENS[3:]
+            yield from TOKENS[len(request.delivered.token_ids):]
         else:
-            yield from TOKENS[:3]
-            assert self.lost.wait(30)
+            yield from TOKENS[:FIRST]
+            assert self.lost.wait(60)
+            yield from TOKENS[FIRST:2000]
             context.abort(grpc.StatusCode.UNAVAILABLE, "lost")
         yield END
 
@@ -70,21 +73,26 @@ def front(cluster):
 
 
 @contextlib.contextmanager
-def stream_that_fails_over(nginx, engine):
-    """A stream that runs meanwhile, and goes on elsewhere at the end."""
+def running(nginx, engine):
+    """A stream that runs meanwhile; what it yields has it lose its replica, and
+    checks that it goes on at the other one."""
     with sse.Connection(nginx.api) as c:
         r = c.request(sse.CHAT, sse.chat(LONG, stream=True))
-        r.wait_events(3)
-        yield
-        engine.lost.set()
-        got = sse.result_of(r)
-    assert (got.text, got.error) == (["".join(m.token for m in TOKENS)], None)
+        r.wait_events(FIRST)
+
+        def fails_over():
+            engine.lost.set()
+            got = sse.result_of(r)
+            assert got.error is None
+            assert got.text == ["".join(m.token for m in TOKENS)]
+        yield fails_over
+        assert r.complete
 
 
 class Slow:
     """A client with an address of its own, and a body that never ends."""
 
-    def __init__(self, nginx, sent=0, host="127.0.0.2", headers=""):
+    def __init__(self, nginx, sent, host, headers):
         name, _, port = nginx.api.rpartition(":")
         self.sock = socket.create_connection((name, int(port)), 10,
                                              source_address=(host, 0))
@@ -111,9 +119,11 @@ class Slow:
 
 
 @contextlib.contextmanager
-def slow(nginx, n, *args, **options):
+def slow(nginx, n, sent=0, hosts=1, headers=""):
+    """n of them, which have that many addresses."""
     with contextlib.ExitStack() as stack:
-        clients = [Slow(nginx, *args, **options) for _ in range(n)]
+        clients = [Slow(nginx, sent, f"127.0.0.{2 + i % hosts}", headers)
+                   for i in range(n)]
         for client in clients:
             stack.enter_context(client.sock)
         yield clients
@@ -129,6 +139,11 @@ def answer(nginx, size=0, headers=(), **keys):
         r = c.request(sse.CHAT, padded(size, **keys), headers=headers)
         r.read()
         return r
+
+
+def rpc_answer(nginx, size):
+    with rpc.Client(nginx.target) as client:
+        return client.stream("x" * size, 6).code
 
 
 def error(r):
@@ -152,33 +167,62 @@ def nothing_is_held(nginx):
 def test_nine_headers_take_nothing_from_others(front):
     """32 MB each are announced, and no byte of them comes."""
     nginx, engine = front()
-    with stream_that_fails_over(nginx, engine), \
+    with running(nginx, engine) as fails_over, \
             slow(nginx, 9, headers=EXPECT) as clients:
         assert [c.status() for c in clients] == [100] * 9
         assert held(nginx) < 100000
         assert answer(nginx, 4 * MIB).status == 200
+        fails_over()
     assert refusals(nginx) == {}
     nothing_is_held(nginx)
 
 
-@pytest.mark.parametrize("n, memory", [(40, 16), pytest.param(
-    1000, 128, marks=pytest.mark.soak)])
-def test_slow_bodies_of_one_client(front, n, memory):
-    """They have a quarter of the memory, and make room for each other."""
+@pytest.mark.parametrize("n, memory, hosts, share", [
+    (1000, 128, 1, 4), (40, 16, 200, 2),
+    pytest.param(1000, 128, 200, 2, marks=pytest.mark.soak)])
+def test_slow_bodies_that_trickle(front, n, memory, hosts, share):
+    """Those of one client have a quarter of the memory, and those of many a
+    half.  They make room for each other, and for what others ask meanwhile."""
     nginx, engine = front(f"{memory}m")
     [worker] = nginx.workers()
     rss = rss_kb(worker)
-    with stream_that_fails_over(nginx, engine), \
-            slow(nginx, n, 200000) as clients:
+    with running(nginx, engine) as fails_over, \
+            slow(nginx, n, 200000, hosts=hosts) as clients:
+        whole = 2000                # of the stream that runs
+        wait_for(lambda: refusals(nginx).get("idle"), "room to be made")
         for _ in range(5):
             for client in clients:
                 client.trickle()
-            assert answer(nginx, MIB).status == 200
+            assert held(nginx) <= memory * MIB / share + whole
+            for stream in True, False:
+                assert answer(nginx, MIB, stream=stream).status == 200
+            assert rpc_answer(nginx, MIB) == "OK"
             assert held(nginx) <= memory * MIB / 2
-        assert wait_for(lambda: refusals(nginx).get("idle"), "room is made")
         # nginx itself has 16 kB for a body, and some for a connection
         assert rss_kb(worker) - rss < memory * 1024 / 2 + n * 32 + 16384
+        fails_over()
     assert refusals(nginx).keys() == {"idle"}
+    nothing_is_held(nginx)
+
+
+def test_client_that_has_its_part_takes_nothing_from_others(front):
+    """Clients are their addresses unless the directive says otherwise."""
+    nginx, engine = front("16m")
+    engine.text = ["a"]
+    data = padded(3 * MIB, stream=True)
+    with sse.Connection(nginx.api, host="127.0.0.2") as one, \
+            sse.Connection(nginx.api, host="127.0.0.2") as more, \
+            sse.Connection(nginx.api) as other:
+        first = one.request(sse.CHAT, data)
+        first.wait_events(1)
+        refused = more.request(sse.CHAT, data)
+        refused.read()
+        assert error(refused) == (503, "body_memory")
+        second = other.request(sse.CHAT, data)
+        second.wait_events(1)
+        engine.over.set()
+        assert [sse.result_of(r).status for r in (first, second)] == [200] * 2
+    assert refusals(nginx) == {"request": 1}
     nothing_is_held(nginx)
 
 
