@@ -3,6 +3,7 @@ there are, and it stays when they end."""
 
 import os
 import re
+import subprocess
 
 import pytest
 
@@ -191,6 +192,35 @@ def test_weights_can_be_locked_in_memory(cluster, service, tmp_path):
     with open(f"/proc/{one.proc.pid}/status") as status:
         locked, = (line for line in status if line.startswith("VmLck:"))
     assert int(locked.split()[1]) << 10 == MB
+
+
+# a container's limit
+
+def limited(mb, tmp_path):
+    """Runs a command where its control groups, of either version, have that
+    limit: their files are the test's."""
+    groups = tmp_path / f"groups-{mb}"
+    for name in "memory.max", "memory/memory.limit_in_bytes":
+        path = groups / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{mb * MB}\n")
+    return ["unshare", "--mount", "sh", "-c",
+            'mount --bind "$0" /sys/fs/cgroup && exec "$@"', str(groups)]
+
+
+@pytest.mark.skipif(subprocess.run(["unshare", "--mount", "true"],
+                                   capture_output=True).returncode != 0,
+                    reason="nobody but root mounts anything")
+def test_weights_beyond_a_containers_limit_are_not_loaded(cluster, service,
+                                                          file, tmp_path):
+    """The engine would be killed half way, and then the next one."""
+    def within(mb, id):
+        engine = model(cluster, id, service, file, start=False)
+        engine.argv = limited(mb, tmp_path) + engine.argv
+        return engine.start()
+    assert 'no memory for the 64 MB of "w.bin": 63 MB are available' \
+        in failed(within(63, "small"))
+    holds(within(65, "large"), "loaded for")
 
 
 # a real model
