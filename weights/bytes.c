@@ -33,13 +33,28 @@ bytes_reclaim_done(void *data)
 }
 
 
+static void
+bytes_free(store_t *store)
+{
+    threads_start(&store->reclaim, store->loop, 1, bytes_reclaim_run,
+                  bytes_reclaim_done, store);
+}
+
+
+/* The threads that read the bytes need their descriptor. */
 void
 bytes_reclaim(void *data)
 {
     store_t  *store = data;
 
-    threads_start(&store->reclaim, store->loop, 1, bytes_reclaim_run,
-                  bytes_reclaim_done, store);
+    if (!store->is_hashing) {
+        bytes_free(store);
+        return;
+    }
+
+    log_write(store->log, LOG_INFO, "\"%s\" is hashed no further: nobody is "
+              "left that handed it back", store->name);
+    digest_stop(&store->digest);
 }
 
 
@@ -68,6 +83,13 @@ bytes_hashed(void *data, const char *id)
     uint64_t   now_ms;
     store_t   *store = data;
 
+    store->is_hashing = 0;
+
+    if (store->roles.state == ROLES_RECLAIMING) {
+        bytes_free(store);
+        return;
+    }
+
     now_ms = service_now_ms();
     took_s = (double) (now_ms - store->digest_ms) / 1000;
     is_right = id != NULL && (store->roles.state == ROLES_HASHING
@@ -94,6 +116,7 @@ bytes_hash(store_t *store)
     store->told_ms = store->digest_ms;
     ev_timer_again(store->loop, &store->beat);
     bytes_tell(store, 0);
+    store->is_hashing = 1;
 
     if (digest_start(&store->digest, store->loop, store->file.fd,
                      store->file.bytes, bytes_hashed, store)

@@ -166,9 +166,16 @@ digest_start(digest_t *digest, struct ev_loop *loop, int fd, uint64_t bytes,
 
 
 void
-digest_cancel(digest_t *digest)
+digest_stop(digest_t *digest)
 {
     atomic_store(&digest->is_broken, 1);
+}
+
+
+void
+digest_cancel(digest_t *digest)
+{
+    digest_stop(digest);
     threads_join(&digest->threads);
     free(digest->hashes);
     digest->hashes = NULL;

@@ -48,7 +48,10 @@ typedef struct {
 int digest_start(digest_t *digest, struct ev_loop *loop, int fd,
     uint64_t bytes, digest_done_pt on_done, void *data);
 
-/* Gives up, within a few milliseconds; on_done does not come. */
+/* Gives up; on_done comes from the loop all the same, with NULL. */
+void digest_stop(digest_t *digest);
+
+/* Gives up, and waits the few milliseconds; on_done does not come. */
 void digest_cancel(digest_t *digest);
 
 /* Of the bytes, while it runs. */

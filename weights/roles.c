@@ -312,20 +312,38 @@ roles_reclaimed(roles_t *roles, uint64_t now_ms)
 }
 
 
+static int
+roles_has_adopter(const roles_t *roles)
+{
+    const roles_client_t  *client;
+
+    for (client = roles->first; client != NULL; client = client->next) {
+        if (client->role == ROLES_ADOPTER) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
 void
 roles_gone(roles_t *roles, roles_client_t *client, uint64_t now_ms)
 {
-    int  aborts;
-
     if (client->role == ROLES_NONE) {
         return;
     }
 
-    aborts = client->role == ROLES_WRITER && roles->state == ROLES_WRITING;
+    if (client->role == ROLES_WRITER && roles->state == ROLES_WRITING) {
+        roles_unlink(roles, client);
+        roles_clear(roles, now_ms);
+        return;
+    }
+
     roles_unlink(roles, client);
 
-    if (aborts) {
-        roles_clear(roles, now_ms);
+    if (roles->state == ROLES_ADOPTING && !roles_has_adopter(roles)) {
+        roles_reclaim(roles);
     }
 }
 

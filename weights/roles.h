@@ -11,14 +11,19 @@
  *    |   |                  | its end         v                  |
  *    |   |                  '----------> RECLAIMING              |
  *    |   |                                |   ^                  |
- *    |   |  <---- reclaimed --------------'   | failed, or       |
- *    '---|------------------------------------'   other bytes    |
+ *    |   |                                |   | failed, or       |
+ *    |   |                                |   | other bytes, or  |
+ *    |   |                                |   | the last         |
+ *    |   |  <---- reclaimed --------------'   | adopter's end    |
+ *    '---|------------------------------------'                  |
  *        |                   adopt                      hashed   |
  *        '-----------------------------> ADOPTING ---------------'
  *
  * COMMITTED is for ever: other weights have a service of their own.  A writer
  * that ends while HASHING loses its role only, since all its bytes are there
- * and nobody can change them any more.
+ * and nobody can change them any more.  When the last adopter ends, the bytes
+ * are nobody's but the service's: nobody else may write while they are looked
+ * at, so they are dropped.
  *
  * Waiters are tested again, in the order in which they came, after each event:
  *
@@ -90,7 +95,8 @@ struct roles_client_s {
 /* They must not call the machine. */
 typedef struct {
     void  (*on_event)(void *data, roles_client_t *client, roles_event_t event);
-    /* RECLAIMING: free the bytes, then call roles_reclaimed(). */
+    /* RECLAIMING: free the bytes, then call roles_reclaimed().  If they are
+       being hashed, that ends first, and roles_hashed() is not called. */
     void  (*on_reclaim)(void *data);
 } roles_callbacks_t;
 

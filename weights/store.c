@@ -274,11 +274,11 @@ store_run(store_t *store)
 void
 store_destroy(store_t *store)
 {
-    if (bytes_are_hashed(store)) {
+    if (store->is_hashing) {
         digest_cancel(&store->digest);
-    }
+        close(store->file.fd);
 
-    if (store->roles.state == ROLES_RECLAIMING) {
+    } else if (store->roles.state == ROLES_RECLAIMING) {
         threads_join(&store->reclaim);
 
     } else if (store->file.fd != -1) {

@@ -40,6 +40,7 @@ struct store_s {
     digest_t          digest;
     uint64_t          digest_ms;        /* when it began */
     uint64_t          told_ms;          /* the log, of its progress */
+    unsigned          is_hashing:1;     /* its threads run */
     threads_t         reclaim;
 };
 
@@ -57,13 +58,13 @@ void store_refuse(store_conn_t *conn, const char *reason);
 /* They are all there, and sealed: their id is to be known. */
 void bytes_hash(store_t *store);
 
-/* Is that under way? */
+/* Is that under way, and wanted? */
 int bytes_are_hashed(const store_t *store);
 
 /* Tells those that wait for it, and now and then the log. */
 void bytes_tell_progress(store_t *store);
 
-/* Of the machine: nobody wants them. */
+/* Of the machine: nobody wants them.  Hashing ends first. */
 void bytes_reclaim(void *data);
 
 /* --- request.c */

@@ -1,13 +1,27 @@
 
 /*
  * Preloaded into a daemon: memory, or a disk, that is slow to read.  While
- * the file that $SLOW_PREAD names is there, pread(2) does not return.
+ * the file that $SLOW_PREAD names is there, pread(2) does not return; a file
+ * of that name and ".held" says that one has come so far.
  */
 
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+
+
+static void
+tell(const char *gate)
+{
+    char  path[PATH_MAX];
+
+    snprintf(path, sizeof(path), "%s.held", gate);
+    close(open(path, O_WRONLY|O_CREAT|O_CLOEXEC, 0600));
+}
 
 
 ssize_t
@@ -19,6 +33,7 @@ pread(int fd, void *buf, size_t len, off_t at)
     gate = getenv("SLOW_PREAD");
 
     while (gate != NULL && access(gate, F_OK) == 0) {
+        tell(gate);
         nanosleep(&pause, NULL);
     }
 

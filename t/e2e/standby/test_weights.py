@@ -35,6 +35,10 @@ class SlowRead:
     def hold(self):
         self.gate.touch()
 
+    def wait_held(self):
+        """A thread is about to read."""
+        wait_for(self.gate.with_suffix(".held").exists, "a thread that reads")
+
     def release(self):
         self.gate.unlink()
 
@@ -397,6 +401,40 @@ def test_nobody_writes_while_an_adoption_is_open(cluster, slow):
     slow.release()
     second.expect("adopted")
     assert loader.granted() == "ro"
+
+
+def abandoned(cluster, slow):
+    """A service whose threads still hash what the last adopter has left."""
+    service = slow_service(cluster, slow)
+    slow.hold()
+    holder = service.client("e1")
+    holder.adopt(memfd(DATA, seals=SEALS), id_of(DATA)).expect("adopting")
+    slow.wait_held()
+    holder.close()
+    wait_for(lambda: service.state()["state"] == "reclaiming", "its end")
+    return service
+
+
+def test_adoption_ends_with_its_last_adopter(cluster, slow):
+    """Nobody else could write until all of it is hashed, for nobody."""
+    service = abandoned(cluster, slow)
+    late, loader = service.client("e2"), service.client("e3")
+    late.adopt(memfd(DATA, seals=SEALS), id_of(DATA))
+    assert late.refused() == "reclaiming"
+    loader.hello("rw_or_ro")
+    service.wait_roles(e3="waits")
+    slow.release()
+    assert loader.granted() == "rw"
+    assert loader.write(OTHER)[0] == id_of(OTHER)
+    assert service.memfds() == 1
+
+
+@pytest.mark.soak
+def test_service_ends_while_it_gives_an_adoption_up(cluster, slow):
+    service = abandoned(cluster, slow)
+    service.proc.send(15)
+    slow.release()
+    assert service.proc.wait() == 0
 
 
 def test_other_bytes_than_the_id_says_are_not_adopted(service):

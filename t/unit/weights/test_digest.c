@@ -148,6 +148,18 @@ hashing_can_be_given_up(void **state)
 }
 
 
+static void
+hashing_that_is_stopped_has_no_id(void **state)
+{
+    assert_int_equal(ftruncate(s.fd, 1LL << 40), 0);
+    start(1ULL << 40);
+    digest_stop(&s.digest);
+    ev_run(s.loop, 0);
+    assert_int_equal(s.ndone, 1);
+    assert_string_equal(s.id, "");
+}
+
+
 int
 main(void)
 {
@@ -161,7 +173,9 @@ main(void)
         cmocka_unit_test_setup_teardown(file_that_cannot_be_read_has_no_id,
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(hashing_can_be_given_up, setup,
-                                        teardown)
+                                        teardown),
+        cmocka_unit_test_setup_teardown(hashing_that_is_stopped_has_no_id,
+                                        setup, teardown)
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

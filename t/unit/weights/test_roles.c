@@ -204,6 +204,28 @@ adoption_holds_the_writers_back(void **state)
 }
 
 
+/* Nobody else could write while the service looks at it. */
+static void
+last_adopters_end_frees_the_slot(void **state)
+{
+    scene_begin(0);
+    roles_adopt(&s.roles, &s.clients[0]);
+    roles_adopt(&s.roles, &s.clients[1]);
+    ask(2, ROLES_RW_OR_RO, 60000);
+    roles_gone(&s.roles, &s.clients[0], s.now_ms);
+    assert_int_equal(s.roles.state, ROLES_ADOPTING);
+    roles_gone(&s.roles, &s.clients[1], s.now_ms);
+    assert_int_equal(s.roles.state, ROLES_RECLAIMING);
+    assert_int_equal(s.nreclaims, 1);
+    assert_string_equal(roles_may_adopt(&s.roles, &s.clients[0]),
+                        "reclaiming");
+    assert_silence();
+    roles_reclaimed(&s.roles, s.now_ms);
+    assert_told(2, ROLES_GRANTED, ROLES_WRITER);
+    assert_silence();
+}
+
+
 static void
 wrong_adoption_frees_the_slot(void **state)
 {
@@ -259,6 +281,7 @@ main(void)
         cmocka_unit_test(every_wait_has_an_end),
         cmocka_unit_test(nobody_writes_in_the_window),
         cmocka_unit_test(adoption_holds_the_writers_back),
+        cmocka_unit_test(last_adopters_end_frees_the_slot),
         cmocka_unit_test(wrong_adoption_frees_the_slot),
         cmocka_unit_test(what_has_no_right_is_refused)
     };

@@ -252,6 +252,19 @@ storm_abort(storm_t *storm, int i)
 }
 
 
+static int
+model_has_adopter(void)
+{
+    int  i, n;
+
+    for (i = 0, n = 0; i < NCLIENTS; i++) {
+        n += m.clients[i].adopts;
+    }
+
+    return n > 0;
+}
+
+
 static void
 storm_gone(storm_t *storm, int i)
 {
@@ -263,6 +276,11 @@ storm_gone(storm_t *storm, int i)
 
     if (aborts) {
         model_abort();
+
+    } else if (m.is_adoption && !model_has_adopter()) {
+        m.is_hashing = m.is_adoption = 0;
+        m.is_reclaiming = 1;
+        m.nreclaims++;
     }
 }
 
