@@ -7,8 +7,6 @@
  * each where libsodium comes to 0.3.  Anybody can compute the same:
  *
  *   split -b 64M --filter='sha256sum | cut -c-64' FILE | xxd -r -p | sha256sum
- *
- * The file is read, not mapped, so that a hole stays a hole.
  */
 
 #ifndef WEIGHTS_DIGEST_H

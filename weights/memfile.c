@@ -10,6 +10,8 @@
 #define MEMFILE_SEALS                                                         \
     (F_SEAL_WRITE|F_SEAL_SHRINK|F_SEAL_GROW|F_SEAL_SEAL)
 
+#define MEMFILE_BLOCK_BYTES  512        /* of st_blocks, on any system */
+
 
 const char *
 memfile_look(memfile_t *file, int fd)
@@ -38,6 +40,7 @@ memfile_look(memfile_t *file, int fd)
     file->dev = st.st_dev;
     file->ino = st.st_ino;
     file->bytes = (uint64_t) st.st_size;
+    file->held_bytes = (uint64_t) st.st_blocks * MEMFILE_BLOCK_BYTES;
 
     return NULL;
 }
@@ -47,6 +50,13 @@ int
 memfile_is_sealed(const memfile_t *file)
 {
     return (file->seals & MEMFILE_SEALS) == MEMFILE_SEALS;
+}
+
+
+int
+memfile_is_whole(const memfile_t *file)
+{
+    return file->held_bytes >= file->bytes;
 }
 
 
@@ -64,10 +74,18 @@ memfile_can_seal(const memfile_t *file)
 }
 
 
+/* Holes are looked for twice: before, so that they can be filled, and when
+   nobody can make any. */
 const char *
 memfile_seal(memfile_t *file)
 {
     memfile_t  sealed;
+
+    if (memfile_look(&sealed, file->fd) == NULL
+        && !memfile_is_whole(&sealed))
+    {
+        return "sparse";
+    }
 
     if (fcntl(file->fd, F_ADD_SEALS, MEMFILE_SEALS) == -1 && errno == EBUSY) {
         return "mapped";
@@ -81,6 +99,10 @@ memfile_seal(memfile_t *file)
 
     if (sealed.bytes != file->bytes) {
         return "bad_size";
+    }
+
+    if (!memfile_is_whole(&sealed)) {
+        return "sparse";
     }
 
     *file = sealed;

@@ -5,6 +5,14 @@
  * Nothing that a client says of it is believed: it is asked of the kernel.
  * Sealed, it can be neither written nor mapped to be written, neither cut nor
  * grown, and these seals cannot be taken off, whoever holds a descriptor.
+ *
+ * Hashing takes time by the file's size, so nothing may be large for free: a
+ * file with holes is not taken.  The blocks that it has are counted, where
+ * lseek(2) with SEEK_HOLE would have to walk all pages, would move the
+ * offset that the client's descriptor shares, and does not see the holes of a
+ * file of huge pages.  What is allocated and was never written counts as
+ * there: it costs its owner as much.  A last huge page that reaches beyond
+ * the end can hide a hole of less than its size.
  */
 
 #ifndef WEIGHTS_MEMFILE_H
@@ -22,6 +30,7 @@ typedef struct {
     dev_t     dev;
     ino_t     ino;
     uint64_t  bytes;
+    uint64_t  held_bytes;   /* of its pages, those that are swapped out too */
     int       seals;
 } memfile_t;
 
@@ -36,13 +45,16 @@ const char *memfile_look(memfile_t *file, int fd);
 const char *memfile_can_seal(const memfile_t *file);
 
 /*
- * Seals it.  mapped: somebody has it mapped to be written, and may unmap it
- * and ask again; not_sealable; bad_size: it was cut or grown since
- * memfile_look().
+ * Seals it.  sparse: it has holes, and may be filled; mapped: somebody has it
+ * mapped to be written, and may unmap it; both may ask again.  not_sealable;
+ * bad_size: it was cut or grown since memfile_look().
  */
 const char *memfile_seal(memfile_t *file);
 
 int memfile_is_sealed(const memfile_t *file);
+
+/* Without holes, when it was looked at. */
+int memfile_is_whole(const memfile_t *file);
 
 /* The same memory, not another with the same bytes. */
 int memfile_is_same(const memfile_t *a, const memfile_t *b);

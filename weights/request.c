@@ -34,6 +34,8 @@ static const struct {
     { "not_sealable", "the memfd cannot be sealed: made without "
       "MFD_ALLOW_SEALING, or not open for writing" },
     { "bad_size", "the memfd has another size, none, or too much" },
+    { "sparse", "the memfd has holes: each byte has to be written, a zero "
+      "too" },
     { "mapped", "the memfd is mapped to be written: unmap it, and commit "
       "again" },
     { "hash_failed", "the memfd could not be read" },
@@ -270,7 +272,7 @@ request_get(store_conn_t *conn, const json_t *json)
 }
 
 
-/* Sealed, and where the slot has a file, that one. */
+/* Sealed and whole, and where the slot has a file, that one. */
 static const char *
 request_may_adopt(const store_conn_t *conn, memfile_t *file, int fd,
     const char *id)
@@ -301,7 +303,7 @@ request_may_adopt(const store_conn_t *conn, memfile_t *file, int fd,
                                                     : "other_weights";
     }
 
-    return NULL;
+    return memfile_is_whole(file) ? NULL : "sparse";
 }
 
 

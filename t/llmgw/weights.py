@@ -32,8 +32,12 @@ def memfd(data=b"", flags=os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING, seals=0):
     while view:
         view = view[os.write(fd, view):]
     if seals:
-        fcntl.fcntl(fd, fcntl.F_ADD_SEALS, seals)
+        seal(fd, seals)
     return fd
+
+
+def seal(fd, seals=SEALS):
+    fcntl.fcntl(fd, fcntl.F_ADD_SEALS, seals)
 
 
 def read(fd):

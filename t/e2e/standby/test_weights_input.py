@@ -7,7 +7,8 @@ import os
 import pytest
 
 from llmgw.wait import wait_for
-from llmgw.weights import SEALS, WeightsClient, WeightsService, id_of, memfd
+from llmgw.weights import (SEALS, WeightsClient, WeightsService, id_of, memfd,
+                           seal)
 
 DATA = os.urandom(1 << 20)
 OTHER = os.urandom(1 << 20)
@@ -48,8 +49,22 @@ def of_size(bytes):
     return fd
 
 
+def largest():
+    return of_size(LARGEST)
+
+
 def too_large():
     return of_size(LARGEST + 1)
+
+
+def of_huge_pages():
+    """All of it a hole, of which lseek() says that it is none."""
+    try:
+        fd = memfd(flags=os.MFD_HUGETLB | os.MFD_ALLOW_SEALING)
+    except OSError as error:
+        pytest.skip(f"no huge pages: {error}")
+    os.ftruncate(fd, 1 << 40)
+    return fd
 
 
 @pytest.mark.parametrize("make, reason", [
@@ -78,12 +93,13 @@ def test_what_is_at_its_limit_is_taken(service):
     client.engine = ENGINE
     assert client.hello("rw", LONGEST_MS + 1).refused() == "bad_request"
     assert client.hello("rw", LONGEST_MS).granted() == "rw"
-    fd = of_size(LARGEST)
+    fd = largest()
     assert client.put(fd, name=NAME + "n").refused() == "bad_request"
     client.put(fd, name=NAME)
     got = client.state()
     assert (got["name"], got["bytes"]) == (NAME, LARGEST)
     assert got["clients"][0]["engine"] == ENGINE
+    assert client.commit().line(progress=True)["reason"] == "sparse"
 
 
 @pytest.mark.soak
@@ -103,6 +119,33 @@ def test_size_that_lies_is_refused(service):
     writer.expect("aborted")
     assert writer.hello("rw").granted() == "rw"
     assert writer.write(DATA)[0] == id_of(DATA)
+
+
+def test_file_with_a_hole_is_committed_once_it_is_filled(service):
+    """Its writer may still fill it: it was not sealed."""
+    writer = service.client("e1")
+    writer.hello("rw").granted()
+    fd = of_size(len(DATA))
+    os.pwrite(fd, DATA[:4096], 0)
+    os.pwrite(fd, DATA[8192:], 8192)
+    assert writer.put(fd).commit().refused() == "sparse"
+    assert "sparse, the memfd has holes" in service.proc.text()
+    service.wait_roles(e1="writer")
+    os.pwrite(fd, DATA[4096:8192], 4096)
+    assert writer.commit().expect("committed")["id"] == id_of(DATA)
+
+
+@pytest.mark.parametrize("make", [largest, of_huge_pages])
+def test_holes_are_not_adopted(service, make):
+    """It would take hours to hash them, in which nobody writes."""
+    holder, loader = service.client("e1"), service.client("e2")
+    fd = make()
+    seal(fd)
+    holder.adopt(fd, id_of(DATA))
+    assert holder.refused() == "sparse"
+    assert "sparse, the memfd has holes" in service.proc.text()
+    assert loader.hello("rw").granted() == "rw"
+    assert service.memfds() == 0
 
 
 def test_what_is_out_of_turn_is_refused_and_changes_nothing(service):
