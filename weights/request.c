@@ -27,7 +27,6 @@ static const struct {
     { "no_put", "nothing was put" },
     { "second_put", "something was put already" },
     { "committing", "it is being committed" },
-    { "committed", "weights are committed, so nobody writes any more" },
     { "no_fd", "no file descriptor came with this line" },
     { "not_memfd", "the file is no memfd" },
     { "not_readable", "the descriptor cannot be read from" },
@@ -103,7 +102,7 @@ request_mode(const char *text, roles_mode_t *mode)
     size_t  i;
 
     static const char *const  modes[] = {
-        [ROLES_RW] = "rw", [ROLES_RO] = "ro", [ROLES_RW_OR_RO] = "rw_or_ro"
+        [ROLES_RO] = "ro", [ROLES_RW_OR_RO] = "rw_or_ro"
     };
 
     for (i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {

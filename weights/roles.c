@@ -60,7 +60,7 @@ roles_forget(roles_t *roles, roles_client_t *client, roles_event_t event)
 static roles_role_t
 roles_due(const roles_t *roles, const roles_client_t *client, uint64_t now_ms)
 {
-    if (roles->state == ROLES_COMMITTED && client->mode != ROLES_RW) {
+    if (roles->state == ROLES_COMMITTED) {
         return ROLES_READER;
     }
 
@@ -90,9 +90,6 @@ roles_test(roles_t *roles, roles_client_t *client, uint64_t now_ms)
         }
 
         roles_tell(roles, client, ROLES_GRANTED);
-
-    } else if (roles->state == ROLES_COMMITTED) {
-        roles_forget(roles, client, ROLES_REFUSED);
 
     } else if (client->deadline_ms <= now_ms) {
         roles_forget(roles, client, ROLES_TIMED_OUT);

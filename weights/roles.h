@@ -27,16 +27,15 @@
  *
  * Waiters are tested again, in the order in which they came, after each event:
  *
- *              EMPTY                        COMMITTED
- *    RW        writer, unless RW is held    refused: it would wait for ever
- *    RW_OR_RO  writer, unless RW is held    reader
- *    RO        waits                        reader
+ *              EMPTY                              COMMITTED
+ *    RW_OR_RO  writer, unless that is held back   reader
+ *    RO        waits                              reader
  *
- * In all other states they wait.  RW is held back until a time that is given
- * at the beginning: a service that was restarted waits for those who hold the
- * weights and hand them back, so that nobody loads a second copy beside
- * theirs.  While an adoption is open the slot is not EMPTY, so that nobody
- * becomes the writer then either.
+ * In all other states they wait.  Nobody becomes the writer until a time that
+ * is given at the beginning: a service that was restarted waits for those who
+ * hold the weights and hand them back, so that nobody loads a second copy
+ * beside theirs.  While an adoption is open the slot is not EMPTY, so that
+ * nobody becomes the writer then either.
  *
  * A waiter whose time is over is told so and forgotten; one that can be
  * granted at that same moment is granted.
@@ -50,8 +49,7 @@
 
 
 typedef enum {
-    ROLES_RW = 0,
-    ROLES_RO,
+    ROLES_RO = 0,
     ROLES_RW_OR_RO
 } roles_mode_t;
 
@@ -76,7 +74,6 @@ typedef enum {
 typedef enum {
     ROLES_GRANTED = 0,      /* WRITER or READER */
     ROLES_TIMED_OUT,        /* NONE */
-    ROLES_REFUSED,          /* NONE: RW, and the slot is committed */
     ROLES_DONE,             /* READER: what it wrote or gave is committed */
     ROLES_FAILED            /* NONE: it was not, see roles_hashed() */
 } roles_event_t;

@@ -17,7 +17,7 @@ static const char *const  show_roles[] = {
 };
 
 static const char *const  show_modes[] = {
-    [ROLES_RW] = "rw", [ROLES_RO] = "ro", [ROLES_RW_OR_RO] = "rw_or_ro"
+    [ROLES_RO] = "ro", [ROLES_RW_OR_RO] = "rw_or_ro"
 };
 
 

@@ -90,9 +90,6 @@ store_on_event(void *data, roles_client_t *client, roles_event_t event)
                   conn->engine, (int) conn->base.pid);
         service_send(&conn->base, json_pack("{s:s}", "type", "timeout"), -1);
         break;
-    case ROLES_REFUSED:
-        store_refuse(conn, "committed");
-        break;
     case ROLES_DONE:
         store_tell_done(conn);
         break;

@@ -87,7 +87,7 @@ def test_reader_waits_however_often_the_writer_is_killed(cluster, file,
     engine = {"weights": ",".join(s.path for s in services),
               "weights_file": f"{file},{other}"}
     reader = cluster.replica("reader", weights_role="ro", **engine)
-    busy = services[1].client("busy").hello("rw")
+    busy = services[1].client("busy").hello("rw_or_ro")
     assert busy.granted() == "rw"
     for how in "loaded for", "shared by":
         writer = holds(cluster.replica("writer", **engine), how)

@@ -111,7 +111,7 @@ def test_unmapped_standby_wakes_with_nothing_else(cluster, services, file,
     a.proc.freeze()                     # it does not hand its own back
     service.kill()
     service.start()
-    stranger = service.client("stranger").hello("rw")
+    stranger = service.client("stranger").hello("rw_or_ro")
     stranger.granted()
     stranger.write(bytes(size), name="w.bin")
     a.kill()

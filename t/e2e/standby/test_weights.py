@@ -59,7 +59,7 @@ def slow_service(cluster, slow, **options):
 def committed(service, engine="e1", data=DATA):
     """A writer that has committed, its id and its descriptor."""
     writer = service.client(engine)
-    assert writer.hello("rw").granted() == "rw"
+    assert writer.hello("rw_or_ro").granted() == "rw"
     return (writer, *writer.write(data))
 
 
@@ -105,7 +105,7 @@ def test_id_is_of_the_bytes_that_are_there_when_nobody_can_write(service):
     """A writer that goes on writing while it commits gets an error, and the
     id of what it had written until then."""
     writer = service.client("e1")
-    writer.hello("rw").granted()
+    writer.hello("rw_or_ro").granted()
     fd = memfd(bytes(8 << 20))
     writes = []
 
@@ -128,7 +128,7 @@ def test_id_is_of_the_bytes_that_are_there_when_nobody_can_write(service):
 @pytest.mark.soak
 def test_writer_has_to_unmap_before_it_commits(service):
     writer = service.client("e1")
-    writer.hello("rw").granted()
+    writer.hello("rw_or_ro").granted()
     fd = memfd(bytes(len(DATA)))
     with mmap.mmap(fd, len(DATA)) as m:
         m[:] = DATA
@@ -146,8 +146,6 @@ def test_last_readers_end_keeps_the_weights(service):
     with service.client("e2") as reader:
         reader.hello("ro", 0).granted()
         assert read(reader.get()[1]) == DATA
-    with service.client("e3") as late:
-        assert late.hello("rw").refused() == "committed"
 
 
 # --- two engines, two devices
@@ -263,7 +261,7 @@ def test_writers_end_does_not_undo_its_commit(cluster, slow):
     service = slow_service(cluster, slow)
     slow.hold()
     writer, reader = service.client("e1"), service.client("e2")
-    writer.hello("rw").granted()
+    writer.hello("rw_or_ro").granted()
     reader.hello("ro")
     fd = memfd(DATA)
     writer.put(fd).commit()
@@ -284,7 +282,7 @@ def test_hashing_lets_engines_go_first(cluster, slow):
     service = slow_service(cluster, slow)
     slow.hold()
     writer = service.client("e1")
-    writer.hello("rw").granted()
+    writer.hello("rw_or_ro").granted()
     writer.put(memfd(DATA)).commit()
     pid = service.proc.pid
     own = os.getpriority(os.PRIO_PROCESS, pid)
@@ -304,7 +302,7 @@ def test_service_ends_at_once_while_it_hashes(cluster, slow):
     service = slow_service(cluster, slow)
     slow.hold()
     writer = service.client("e1")
-    writer.hello("rw").granted()
+    writer.hello("rw_or_ro").granted()
     writer.put(memfd(DATA)).commit()
     writer.line(progress=True)
     service.proc.send(15)
@@ -318,7 +316,7 @@ def test_log_says_each_ten_seconds_how_far_hashing_is(cluster, slow):
     service = slow_service(cluster, slow)
     slow.hold()
     writer = service.client("e1")
-    writer.hello("rw").granted()
+    writer.hello("rw_or_ro").granted()
     writer.put(memfd(DATA)).commit()
     wait_for(lambda: 'hashing "model.gguf": 0.0 of 0.0 GiB done'
              in service.proc.text(), "a line of the log", takes=12)
@@ -333,7 +331,7 @@ def test_long_hashing_says_how_far_it_is(service):
     """Pages that were never written take as much time as others."""
     size = int(os.environ["LLMGW_WEIGHTS_GIB"]) << 30
     writer = service.client("e1")
-    writer.hello("rw").granted()
+    writer.hello("rw_or_ro").granted()
     fd = memfd()
     os.posix_fallocate(fd, 0, size)
     began = time.monotonic()
@@ -388,8 +386,8 @@ def test_nobody_writes_in_the_window_after_a_start(cluster):
     began = time.monotonic()
     service = WeightsService(cluster, adopt_window="700ms")
     loader, patient = service.client("e1"), service.client("e2")
-    loader.hello("rw")
-    patient.hello("rw", 100).expect("timeout")
+    loader.hello("rw_or_ro")
+    patient.hello("rw_or_ro", 100).expect("timeout")
     assert loader.granted() == "rw"
     assert time.monotonic() - began >= 0.7
 
@@ -466,7 +464,7 @@ def test_other_bytes_than_the_id_says_are_not_adopted(service):
     assert holder.refused() == "no_fd"
 
     # It is as if nobody had been there.
-    assert loader.hello("rw").granted() == "rw"
+    assert loader.hello("rw_or_ro").granted() == "rw"
     holder.adopt(fd, id_of(DATA))
     assert holder.refused() == "writer"
     loader.write(OTHER)

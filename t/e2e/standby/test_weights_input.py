@@ -76,7 +76,7 @@ def of_huge_pages():
 def test_only_a_memfd_can_be_put(service, make, reason):
     """And the writer may put another."""
     with service.client("e1") as writer:
-        writer.hello("rw").granted()
+        writer.hello("rw_or_ro").granted()
         fd = make()
         writer.put(fd)
         assert writer.refused() == reason
@@ -89,10 +89,10 @@ def test_only_a_memfd_can_be_put(service, make, reason):
 def test_what_is_at_its_limit_is_taken(service):
     """And one beyond is not."""
     client = service.client(ENGINE + "e")
-    assert client.hello("rw").refused() == "bad_request"
+    assert client.hello("rw_or_ro").refused() == "bad_request"
     client.engine = ENGINE
-    assert client.hello("rw", LONGEST_MS + 1).refused() == "bad_request"
-    assert client.hello("rw", LONGEST_MS).granted() == "rw"
+    assert client.hello("rw_or_ro", LONGEST_MS + 1).refused() == "bad_request"
+    assert client.hello("rw_or_ro", LONGEST_MS).granted() == "rw"
     fd = largest()
     assert client.put(fd, name=NAME + "n").refused() == "bad_request"
     client.put(fd, name=NAME)
@@ -105,7 +105,7 @@ def test_what_is_at_its_limit_is_taken(service):
 @pytest.mark.soak
 def test_size_that_lies_is_refused(service):
     writer = service.client("e1")
-    writer.hello("rw").granted()
+    writer.hello("rw_or_ro").granted()
     for bytes in (len(DATA) - 1, len(DATA) + 1, 0):
         assert writer.put(memfd(DATA), bytes).refused() == "bad_size"
 
@@ -117,14 +117,14 @@ def test_size_that_lies_is_refused(service):
     assert writer.commit().refused() == "bad_size"
     writer.send(cmd="abort")
     writer.expect("aborted")
-    assert writer.hello("rw").granted() == "rw"
+    assert writer.hello("rw_or_ro").granted() == "rw"
     assert writer.write(DATA)[0] == id_of(DATA)
 
 
 def test_file_with_a_hole_is_committed_once_it_is_filled(service):
     """Its writer may still fill it: it was not sealed."""
     writer = service.client("e1")
-    writer.hello("rw").granted()
+    writer.hello("rw_or_ro").granted()
     fd = of_size(len(DATA))
     os.pwrite(fd, DATA[:4096], 0)
     os.pwrite(fd, DATA[8192:], 8192)
@@ -144,7 +144,7 @@ def test_holes_are_not_adopted(service, make):
     holder.adopt(fd, id_of(DATA))
     assert holder.refused() == "sparse"
     assert "sparse, the memfd has holes" in service.proc.text()
-    assert loader.hello("rw").granted() == "rw"
+    assert loader.hello("rw_or_ro").granted() == "rw"
     assert service.memfds() == 0
 
 
@@ -157,7 +157,7 @@ def test_what_is_out_of_turn_is_refused_and_changes_nothing(service):
     stranger.send(cmd="get")
     assert stranger.refused() == "not_reader"
 
-    writer.hello("rw").granted()
+    writer.hello("rw_or_ro").granted()
     assert writer.hello("ro").refused() == "again"
     assert writer.adopt(memfd(DATA, seals=SEALS), id_of(DATA)) \
         .refused() == "again"
@@ -178,6 +178,7 @@ BAD = ["hello", '{"cmd":"hello","mode":"ro","timeout_ms":-1}']
 MORE_BAD = [
     "[]", "{}", '{"cmd":"fly"}', '{"cmd":7}', '{"cmd":"hello"}',
     '{"cmd":"hello","mode":"wo","timeout_ms":1}',
+    '{"cmd":"hello","mode":"rw","timeout_ms":1}',
     '{"cmd":"hello","mode":"ro","timeout_ms":1e3}',
     '{"cmd":"hello","mode":"ro","timeout_ms":99999999999999}',
     '{"cmd":"hello","mode":"ro","timeout_ms":1,"engine":"a b"}',
@@ -197,7 +198,7 @@ def test_bad_line_is_refused_and_the_next_is_read(service, line):
 @pytest.mark.soak
 def test_cut_line_ends_the_connection_and_its_role(service):
     writer, standby = service.client("e1"), service.client("e2")
-    writer.hello("rw").granted()
+    writer.hello("rw_or_ro").granted()
     standby.hello("rw_or_ro")
     service.wait_roles(e1="writer", e2="waits")
     fd = memfd(DATA)
@@ -215,7 +216,7 @@ def test_cut_line_ends_the_connection_and_its_role(service):
 @pytest.mark.soak
 def test_line_may_come_in_pieces(service):
     writer = service.client("e1")
-    writer.hello("rw").granted()
+    writer.hello("rw_or_ro").granted()
     fd = memfd(DATA)
     line = json.dumps({"cmd": "put", "name": "m", "bytes": len(DATA)}).encode()
     writer.send_bytes(line[:1], [fd])
@@ -232,7 +233,7 @@ def test_too_many_connections_are_refused_and_nobody_is_lost(service):
     idle = service.client("idle")
     wait_for(lambda: len(idle.state()["clients"]) == 63, "all roles")
     writer = service.client("writer")
-    assert writer.hello("rw").granted() == "rw"
+    assert writer.hello("rw_or_ro").granted() == "rw"
     assert idle.line() is None
     for _ in range(3):
         late = service.client("late")

@@ -21,7 +21,7 @@ class Engine:
         self.writes = False
 
     def ask(self):
-        self.link.hello(self.storm.draw(["rw", "ro", "rw_or_ro", "rw_or_ro"]),
+        self.link.hello(self.storm.draw(["ro", "rw_or_ro", "rw_or_ro"]),
                         self.storm.draw([0, 1, 20, 60000]))
 
     def put(self):

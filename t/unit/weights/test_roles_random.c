@@ -111,11 +111,7 @@ model_look(int i)
 
     c = &m.clients[i];
 
-    if (m.is_committed && c->mode == ROLES_RW) {
-        model_leave(i);
-        model_tell(i, ROLES_REFUSED);
-
-    } else if (m.is_committed) {
+    if (m.is_committed) {
         c->waits = 0;
         c->reads = 1;
         model_tell(i, ROLES_GRANTED);
@@ -178,7 +174,7 @@ storm_ask(storm_t *storm, int i)
     const char   *reason;
     roles_mode_t  mode;
 
-    mode = (roles_mode_t) storm_draw(storm, 3);
+    mode = storm_draw(storm, 3) == 0 ? ROLES_RO : ROLES_RW_OR_RO;
     timeout_ms = storm_draw(storm, 8) == 0 ? 0 : storm_draw(storm, 3000);
     reason = ask(i, mode, timeout_ms);
 
