@@ -121,11 +121,10 @@ fuzz_close(void)
 
 
 static void
-fuzz_on_opened(void *data, const link_facts_t *facts)
+fuzz_on_opened(void *data, uint32_t max_rows)
 {
     assert(!fuzz.is_opened && !fuzz.is_lost);
-    assert(facts->context > 0);
-    assert(facts->max_rows > 0 && facts->max_rows <= SHARD_ROWS_MAX);
+    assert(max_rows > 0 && max_rows <= SHARD_ROWS_MAX);
     fuzz.is_opened = 1;
 
     if (fuzz.closes & 1) {
@@ -377,8 +376,7 @@ fuzz_open(fuzz_input_t *in)
     fuzz.n = 0;
     fuzz.started = 0;
     fuzz.position = 0;
-    fuzz.session = link_open(&fuzz.fleet, &hop, LINK_REQUEST, 0, &callbacks,
-                             NULL);
+    fuzz.session = link_open(&fuzz.fleet, &hop, 0, &callbacks, NULL);
 }
 
 

@@ -32,8 +32,7 @@ session_called(link_session_t *s)
 static void
 session_opened(link_session_t *s, const Llmgateway__Shard__Opened *opened)
 {
-    fleet_t       *f;
-    link_facts_t   facts;
+    const fleet_t  *f;
 
     f = s->fleet;
 
@@ -52,11 +51,9 @@ session_opened(link_session_t *s, const Llmgateway__Shard__Opened *opened)
 
     s->state = LINK_OPEN;
     s->max_rows = opened->max_rows;
-    facts.context = opened->context;
-    facts.max_rows = opened->max_rows;
 
     s->is_calling = 1;
-    s->callbacks->on_opened(s->data, &facts);
+    s->callbacks->on_opened(s->data, s->max_rows);
     (void) session_called(s);
 }
 

@@ -160,8 +160,7 @@ session_send(link_session_t *s, Llmgateway__Shard__Request *request)
 
 
 static void
-session_say_open(link_session_t *s, const fleet_hop_t *hop,
-    link_purpose_t purpose, uint32_t rows)
+session_say_open(link_session_t *s, const fleet_hop_t *hop, uint32_t rows)
 {
     uint8_t                     token[SHARD_TOKEN_BYTES];
     fleet_t                    *f;
@@ -180,9 +179,6 @@ session_say_open(link_session_t *s, const fleet_hop_t *hop,
                  ? LLMGATEWAY__SHARD__DTYPE__FP16
                  : LLMGATEWAY__SHARD__DTYPE__FP32;
     open.numerics_id = (char *) f->want.numerics;
-    open.purpose = purpose == LINK_REPLAY
-                   ? LLMGATEWAY__SHARD__PURPOSE__REPLAY
-                   : LLMGATEWAY__SHARD__PURPOSE__REQUEST;
     open.caller = (char *) f->options.id;
     open.rows = rows;
 
@@ -203,8 +199,8 @@ session_say_open(link_session_t *s, const fleet_hop_t *hop,
 
 
 link_session_t *
-link_open(fleet_t *f, const fleet_hop_t *hop, link_purpose_t purpose,
-    uint32_t rows, const link_callbacks_t *callbacks, void *data)
+link_open(fleet_t *f, const fleet_hop_t *hop, uint32_t rows,
+    const link_callbacks_t *callbacks, void *data)
 {
     fleet_shard_t   *shard;
     link_session_t  *s;
@@ -242,7 +238,7 @@ link_open(fleet_t *f, const fleet_hop_t *hop, link_purpose_t purpose,
     }
 
     s->peer = s->line->peer;
-    session_say_open(s, hop, purpose, rows);
+    session_say_open(s, hop, rows);
 
     return s;
 }

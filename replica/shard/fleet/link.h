@@ -34,19 +34,9 @@
 
 typedef struct link_session_s  link_session_t;
 
-typedef enum {
-    LINK_REQUEST = 0,
-    LINK_REPLAY
-} link_purpose_t;
-
-/* What Opened said. */
 typedef struct {
-    uint32_t  context;              /* positions below this one */
-    uint32_t  max_rows;             /* of a step; <= SHARD_ROWS_MAX */
-} link_facts_t;
-
-typedef struct {
-    void  (*on_opened)(void *data, const link_facts_t *facts);
+    /* max_rows: of a step, <= SHARD_ROWS_MAX. */
+    void  (*on_opened)(void *data, uint32_t max_rows);
 
     /* The oldest step that had not begun is being computed. */
     void  (*on_started)(void *data, uint32_t position);
@@ -79,8 +69,7 @@ typedef struct {
  * connection that does not stand within LINK_CONNECT_MS as well.
  */
 link_session_t *link_open(fleet_t *fleet, const fleet_hop_t *hop,
-    link_purpose_t purpose, uint32_t rows, const link_callbacks_t *callbacks,
-    void *data);
+    uint32_t rows, const link_callbacks_t *callbacks, void *data);
 
 /*
  * The next rows, 1 .. max_rows of the model's width; logits are wanted for the

@@ -96,8 +96,8 @@ typedef struct {
                                            const fleet_shard_info_t *info),
                              void *data);
     link_session_t  *(*open)(fleet_t *fleet, const fleet_hop_t *hop,
-                             link_purpose_t purpose, uint32_t rows,
-                             const link_callbacks_t *callbacks, void *data);
+                             uint32_t rows, const link_callbacks_t *callbacks,
+                             void *data);
     void             (*step)(link_session_t *session, uint32_t position,
                              uint32_t rows, uint32_t logits_rows,
                              const float *values);

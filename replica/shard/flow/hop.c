@@ -288,7 +288,7 @@ hop_lose(hop_t *hop, shard_reason_t reason, int is_stall, const char *text)
 /* --- what the session says */
 
 static void
-hop_on_opened(void *data, const link_facts_t *facts)
+hop_on_opened(void *data, uint32_t max_rows)
 {
     hop_t    *hop = data;
     flows_t  *flows;
@@ -298,7 +298,7 @@ hop_on_opened(void *data, const link_facts_t *facts)
     flows_enter(flows);
     hop->state = HOP_OPEN;
     hop->again_ns = 0;
-    hop->rows_max = facts->max_rows;
+    hop->rows_max = max_rows;
     turn_built(hop->flow);
     flow_go_on(hop->flow);
     flows_leave(flows);
@@ -534,10 +534,8 @@ hop_open(hop_t *hop)
     flows = flow->flows;
     now = flows_now(flows);
 
-    hop->session = flows->world->open(flows->fleet, &hop->at,
-                                      hop->replay_to > 0 ? LINK_REPLAY
-                                                         : LINK_REQUEST,
-                                      flow->expected, &hop_callbacks, hop);
+    hop->session = flows->world->open(flows->fleet, &hop->at, flow->expected,
+                                      &hop_callbacks, hop);
 
     if (hop->session == NULL) {
         return -1;

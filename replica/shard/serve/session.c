@@ -106,7 +106,6 @@ session_say_opened(session_t *s)
     opened.max_rows = SHARD_ROWS_MAX;
     opened.width = f->width;
     opened.vocabulary = s->has_logits ? f->vocabulary : 0;
-    opened.is_stepwise = f->is_stepwise;
     reply.kind_case = LLMGATEWAY__SHARD__REPLY__KIND_OPENED;
     reply.opened = &opened;
 

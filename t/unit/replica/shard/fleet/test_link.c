@@ -29,8 +29,6 @@ rows_go_and_come(void **state)
     assert_int_equal(rig->shard.open->weights_id.len, SHARD_WEIGHTS_BYTES);
     assert_memory_equal(rig->shard.open->weights_id.data,
                         rig->scene.want.weights_id, SHARD_WEIGHTS_BYTES);
-    assert_int_equal(rig->shard.open->purpose,
-                     LLMGATEWAY__SHARD__PURPOSE__REPLAY);
     assert_int_equal(rig->shard.open->rows, 7);
     assert_int_equal(rig->shard.open->token.len, 0);
 
@@ -213,8 +211,7 @@ a_lost_session_may_be_closed_before_it_is_told(void **state)
 
     rig_open(rig);
     s = &rig->sessions[0];
-    s->link = link_open(rig->scene.fleet, &hop, LINK_REQUEST, 0, &callbacks,
-                        s);
+    s->link = link_open(rig->scene.fleet, &hop, 0, &callbacks, s);
     link_close(s->link);
     s->link = NULL;
     rig->nsessions = 1;

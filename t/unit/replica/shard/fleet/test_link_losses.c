@@ -268,8 +268,7 @@ a_process_that_is_not_known_any_more_is_not_called(void **state)
     s = &rig->sessions[rig->nsessions++];
     s->rig = rig;
     s->name = 'a';
-    s->link = link_open(rig->scene.fleet, &hop, LINK_REQUEST, 0, &callbacks,
-                        s);
+    s->link = link_open(rig->scene.fleet, &hop, 0, &callbacks, s);
     assert_string_equal(rig->told, "");
     until_told(rig, "a lost failed");
 }

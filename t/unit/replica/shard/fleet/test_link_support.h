@@ -59,12 +59,11 @@ static inline session_t *rig_session(rig_t *rig, unsigned first, unsigned last);
 
 
 static inline void
-on_opened(void *data, const link_facts_t *facts)
+on_opened(void *data, uint32_t max_rows)
 {
     session_t  *s = data;
 
-    assert_int_equal(facts->context, 512);
-    assert_int_equal(facts->max_rows, SHARD_ROWS_MAX);
+    assert_int_equal(max_rows, SHARD_ROWS_MAX);
     tell(s, "opened");
 }
 
@@ -215,8 +214,8 @@ rig_session(rig_t *rig, unsigned first, unsigned last)
     s = &rig->sessions[rig->nsessions];
     s->rig = rig;
     s->name = (char) ('a' + rig->nsessions++);
-    s->link = link_open(rig->scene.fleet, &path.hops[0], LINK_REPLAY, 7,
-                        &callbacks, s);
+    s->link = link_open(rig->scene.fleet, &path.hops[0], 7, &callbacks,
+                        s);
     assert_non_null(s->link);
 
     return s;

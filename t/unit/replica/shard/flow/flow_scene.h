@@ -350,8 +350,7 @@ session_tell(link_session_t *session, event_t *e)
     switch (e->kind) {
     case ON_OPENED:
         session->is_open = 1;
-        session->callbacks->on_opened(session->data,
-            &(link_facts_t) { .context = 4096, .max_rows = e->rows });
+        session->callbacks->on_opened(session->data, e->rows);
         break;
     case ON_STARTED:
         session->callbacks->on_started(session->data, e->position);

@@ -86,8 +86,8 @@ fake_count_replays(fake_t *shard)
 
 
 static link_session_t *
-scene_open(fleet_t *fleet, const fleet_hop_t *hop, link_purpose_t purpose,
-    uint32_t rows, const link_callbacks_t *callbacks, void *data)
+scene_open(fleet_t *fleet, const fleet_hop_t *hop, uint32_t rows,
+    const link_callbacks_t *callbacks, void *data)
 {
     size_t           i;
     link_session_t  *session;
@@ -116,7 +116,7 @@ scene_open(fleet_t *fleet, const fleet_hop_t *hop, link_purpose_t purpose,
     scene.sessions[scene.nsessions++] = session;
     scene.opens++;
 
-    if (purpose == LINK_REPLAY) {
+    if (((const hop_t *) data)->replay_to > 0) {
         fake_count_replays(session->shard);
     }
 
