@@ -349,6 +349,17 @@ scene_shard(const char *id, uint32_t first, uint32_t last)
 }
 
 
+/* 0-7, 8-15, twice. */
+static inline void
+two_by_two(void)
+{
+    scene_shard("a", 0, 7);
+    scene_shard("b", 8, 15);
+    scene_shard("c", 0, 7);
+    scene_shard("d", 8, 15);
+}
+
+
 /* What a session was about to say is not said any more. */
 static void
 session_break(link_session_t *session, shard_reason_t reason)

@@ -6,17 +6,6 @@
 #define PLENTY  (1ULL << 40)
 
 
-/* 0-7, 8-15, twice. */
-static void
-two_by_two(void)
-{
-    scene_shard("a", 0, 7);
-    scene_shard("b", 8, 15);
-    scene_shard("c", 0, 7);
-    scene_shard("d", 8, 15);
-}
-
-
 static void
 the_text_is_that_of_the_whole_model(void **state)
 {

@@ -1,0 +1,192 @@
+
+/* Shards that were late, and those that gossip doubts: who is left, and who is
+   asked. */
+
+#include "t/unit/replica/shard/flow/flow_scene_streams.h"
+
+#define PLENTY  (1ULL << 40)
+
+
+static void
+shard_doubt(void *data)
+{
+    ((fake_t *) data)->is_doubted = 1;
+}
+
+
+/* Two by two; "b" is silent at a position, and gossip doubts it at 3 s. */
+static stream_t *
+one_that_is_silent_at(uint32_t position)
+{
+    scene_begin(1, PLENTY);
+    two_by_two();
+    scene.shards[1].fault = SILENT;
+    scene.shards[1].fault_at = position;
+    scene.shards[1].faults = 1;
+    scene_at(scene.now + 3000 * MS, shard_doubt, &scene.shards[1]);
+
+    return scene_stream(64, 40);
+}
+
+
+/* Not before Started alone, and not by gossip alone: by both. */
+static void
+silence_and_gossip_move_a_stream_that_had_rows(void **state)
+{
+    uint64_t       at;
+    stream_t      *s;
+    flow_stats_t   stats;
+
+    s = one_that_is_silent_at(70);
+    at = scene.now;
+    scene_run();
+    stream_check_done(s);
+    assert_in_range((s->done_ns - at) / MS, 3000, 3200);
+    flows_stats(scene.flows, &stats);
+    assert_int_equal(stats.stalls, 1);
+    assert_int_equal(scene.shards[1].exclusions, 1);
+    scene_end();
+}
+
+
+/* The first rows may wait for pages, and for those that replay. */
+static void
+gossip_moves_no_stream_before_its_first_rows(void **state)
+{
+    uint64_t   at;
+    stream_t  *s;
+
+    s = one_that_is_silent_at(0);
+    at = scene.now;
+    scene_run();
+    stream_check_done(s);
+    assert_in_range((s->done_ns - at) / MS, 30000, 30200);
+    scene_end();
+}
+
+
+/* A suspicion may be false. */
+static void
+a_doubted_shard_that_computes_keeps_its_streams(void **state)
+{
+    stream_t  *s;
+
+    scene_begin(1, PLENTY);
+    two_by_two();
+    scene.shards[1].step_ns = 900 * MS;
+    shard_doubt(&scene.shards[1]);
+    scene.shards[3].is_doubted = 1;
+    s = scene_stream(64, 20);
+    scene_run_until(scene.now + 2000 * MS);
+    scene.shards[3].is_doubted = 0;
+    scene_run();
+    stream_check_done(s);
+    assert_int_equal(scene.shards[1].exclusions, 0);
+    scene_end();
+}
+
+
+/* With nobody else who is sure, it may still come. */
+static void
+a_doubted_shard_is_waited_for_where_nobody_else_computes(void **state)
+{
+    uint64_t   at;
+    stream_t  *s;
+
+    s = one_that_is_silent_at(70);
+    scene.shards[3].is_doubted = 1;
+    at = scene.now;
+    scene_run();
+    stream_check_done(s);
+    assert_in_range((s->done_ns - at) / MS, 30000, 30200);
+    scene_end();
+}
+
+
+/* A stream that left "b" since that was late once, and goes on at "d". */
+static stream_t *
+one_that_left_a_late_shard(void)
+{
+    stream_t  *s;
+
+    scene_begin(1, PLENTY);
+    two_by_two();
+    s = scene_stream(64, 400);
+    scene_run_until(scene.now + 5 * MS);
+    scene.shards[3].step_ns = 10 * MS;
+    scene.shards[1].step_ns = 3000 * MS;
+    scene_run_until(scene.now + 1500 * MS);
+    scene.shards[1].step_ns = MS / 10;
+    assert_int_equal(scene.shards[1].exclusions, 1);
+    assert_string_equal(s->flow->hops[1]->at.id, "d");
+
+    return s;
+}
+
+
+/* Others would do so as well, before its exclusion ends. */
+static void
+a_shard_that_was_late_is_asked_where_nobody_else_computes(void **state)
+{
+    uint64_t   at;
+    stream_t  *s, *other;
+
+    s = one_that_left_a_late_shard();
+    fake_kill(&scene.shards[3]);
+    at = scene.now;
+    other = scene_stream(64, 10);
+    scene_run();
+    stream_check_done(s);
+    stream_check_done(other);
+    assert_in_range((s->done_ns - at) / MS, 0, 3000);
+    assert_in_range((other->done_ns - at) / MS, 0, 3000);
+    scene_end();
+}
+
+
+/* "d" is, from its next step on. */
+static void
+the_heir_stands_still(const stream_t *s)
+{
+    scene.shards[3].fault = SILENT;
+    scene.shards[3].fault_at = s->flow->hops[1]->next + 1;
+    scene.shards[3].faults = 1;
+    shard_doubt(&scene.shards[3]);
+}
+
+
+static void
+a_shard_that_was_late_is_asked_rather_than_a_doubted_one_waited_for(
+    void **state)
+{
+    uint64_t   at;
+    stream_t  *s;
+
+    s = one_that_left_a_late_shard();
+    the_heir_stands_still(s);
+    at = scene.now;
+    scene_run();
+    stream_check_done(s);
+    assert_in_range((s->done_ns - at) / MS, 1000, 2000);
+    scene_end();
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(silence_and_gossip_move_a_stream_that_had_rows),
+        cmocka_unit_test(gossip_moves_no_stream_before_its_first_rows),
+        cmocka_unit_test(a_doubted_shard_that_computes_keeps_its_streams),
+        cmocka_unit_test(
+            a_doubted_shard_is_waited_for_where_nobody_else_computes),
+        cmocka_unit_test(
+            a_shard_that_was_late_is_asked_where_nobody_else_computes),
+        cmocka_unit_test(
+            a_shard_that_was_late_is_asked_rather_than_a_doubted_one_waited_for
+        ),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
