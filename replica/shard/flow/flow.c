@@ -373,7 +373,8 @@ flow_lose_by(flow_t *flow, fleet_rc_t rc, const char *why)
 
 
 /* Over a wide stretch rather than by a shard that was late, and by that one
-   rather than by one whose agent is SUSPECT. */
+   rather than by one whose agent is SUSPECT.  That somebody has the layers by
+   other ids is no reason to give up before. */
 int
 flow_find(flow_t *flow)
 {
@@ -389,7 +390,10 @@ flow_find(flow_t *flow)
     lost = flow_lost_hop(flow);
     rc = FLEET_GAP;
 
-    for (with = PLAN_SURE; with <= PLAN_ANY && rc == FLEET_GAP; with++) {
+    for (with = PLAN_SURE;
+         with <= PLAN_ANY && (rc == FLEET_GAP || rc == FLEET_MISMATCH);
+         with++)
+    {
         rc = plan_find(flow, lost, with);
     }
 

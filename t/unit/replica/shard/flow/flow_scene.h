@@ -174,6 +174,7 @@ static struct {
     link_session_t  *sessions[SESSIONS_MAX];    /* not closed */
     size_t      nsessions;
     uint32_t    opens;
+    int         is_mixed;       /* others have the layers by other ids */
     int         is_in_call;
     rnd_t       rnd;
     uint64_t    seed;
@@ -545,7 +546,7 @@ scene_find(fleet_t *fleet, const fleet_query_t *query, fleet_path_t *path)
         return FLEET_FULL;
     }
 
-    return rc;
+    return rc == FLEET_GAP && scene.is_mixed ? FLEET_MISMATCH : rc;
 }
 
 

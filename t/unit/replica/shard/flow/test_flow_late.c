@@ -144,6 +144,21 @@ a_shard_that_was_late_is_asked_where_nobody_else_computes(void **state)
 }
 
 
+/* The fleet says of each layer that somebody has it by other ids. */
+static void
+a_shard_that_was_late_is_asked_in_a_fleet_of_several_weights(void **state)
+{
+    stream_t  *s;
+
+    s = one_that_left_a_late_shard();
+    scene.is_mixed = 1;
+    fake_kill(&scene.shards[3]);
+    scene_run();
+    stream_check_done(s);
+    scene_end();
+}
+
+
 /* "d" is, from its next step on. */
 static void
 the_heir_stands_still(const stream_t *s)
@@ -183,6 +198,8 @@ main(void)
             a_doubted_shard_is_waited_for_where_nobody_else_computes),
         cmocka_unit_test(
             a_shard_that_was_late_is_asked_where_nobody_else_computes),
+        cmocka_unit_test(
+            a_shard_that_was_late_is_asked_in_a_fleet_of_several_weights),
         cmocka_unit_test(
             a_shard_that_was_late_is_asked_rather_than_a_doubted_one_waited_for
         ),
