@@ -67,7 +67,8 @@
 /* Steps of a flow that have no answer. */
 #define FLOW_STEPS_MAX      8
 
-/* Shards that one flow may lose to a fault and go on. */
+/* Shards that one flow may lose to a fault and go on.  Those that were late do
+   not count: on a busy host any one is, sooner or later. */
 #define FLOW_FAILOVERS_MAX  2
 
 /* Shards that one flow does not ask again, whatever their reason. */

@@ -236,7 +236,7 @@ hop_count_fault(hop_t *hop, shard_reason_t reason, int is_stall)
     flows_t  *flows;
 
     flows = hop->flow->flows;
-    hop->flow->failovers++;
+    hop->flow->failovers += reason != SHARD_LATE;
     hop->lane->failovers++;
 
     if (is_stall) {

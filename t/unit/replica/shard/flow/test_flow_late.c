@@ -170,6 +170,28 @@ the_heir_stands_still(const stream_t *s)
 }
 
 
+/* On a busy host any shard is late once: that uses up no failover. */
+static void
+a_stream_that_left_late_shards_leaves_one_that_stands_still(void **state)
+{
+    uint64_t   at;
+    stream_t  *s;
+
+    s = one_that_left_a_late_shard();
+    scene.shards[0].step_ns = 3000 * MS;
+    scene_run_until(scene.now + 1500 * MS);
+    scene.shards[0].step_ns = MS / 10;
+    assert_int_equal(scene.shards[0].exclusions, 1);
+    assert_string_equal(s->flow->hops[0]->at.id, "c");
+    the_heir_stands_still(s);
+    at = scene.now;
+    scene_run();
+    stream_check_done(s);
+    assert_in_range((s->done_ns - at) / MS, 1000, 2000);
+    scene_end();
+}
+
+
 static void
 a_shard_that_was_late_is_asked_rather_than_a_doubted_one_waited_for(
     void **state)
@@ -200,6 +222,8 @@ main(void)
             a_shard_that_was_late_is_asked_where_nobody_else_computes),
         cmocka_unit_test(
             a_shard_that_was_late_is_asked_in_a_fleet_of_several_weights),
+        cmocka_unit_test(
+            a_stream_that_left_late_shards_leaves_one_that_stands_still),
         cmocka_unit_test(
             a_shard_that_was_late_is_asked_rather_than_a_doubted_one_waited_for
         ),
