@@ -42,13 +42,13 @@ tick_limit(const hop_t *hop)
 }
 
 
-/* What gossip says of its shard counts before Started, too.  To load takes its
-   time, and so may the first rows of a prompt. */
+/* What gossip says of its shard counts before Started, too, but for the first
+   rows of a prompt, which may take their time.  One that loads is not silent
+   either: it reports to its agent. */
 static int
 tick_heeds_gossip(const hop_t *hop)
 {
-    return hop->flow->answers > 0
-           && (hop->state == HOP_OPEN || hop->at.is_loaded);
+    return hop->state == HOP_OPENING || hop->flow->answers > 0;
 }
 
 

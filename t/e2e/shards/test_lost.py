@@ -181,6 +181,22 @@ def test_a_shard_that_was_late_is_asked_again_when_its_twin_stands_still(
     twice.same_bits()
 
 
+def test_a_stream_leaves_a_shard_that_stood_still_when_it_came(twice):
+    """It is not known yet that it stands still when the session is asked for.
+    """
+    asked, id = body(400), f"near-{LAST}"
+    twice.same(asked, twice.begin(asked, 20))       # that is how long it takes
+    wait_for(lambda: all(map(twice.knows, IDS)), "shards to be known")
+    twice.s[id].proc.freeze()
+    before = twice.lost(id)
+    call = Call(twice.o, request(body(401)))
+    wait_for(lambda: twice.lost(id) > before, f"{id} to be left", takes=6)
+    twice.same(body(401), call)
+    twice.s[id].kill()
+    twice.s.restart(id)
+    twice.same_bits()
+
+
 def test_two_shards_are_killed_at_once(twice):
     ids = [f"near-{part}" for part in PARTS]
     assert any(loses(twice, body(100), 20, *ids) for _ in range(TRIES))

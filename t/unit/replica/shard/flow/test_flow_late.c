@@ -65,6 +65,33 @@ gossip_moves_no_stream_before_its_first_rows(void **state)
 }
 
 
+/* An Open is answered at once, whoever replays there; and a shard that has to
+   load first reports to its agent meanwhile. */
+static void
+silence_and_gossip_move_a_stream_whose_session_is_not_opened(void **state)
+{
+    int        is_unloaded;
+    uint64_t   at;
+    stream_t  *s;
+
+    for (is_unloaded = 0; is_unloaded < 2; is_unloaded++) {
+        scene_begin(1, PLENTY);
+        two_by_two();
+        scene_stream(64, 10);
+        scene_run();
+        scene.shards[1].open_fault = SILENT_OPEN;
+        scene.shards[1].is_unloaded = is_unloaded;
+        scene_at(scene.now + 3000 * MS, shard_doubt, &scene.shards[1]);
+        s = scene_stream(64, 10);
+        at = scene.now;
+        scene_run();
+        stream_check_done(s);
+        assert_in_range((s->done_ns - at) / MS, 3000, 3200);
+        scene_end();
+    }
+}
+
+
 /* A suspicion may be false. */
 static void
 a_doubted_shard_that_computes_keeps_its_streams(void **state)
@@ -215,6 +242,8 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(silence_and_gossip_move_a_stream_that_had_rows),
         cmocka_unit_test(gossip_moves_no_stream_before_its_first_rows),
+        cmocka_unit_test(
+            silence_and_gossip_move_a_stream_whose_session_is_not_opened),
         cmocka_unit_test(a_doubted_shard_that_computes_keeps_its_streams),
         cmocka_unit_test(
             a_doubted_shard_is_waited_for_where_nobody_else_computes),
