@@ -349,6 +349,8 @@ flow_reason(const flow_t *flow, fleet_rc_t rc)
     }
 
     switch (flow->cause) {
+    case SHARD_OUT_OF_MEMORY:
+        return fleet_reason(FLEET_FULL);
     case SHARD_FULL:
     case SHARD_CONTEXT_FULL:
     case SHARD_WEIGHTS_MISMATCH:

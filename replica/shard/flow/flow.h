@@ -149,9 +149,10 @@ typedef struct {
 
     /*
      * The last one: nobody computes the rows.  reason: "shard_full", all
-     * places are taken; "shard_unavailable"; "pipeline_stalled", the last
-     * shard that was lost did not answer in time; "weights_mismatch";
-     * "context_full"; "out_of_memory"; "failed".  flow_close() is due.
+     * places are taken, or the shard that is left has no memory now;
+     * "shard_unavailable"; "pipeline_stalled", the last shard that was lost did
+     * not answer in time; "weights_mismatch"; "context_full"; "out_of_memory";
+     * "failed".  flow_close() is due.
      */
     void  (*on_lost)(void *data, const char *reason, const char *text);
 } flow_callbacks_t;

@@ -32,8 +32,9 @@
 /* A look that came so late itself proves nothing: this process stood still. */
 #define FLOW_STOOD_MS     1000
 
-/* A shard that had no place for a flow is not asked by it for so long. */
-#define FLOW_FULL_MS      5000
+/* A shard that was busy, as without a place, is not asked for so long by the
+   flow that it refused. */
+#define FLOW_BUSY_MS      5000
 
 /* Until it is a flow's turn to build: else somebody replays for ever. */
 #define FLOW_TURN_MS      120000

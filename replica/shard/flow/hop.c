@@ -208,17 +208,17 @@ hop_loss(const hop_t *hop, shard_reason_t reason)
 }
 
 
-/* Only places become free again.  With the table full it is the last shard
-   that this flow has lost. */
+/* What keeps a shard busy passes, but a context that is too short.  With the
+   table full it is the last shard that this flow has lost. */
 static void
-hop_exclude(hop_t *hop, shard_reason_t reason)
+hop_exclude(hop_t *hop, shard_reason_t reason, loss_t loss)
 {
     flow_t    *flow;
     uint64_t   until;
 
     flow = hop->flow;
-    until = reason == SHARD_FULL
-            ? flows_now(flow->flows) + FLOW_FULL_MS * 1000000ULL : UINT64_MAX;
+    until = loss == LOSS_BUSY && reason != SHARD_CONTEXT_FULL
+            ? flows_now(flow->flows) + FLOW_BUSY_MS * 1000000ULL : UINT64_MAX;
 
     if (flow->nexcluded < FLOW_EXCLUDED_MAX) {
         flow->excluded[flow->nexcluded++]
@@ -276,7 +276,7 @@ hop_lose(hop_t *hop, shard_reason_t reason, int is_stall, const char *text)
     hop_end_session(hop);           /* the text may be the session's */
 
     if (loss != LOSS_EXPIRED) {
-        hop_exclude(hop, reason);
+        hop_exclude(hop, reason, loss);
     }
 
     if (loss == LOSS_FAULT) {

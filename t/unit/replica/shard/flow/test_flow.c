@@ -328,7 +328,9 @@ a_layer_that_nobody_else_covers_ends_the_stream(void **state)
 static void
 a_full_fleet_is_told_from_one_with_a_gap(void **state)
 {
-    stream_t  *a, *b;
+    size_t         i;
+    stream_t      *a, *b;
+    const fault_t  faults[] = { REFUSES_FULL, REFUSES_MEMORY };
 
     scene_begin(1, PLENTY);
     scene_shard("a", 0, 7);
@@ -342,14 +344,16 @@ a_full_fleet_is_told_from_one_with_a_gap(void **state)
     scene_end();
 
     /* the fleet did not know it yet */
-    scene_begin(1, PLENTY);
-    scene_shard("a", 0, 7);
-    scene_shard("b", 8, 15)->open_fault = REFUSES_FULL;
-    a = scene_stream(32, 60);
-    scene_run();
-    assert_string_equal(a->reason, "shard_full");
-    assert_int_equal(scene.shards[1].exclusions, 0);
-    scene_end();
+    for (i = 0; i < 2; i++) {
+        scene_begin(1, PLENTY);
+        scene_shard("a", 0, 7);
+        scene_shard("b", 8, 15)->open_fault = faults[i];
+        a = scene_stream(32, 60);
+        scene_run();
+        assert_string_equal(a->reason, "shard_full");
+        assert_int_equal(scene.shards[1].exclusions, 0);
+        scene_end();
+    }
 
     scene_begin(1, PLENTY);
     scene_shard("a", 0, 7);
@@ -388,31 +392,36 @@ a_busy_shard_is_passed_over_and_not_blamed(void **state)
 
 /* Its places were taken; 5 s later that says nothing any more. */
 static void
-a_shard_that_was_full_is_asked_again_later(void **state)
+a_busy_shard_is_asked_again_later(void **state)
 {
     size_t     i;
     stream_t  *s;
+    const struct { fault_t fault; uint64_t ms; int is_over; } cases[] = {
+        { REFUSES_FULL, 4900, 0 }, { REFUSES_FULL, 5000, 1 },
+        { REFUSES_MEMORY, 4900, 0 }, { REFUSES_MEMORY, 5000, 1 },
+        { REFUSES_DRAINING, 4900, 0 }, { REFUSES_DRAINING, 5000, 1 }
+    };
 
-    for (i = 0; i < 2; i++) {
+    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         scene_begin(1, PLENTY);
-        scene_shard("a", 0, 15)->open_fault = REFUSES_FULL;
+        scene_shard("a", 0, 15)->open_fault = cases[i].fault;
         scene_shard("b", 0, 15)->sessions = 1;
         s = scene_stream(32, 60);
         s->pause_at = 50;
         scene_run_until(scene.now + 10 * MS);
-        assert_int_equal(scene.shards[1].sessions, 2);
         scene.shards[0].open_fault = GOOD;
-        scene_run_until(scene.now + (i == 0 ? 4900 : 5000) * MS);
+        scene_run_until(scene.now + cases[i].ms * MS);
+        assert_int_equal(scene.shards[1].sessions, 2);
         fake_kill(&scene.shards[1]);
         stream_unpause(s);
         scene_run();
         scene.shards[1].sessions = 0;
 
-        if (i == 0) {
+        if (cases[i].is_over) {
+            stream_check_done(s);
+        } else {
             stream_check(s);
             assert_string_equal(s->reason, "shard_unavailable");
-        } else {
-            stream_check_done(s);
         }
 
         scene_end();
@@ -552,7 +561,7 @@ main(void)
         cmocka_unit_test(a_layer_that_nobody_else_covers_ends_the_stream),
         cmocka_unit_test(a_full_fleet_is_told_from_one_with_a_gap),
         cmocka_unit_test(a_busy_shard_is_passed_over_and_not_blamed),
-        cmocka_unit_test(a_shard_that_was_full_is_asked_again_later),
+        cmocka_unit_test(a_busy_shard_is_asked_again_later),
         cmocka_unit_test(a_lie_is_found_and_its_shard_excluded),
         cmocka_unit_test(
             an_idle_session_that_expires_is_missed_when_it_is_needed),
