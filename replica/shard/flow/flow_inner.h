@@ -36,8 +36,9 @@
    flow that it refused. */
 #define FLOW_BUSY_MS      5000
 
-/* Until it is a flow's turn to build: else somebody replays for ever. */
-#define FLOW_TURN_MS      120000
+/* Until the turns go on, for those that wait for one: whoever has it is given
+   up before. */
+#define FLOW_TURN_MS      (FLOW_LOADED_MS + 30000)
 
 /* A turn goes on when no row of its replay is under way for so long, and a
    place among SHARD_BUILDS_MAX when a shard takes so long to open. */
@@ -81,13 +82,15 @@ typedef struct {
 typedef struct {
     uint64_t  key;              /* of a shard */
     uint64_t  until_ns;
-    int       is_late;          /* that alone */
+    int       is_last;          /* it was late, or loads: asked all the same,
+                                   where nobody else leads over all layers */
 } flow_excluded_t;
 
 /* Whom a plan may ask beside the rest. */
 typedef enum {
     PLAN_SURE = 0,
-    PLAN_LATE,                  /* a shard that was late, also for this flow */
+    PLAN_LATE,                  /* a shard that was late, also for this flow,
+                                   or loads */
     PLAN_ANY                    /* one whose agent is SUSPECT, too */
 } plan_with_t;
 
@@ -166,6 +169,7 @@ struct flows_s {
     uint64_t             history_bytes;
     size_t               building;          /* flows that have a place */
     uint64_t             round;             /* of turn.c */
+    uint64_t             turned_ns;         /* somebody's turn came then */
     uint64_t             wake_ns;           /* 0: not to be woken */
     unsigned             depth;             /* calls under way */
     int                  is_turn_due;

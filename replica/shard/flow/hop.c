@@ -222,7 +222,9 @@ hop_exclude(hop_t *hop, shard_reason_t reason, loss_t loss)
 
     if (flow->nexcluded < FLOW_EXCLUDED_MAX) {
         flow->excluded[flow->nexcluded++]
-            = (flow_excluded_t) { hop->at.key, until, reason == SHARD_LATE };
+            = (flow_excluded_t) { hop->at.key, until,
+                                  reason == SHARD_LATE
+                                  || reason == SHARD_LOADING };
 
     } else {
         flow->failovers = FLOW_FAILOVERS_MAX + 1;

@@ -77,17 +77,17 @@ plan_judge(flow_t *flow)
 static size_t
 plan_excluded(const flow_t *flow, plan_with_t with, uint64_t *keys)
 {
-    int       is_late_asked;
+    int       is_last_asked;
     size_t    i, n;
     uint64_t  now;
 
     n = 0;
     now = flows_now(flow->flows);
-    is_late_asked = with != PLAN_SURE && !flow->flows->options.has_fallback;
+    is_last_asked = with != PLAN_SURE && !flow->flows->options.has_fallback;
 
     for (i = 0; i < flow->nexcluded; i++) {
         if (now < flow->excluded[i].until_ns
-            && (!flow->excluded[i].is_late || !is_late_asked))
+            && (!flow->excluded[i].is_last || !is_last_asked))
         {
             keys[n++] = flow->excluded[i].key;
         }

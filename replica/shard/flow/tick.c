@@ -191,8 +191,13 @@ tick_idle_ns(const flow_t *flow)
 static uint64_t
 tick_wait_ns(const flow_t *flow)
 {
+    uint64_t  turned;
+
+    turned = flow->flows->turned_ns;
+
     if (flow->is_waiting) {
-        return flow->since_ns + FLOW_TURN_MS * NS_PER_MS;
+        return (flow->since_ns > turned ? flow->since_ns : turned)
+               + FLOW_TURN_MS * NS_PER_MS;
     }
 
     return flow->has_place ? flow->since_ns + FLOW_HELD_MS * NS_PER_MS : 0;

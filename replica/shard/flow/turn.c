@@ -181,6 +181,7 @@ turn_try(flow_t *flow)
     flow->has_place = 1;
     flow->since_ns = flows_now(flows);
     flow->moved_ns = flow->since_ns;
+    flows->turned_ns = flow->since_ns;
     flows->building++;
     flows_due(flows, flow->since_ns + FLOW_HELD_MS * 1000000ULL);
     plan_build(flow);

@@ -7,6 +7,7 @@ import pytest
 
 from llmgw import llama
 from llmgw.llama import Call, chat, request
+from llmgw.preload import compiled
 from llmgw.seed import rng
 from llmgw.shards.replica import Shards, hashes, until
 from llmgw.wait import wait_for
@@ -228,3 +229,37 @@ def test_a_shard_is_started_in_place_and_takes_over(twice):
         return is_used
     assert any(goes_on() for _ in range(TRIES))
     twice.same_bits()
+
+
+@pytest.mark.soak
+def test_streams_wait_for_a_shard_that_loads(cluster, tmp_path):
+    """It was idle and is unloaded when its twin dies, and loads for longer than
+    it lets sessions wait."""
+    slow = tmp_path / "slow"
+    cluster.agent("gw", "gateway")
+    s = Shards(cluster)
+    s.cut(*PARTS, "head")
+    far = s.shard(LAST, "far", zone="far", start=False, shard_idle="300ms",
+                  shard_load_timeout="1s")
+    far.env = {"LD_PRELOAD": compiled("slow_fopen", tmp_path),
+               "ASAN_OPTIONS": "verify_asan_link_order=0",
+               "SLOW_FOPEN": str(slow)}
+    far.agent.start()
+    s.wait_ready(s.shard(FIRST, "first"), s.shard(LAST, "near", zone="near"),
+                 far.start())
+    wait_for(lambda: "the slice is unloaded" in far.proc.text(), "that")
+    slow.touch()
+    o = s.orchestrator(zone="near")
+    asked = [body(i) for i in range(4)]
+    calls = [Call(o, request(one), hold=10) for one in asked[:3]]
+    assert all(until(call, 10) for call in calls)
+    s["near"].kill()
+    calls.append(Call(o, request(asked[3])))
+    for call in calls:
+        call.go_on()
+    wait_for(lambda: o.proc.text().count("loading: ") >= 6,
+             "all to be refused", takes=10)
+    slow.unlink()
+    for one, call in zip(asked, calls):
+        assert call.end().whole().says() == s.undisturbed(one)
+    assert "no shards compute" not in o.proc.text()

@@ -41,6 +41,7 @@
 #define SESSIONS_MAX 1000
 #define IDS_MAX      700
 #define EXPIRED_MS   15000      /* of an exclusion, the first time */
+#define LOAD_MS      60000      /* so long a session waits for the slice */
 
 typedef enum {
     GOOD = 0,
@@ -69,8 +70,7 @@ typedef struct {
     uint32_t  last;
     uint64_t  key;
     int       is_dead;
-    int       is_unlisted;      /* gossip says so */
-    int       is_unloaded;
+    int       is_unlisted, is_unloaded;     /* gossip says so */
     int       is_doubted;       /* by gossip; and unlisted, if it is STALLED */
     uint64_t  excluded_to;
     uint64_t  excluded_ms;
@@ -84,6 +84,7 @@ typedef struct {
     uint64_t  step_ns;          /* of any step, on top */
     uint64_t  free_ns;          /* when it will have computed what it has */
     uint64_t  open_ns;          /* until it answers an Open */
+    uint64_t  loaded_ns;        /* not before this time; or refuses */
     fault_t   open_fault;       /* of all Opens */
     fault_t   fault;            /* of the step at fault_at, of any session */
     uint32_t  fault_at;

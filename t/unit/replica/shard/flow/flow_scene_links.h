@@ -36,6 +36,15 @@ session_answer_open(link_session_t *session)
         return;
     }
 
+    if (session->shard->loaded_ns > scene.now + LOAD_MS * MS) {
+        session_say(session, scene.now + LOAD_MS * MS, SHARD_LOADING);
+        return;
+    }
+
+    if (at < session->shard->loaded_ns) {
+        at = session->shard->loaded_ns;
+    }
+
     switch (session->shard->open_fault) {
     case REFUSES_FULL:
         session_say(session, at, SHARD_FULL);
@@ -47,7 +56,7 @@ session_answer_open(link_session_t *session)
         session_say(session, at, SHARD_OUT_OF_MEMORY);
         return;
     case REFUSES_LOADING:
-        session_say(session, at + 60000 * MS, SHARD_LOADING);
+        session_say(session, at + LOAD_MS * MS, SHARD_LOADING);
         return;
     case SILENT_OPEN:
         return;

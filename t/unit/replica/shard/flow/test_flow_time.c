@@ -281,6 +281,67 @@ a_replacement_is_not_buried_by_the_streams_of_the_dead(void **state)
 }
 
 
+/* 64 replays of 3 s: that it takes long says nothing of those that wait. */
+static void
+streams_wait_for_as_long_as_others_replay_in_turn(void **state)
+{
+    size_t  i;
+
+    scene_begin(1, PLENTY);
+    two_by_two();
+    scene.shards[3].sessions = 100;
+    for (i = 0; i < 64; i++) {
+        scene_stream(200, 60);
+    }
+    scene_run_until(scene.now + 400 * MS);
+    scene.shards[3].sessions = 0;
+    scene.shards[3].row_ns = 15 * MS;
+    fake_kill(&scene.shards[1]);
+    scene_run_until(scene.now + 150000 * MS);
+    assert_non_null(scene.flows->queue);
+    scene_run();
+    for (i = 0; i < 64; i++) {
+        stream_check_done(&scene.streams[i]);
+    }
+    assert_int_equal(scene.shards[3].replays_most, 1);
+    scene_end();
+}
+
+
+/* Also one that takes longer than a session may wait for it there. */
+static void
+streams_wait_for_a_shard_that_loads(void **state)
+{
+    size_t         i;
+    uint64_t       at;
+    flow_stats_t   stats;
+
+    scene_begin(1, PLENTY);
+    two_by_two();
+    scene.shards[3].is_unloaded = 1;
+    scene.shards[3].sessions = 100;
+    for (i = 0; i < 12; i++) {
+        scene_stream(64, 200);
+    }
+    scene_run_until(scene.now + 20 * MS);
+    at = scene.now;
+    scene.shards[3].sessions = 0;
+    scene.shards[3].loaded_ns = at + 150000 * MS;
+    fake_kill(&scene.shards[1]);
+    fake_unlist(&scene.shards[1]);
+    scene_run_until(at + 140000 * MS);
+    scene_stream(64, 10);
+    scene_run();
+    for (i = 0; i < 13; i++) {
+        stream_check_done(&scene.streams[i]);
+        assert_in_range((scene.streams[i].done_ns - at) / MS, 150000, 152000);
+    }
+    flows_stats(scene.flows, &stats);
+    assert_int_equal(stats.failovers, 12);
+    scene_end();
+}
+
+
 /* A replay over two shards waits for one of them: the other one is promised
    to it, and those that need no more than that one come later. */
 static void
@@ -404,6 +465,8 @@ main(void)
         cmocka_unit_test(a_look_that_comes_late_itself_proves_nothing),
         cmocka_unit_test(
             a_replacement_is_not_buried_by_the_streams_of_the_dead),
+        cmocka_unit_test(streams_wait_for_as_long_as_others_replay_in_turn),
+        cmocka_unit_test(streams_wait_for_a_shard_that_loads),
         cmocka_unit_test(a_replay_over_several_shards_is_not_overtaken),
         cmocka_unit_test(pipelines_are_built_four_at_a_time),
         cmocka_unit_test(a_session_that_got_no_rows_expires_by_rights),
