@@ -27,8 +27,8 @@ typedef struct {
 
 int ban_is_on(const ban_t *ban, uint64_t now_ms);
 
-/* The new term; 0: one is on already, and nothing has changed but that it is
-   for more than lateness now, if it is. */
+/* The new term; 0: one is on already, and nothing has changed but its reason,
+   if this one is worse: late, then any other, then corruption. */
 uint64_t ban_begin(ban_t *ban, shard_reason_t reason, uint64_t now_ms);
 
 /*

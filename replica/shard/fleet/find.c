@@ -5,8 +5,9 @@
  * A suspicion may be false: an agent that did not run for half a second is
  * suspected.  And a shard that was late may have had no processor for a second.
  * So where those that are ALIVE and not excluded do not lead over all layers,
- * full ones included, those that were late are asked, too; and where these do
- * not, shards whose agents are SUSPECT.
+ * full ones included, those that were late are asked, too; where these do not,
+ * shards whose agents are SUSPECT; and at last those that failed, since who is
+ * not asked cannot do better either.  One that lied is not.
  *
  * What is told is what would help.  With room enough everywhere there would be
  * a path: the fleet is full, which passes.  Other shards of the model lead over
@@ -218,7 +219,8 @@ find_in_turn(fleet_t *f, const fleet_query_t *query, path_hop_t *hops,
     path_rc_t  rc;
 
     static const unsigned  turns[] = {
-        0, FLEET_WITH_LATE, FLEET_WITH_LATE|FLEET_WITH_SUSPECT
+        0, FLEET_WITH_LATE, FLEET_WITH_LATE|FLEET_WITH_SUSPECT,
+        FLEET_WITH_LATE|FLEET_WITH_SUSPECT|FLEET_WITH_FAILED
     };
 
     rc = PATH_GAP;

@@ -103,9 +103,9 @@ fleet_exclude(fleet_t *f, uint64_t key, shard_reason_t reason)
     }
 
     term_ms = ban_begin(&s->ban, reason, fleet_now_ms());
+    f->is_dirty = 1;
 
     if (term_ms != 0) {
-        f->is_dirty = 1;
         log_write(f->log, LOG_WARN, "shard \"%s\" is excluded for %u s: %s",
                   s->id, (unsigned) (term_ms / 1000),
                   shard_reason_name(reason));
@@ -176,8 +176,21 @@ fleet_each(const fleet_t *f,
 static int
 shard_is_excluded(const fleet_shard_t *s, unsigned with, uint64_t now_ms)
 {
-    return ban_is_on(&s->ban, now_ms)
-           && !(with & FLEET_WITH_LATE && s->ban.reason == SHARD_LATE);
+    if (!ban_is_on(&s->ban, now_ms)) {
+        return 0;
+    }
+
+    switch (s->ban.reason) {
+
+    case SHARD_CORRUPTION:
+        return 1;
+
+    case SHARD_LATE:
+        return !(with & FLEET_WITH_LATE);
+
+    default:
+        return !(with & FLEET_WITH_FAILED);
+    }
 }
 
 

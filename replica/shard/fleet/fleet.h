@@ -15,9 +15,9 @@
  * A shard serves a new session if it computes this model by these weights and
  * numerics, its agent is ALIVE, its process READY and not draining, it has a
  * free place, and it is not excluded.  With an agent that is SUSPECT, or
- * excluded for nothing but that it was late, it does where nobody else has its
- * layers.  Its queue is the steps that wait there,
- * the sessions of others, and our own.
+ * excluded for whatever but corruption, it does where nobody else has its
+ * layers.  Its queue is the steps that wait there, the sessions of others, and
+ * our own.
  *
  * A shard that failed is excluded for 15 s, the next time twice as long, up to
  * 5 min, until it has computed something again.  A new process of it is let in
@@ -116,6 +116,7 @@ typedef struct {
    lead over all layers. */
 #define FLEET_WITH_LATE     1       /* excluded for nothing but being late */
 #define FLEET_WITH_SUSPECT  2       /* their agents are */
+#define FLEET_WITH_FAILED   4       /* excluded for all but corruption */
 
 typedef struct {
     uint32_t         from_layer;    /* the first hop begins there */

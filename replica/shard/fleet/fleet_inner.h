@@ -120,8 +120,9 @@ void fleet_count(fleet_shard_t *shard, int more);
 uint32_t fleet_load(const fleet_shard_t *shard);
 
 /* Beside those of fleet.h: candidates that have no free place. */
-#define FLEET_WITH_FULL  4
-#define FLEET_WITH_ALL   (FLEET_WITH_SUSPECT|FLEET_WITH_LATE|FLEET_WITH_FULL)
+#define FLEET_WITH_FULL  8
+#define FLEET_WITH_ALL   (FLEET_WITH_LATE|FLEET_WITH_SUSPECT                  \
+                          |FLEET_WITH_FAILED|FLEET_WITH_FULL)
 
 /*
  * Shards that may serve and that the query does not exclude, as candidates;

@@ -91,7 +91,8 @@ typedef enum {
     PLAN_SURE = 0,
     PLAN_LATE,                  /* a shard that was late, also for this flow,
                                    or loads */
-    PLAN_ANY                    /* one whose agent is SUSPECT, too */
+    PLAN_SUSPECT,               /* one whose agent is, too */
+    PLAN_ANY                    /* and one that failed others */
 } plan_with_t;
 
 typedef struct {

@@ -73,7 +73,7 @@ plan_judge(flow_t *flow)
 
 
 /* Those that the flow does not ask now; returns how many.  It goes on without
-   shards rather than ask one again that was late for it. */
+   shards rather than ask one again that was late for it, or failed others. */
 static size_t
 plan_excluded(const flow_t *flow, plan_with_t with, uint64_t *keys)
 {
@@ -107,8 +107,9 @@ plan_ask(flow_t *flow, size_t from, size_t to, plan_with_t with)
     fleet_query_t  query;
 
     static const unsigned  avoid[] = {
-        [PLAN_SURE] = FLEET_WITH_LATE|FLEET_WITH_SUSPECT,
-        [PLAN_LATE] = FLEET_WITH_SUSPECT,
+        [PLAN_SURE] = FLEET_WITH_LATE|FLEET_WITH_SUSPECT|FLEET_WITH_FAILED,
+        [PLAN_LATE] = FLEET_WITH_SUSPECT|FLEET_WITH_FAILED,
+        [PLAN_SUSPECT] = FLEET_WITH_FAILED,
         [PLAN_ANY] = 0
     };
 
@@ -119,6 +120,7 @@ plan_ask(flow_t *flow, size_t from, size_t to, plan_with_t with)
         .excluded = excluded,
         .nexcluded = plan_excluded(flow, with, excluded),
         .avoid = avoid[with]
+                 | (flow->flows->options.has_fallback ? FLEET_WITH_FAILED : 0)
     };
 
     for (i = from + 1; i < to; i++) {

@@ -115,6 +115,30 @@ def test_a_liar_is_found_and_the_text_is_the_true_one(fleet, lie):
 
 
 @pytest.mark.soak
+def test_one_that_failed_is_asked_while_it_is_left_out_if_nobody_else_is_left(
+        fleet):
+    """For that it failed once nobody has to wait for 15 s."""
+    orchestrator, bad = fleet.start(), fleet.bad
+    honest, table = fleet.shards["s0-3"], fleet.orchestrator.agent.table
+    bad.lie, bad.after, bad.told = "twice", HONEST_ROWS, 0
+    assert llama.ask(orchestrator, llama.request(BODY)).whole().says() \
+        == fleet.text
+    bad.lie = None
+    assert bad.told > 0
+    honest.proc.freeze()
+    wait_for(lambda: table()["s0-3"]["service"] == "STALLED", "that", takes=6)
+    assert llama.ask(orchestrator, llama.request(BODY)).whole().says() \
+        == fleet.text
+    assert fleet.shards.service(orchestrator) == "READY"
+    said = wait_for(lambda: fleet.pipelines().get("shards"), "a report")
+    liar = next(s for s in said if s["member"] == "a-liar")
+    assert (liar["excluded_ms"] > 0, liar["excluded_for"]) == (True,
+                                                             "bad_position")
+    honest.proc.thaw()
+    wait_for(lambda: table()["s0-3"]["service"] == "READY", "it again")
+
+
+@pytest.mark.soak
 def test_a_late_result_is_waited_for_where_nobody_else_computes_it(cluster):
     """Later than the deadline of a shard that is fast, once it is known."""
     s = Shards(cluster, layers=4)

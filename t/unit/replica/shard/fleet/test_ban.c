@@ -46,10 +46,10 @@ what_many_say_of_one_failure_counts_once(void **state)
 }
 
 
-/* Late it may be for want of a processor; what else it is said to have done
-   outweighs that, and not the other way round. */
+/* Late it may be for want of a processor, and fail for want of a network: what
+   is worse counts, in whatever order it comes. */
 static void
-a_ban_for_lateness_becomes_one_for_a_failure(void **state)
+a_ban_becomes_one_for_what_is_worse(void **state)
 {
     ban_t  ban = { 0 };
 
@@ -59,6 +59,10 @@ a_ban_for_lateness_becomes_one_for_a_failure(void **state)
     assert_int_equal(ban.reason, SHARD_FAILED);
     assert_int_equal(ban_begin(&ban, SHARD_LATE, 3000), 0);
     assert_int_equal(ban.reason, SHARD_FAILED);
+    assert_int_equal(ban_begin(&ban, SHARD_CORRUPTION, 4000), 0);
+    assert_int_equal(ban.reason, SHARD_CORRUPTION);
+    assert_int_equal(ban_begin(&ban, SHARD_FAILED, 5000), 0);
+    assert_int_equal(ban.reason, SHARD_CORRUPTION);
     assert_false(ban_is_on(&ban, 1000 + BAN_MS));
 }
 
@@ -99,7 +103,7 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(terms_double_from_15_s_to_5_min),
         cmocka_unit_test(what_many_say_of_one_failure_counts_once),
-        cmocka_unit_test(a_ban_for_lateness_becomes_one_for_a_failure),
+        cmocka_unit_test(a_ban_becomes_one_for_what_is_worse),
         cmocka_unit_test(only_success_behind_a_ban_ends_the_doubling),
         cmocka_unit_test(a_new_process_is_let_in_but_not_after_corruption)
     };

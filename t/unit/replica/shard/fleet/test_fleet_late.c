@@ -1,5 +1,6 @@
 
-/* Shards that were late, and those that gossip doubts. */
+/* Shards that were late or failed, and those that gossip doubts: who is asked
+   if nobody else is left. */
 
 #include "t/unit/replica/shard/fleet/test_fleet_support.h"
 
@@ -63,12 +64,50 @@ a_late_shard_is_asked_if_nobody_else_has_its_layers(void **state)
 }
 
 
+/* It is up again, maybe, for all that anybody knows. */
+static void
+a_shard_that_failed_is_asked_if_nobody_else_is_left(void **state)
+{
+    scene_t        *s = *state;
+    fleet_query_t   sure = { .to_layer = SCENE_LAYERS - 1,
+                             .avoid = FLEET_WITH_FAILED };
+
+    scene_add(s, "s1", 0, 3);
+    scene_add(s, "s2", 4, 7);
+    scene_add(s, "s3", 4, 7)->liveness = LLMGW_LIVENESS_SUSPECT;
+    scene_open(s);
+    fleet_exclude(s->fleet, key_of(s, "s2"), SHARD_FAILED);
+    assert_int_equal(scene_find(s, 0), FLEET_FOUND);
+    assert_string_equal(s->found.hops[1].id, "s3");
+
+    s->members[2].liveness = LLMGW_LIVENESS_DEAD;
+    scene_publish(s);
+    assert_int_equal(scene_find(s, 0), FLEET_FOUND);
+    assert_string_equal(s->found.hops[1].id, "s2");
+    assert_int_equal(fleet_find(s->fleet, &sure, &s->found), FLEET_GAP);
+    assert_non_null(strstr(s->found.why, "\"s2\" is excluded (failed)"));
+
+    /* The replica stays ready; not with one that lied, whatever it did before.
+     */
+
+    ev_run(s->loop, EVRUN_ONCE);
+    assert_true(fleet_is_ready(s->fleet));
+    fleet_exclude(s->fleet, key_of(s, "s2"), SHARD_CORRUPTION);
+    assert_int_equal(scene_find(s, 0), FLEET_GAP);
+    ev_run(s->loop, EVRUN_ONCE);
+    assert_false(fleet_is_ready(s->fleet));
+}
+
+
 int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test_setup_teardown(
             a_late_shard_is_asked_if_nobody_else_has_its_layers, setup,
+            teardown),
+        cmocka_unit_test_setup_teardown(
+            a_shard_that_failed_is_asked_if_nobody_else_is_left, setup,
             teardown)
     };
 

@@ -74,7 +74,7 @@ typedef struct {
     int       is_doubted;       /* by gossip; and unlisted, if it is STALLED */
     uint64_t  excluded_to;
     uint64_t  excluded_ms;
-    int       is_late;          /* and excluded for nothing else */
+    unsigned  asked_with;       /* FLEET_WITH_.., while it is excluded; or 0 */
     uint32_t  exclusions;
     uint32_t  sessions;         /* open now */
     uint32_t  sessions_max;
@@ -461,7 +461,7 @@ fake_is_usable(const fake_t *shard, const fleet_query_t *query)
     }
 
     if (shard->excluded_to > scene.now
-        && (!shard->is_late || query->avoid & FLEET_WITH_LATE))
+        && !(shard->asked_with & ~query->avoid))
     {
         return 0;
     }
@@ -575,7 +575,9 @@ scene_exclude(fleet_t *fleet, uint64_t key, shard_reason_t reason)
 
     if (shard != NULL && shard->excluded_to <= scene.now) {
         shard->exclusions++;
-        shard->is_late = reason == SHARD_LATE;
+        shard->asked_with = reason == SHARD_LATE ? FLEET_WITH_LATE
+                            : reason == SHARD_CORRUPTION ? 0
+                            : FLEET_WITH_FAILED;
         shard->excluded_to = scene.now + shard->excluded_ms * MS;
     }
 }

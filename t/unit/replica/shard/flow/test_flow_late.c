@@ -186,6 +186,45 @@ a_shard_that_was_late_is_asked_in_a_fleet_of_several_weights(void **state)
 }
 
 
+/* "b" fails the first of two streams, and the heir of both dies.  Returns the
+   second. */
+static stream_t *
+one_whose_heir_dies(int has_fallback)
+{
+    stream_t  *s;
+
+    scene_begin(1, PLENTY);
+    scene.flows->options.has_fallback = has_fallback;
+    two_by_two();
+    scene.shards[1].fault = REFUSES_FAILED;
+    scene.shards[1].fault_at = 70;
+    scene.shards[1].faults = 1;
+    scene_stream(64, 400);
+    scene_run_until(scene.now + 10 * MS);
+    assert_int_equal(scene.shards[1].exclusions, 1);
+    s = scene_stream(64, 400);
+    scene_run_until(scene.now + 10 * MS);
+    assert_string_equal(s->flow->hops[1]->at.id, "d");
+    fake_kill(&scene.shards[3]);
+    scene_run();
+    assert_string_equal(scene.streams[0].reason, "shard_unavailable");
+
+    return s;
+}
+
+
+/* To be asked again in 15 s is too late for those that have nobody else. */
+static void
+a_shard_that_failed_others_is_asked_where_nobody_else_computes(void **state)
+{
+    stream_check_done(one_whose_heir_dies(0));
+    scene_end();
+
+    assert_string_equal(one_whose_heir_dies(1)->reason, "shard_unavailable");
+    scene_end();
+}
+
+
 /* "d" is, from its next step on. */
 static void
 the_heir_stands_still(const stream_t *s)
@@ -251,6 +290,8 @@ main(void)
             a_shard_that_was_late_is_asked_where_nobody_else_computes),
         cmocka_unit_test(
             a_shard_that_was_late_is_asked_in_a_fleet_of_several_weights),
+        cmocka_unit_test(
+            a_shard_that_failed_others_is_asked_where_nobody_else_computes),
         cmocka_unit_test(
             a_stream_that_left_late_shards_leaves_one_that_stands_still),
         cmocka_unit_test(
