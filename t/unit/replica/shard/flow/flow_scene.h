@@ -179,6 +179,7 @@ static struct {
     int         is_in_call;
     rnd_t       rnd;
     uint64_t    seed;
+    void      (*on_lost)(const flow_t *flow);   /* or NULL */
 } scene;
 
 

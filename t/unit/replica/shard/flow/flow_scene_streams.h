@@ -130,6 +130,11 @@ stream_on_lost(void *data, const char *reason, const char *text)
     assert_false(scene.is_in_call);
     s->reason = reason;
     snprintf(s->text, sizeof(s->text), "%s", text);
+
+    if (scene.on_lost != NULL) {
+        scene.on_lost(s->flow);
+    }
+
     stream_end(s);
 }
 

@@ -3,7 +3,8 @@
  * Random schedules: shards that die, come back, hang, lie, refuse and forget,
  * histories that are too long, streams that pause and leave, at any time and
  * several at once.  Whatever comes, a stream says what the whole model says,
- * or the first part of it and a reason; and in the end nothing is left.
+ * or the first part of it and a reason; the reason is that nobody is left to
+ * ask; and in the end nothing is left.
  *
  * LLMGW_FLOW_SEEDS schedules, from LLMGW_FLOW_FIRST on.
  */
@@ -105,6 +106,34 @@ open_fault_ends(void *data)
 
 
 static void
+slowness_begins(void *data)
+{
+    ((fake_t *) data)->step_ns = (500 + below(4000)) * MS;
+}
+
+
+static void
+slowness_ends(void *data)
+{
+    ((fake_t *) data)->step_ns = below(MS / 4);
+}
+
+
+static void
+doubt_begins(void *data)
+{
+    ((fake_t *) data)->is_doubted = 1;
+}
+
+
+static void
+doubt_ends(void *data)
+{
+    ((fake_t *) data)->is_doubted = 0;
+}
+
+
+static void
 random_fault(uint64_t ms)
 {
     fake_t    *shard;
@@ -113,7 +142,7 @@ random_fault(uint64_t ms)
     shard = &scene.shards[below(scene.nshards)];
     at = soon(ms);
 
-    switch (below(6)) {
+    switch (below(8)) {
     case 0:
         scene_at(at, fake_kill, shard);
         if (below(2)) {
@@ -129,6 +158,14 @@ random_fault(uint64_t ms)
         break;
     case 4:
         scene_at(at, fake_expire, shard);
+        break;
+    case 5:
+        scene_at(at, slowness_begins, shard);
+        scene_at(at + below(3000) * MS, slowness_ends, shard);
+        break;
+    case 6:
+        scene_at(at, doubt_begins, shard);
+        scene_at(at + below(5000) * MS, doubt_ends, shard);
         break;
     default:
         scene_at(at, open_fault_begins, shard);
@@ -173,6 +210,36 @@ random_stream(void *data)
 }
 
 
+/* Of those that have not failed this flow; all others may be asked at last. */
+static void
+nobody_is_left(const flow_t *flow)
+{
+    size_t         i;
+    uint64_t       keys[FLOW_EXCLUDED_MAX];
+    fleet_path_t   path;
+    fleet_query_t  query = { .to_layer = LAYERS - 1, .excluded = keys };
+
+    if (flow->failovers > FLOW_FAILOVERS_MAX
+        || strcmp(flow->reason, "shard_full") == 0)
+    {
+        return;
+    }
+
+    for (i = 0; i < flow->nexcluded; i++) {
+        if (!flow->excluded[i].is_last
+            && flow->excluded[i].until_ns > scene.now)
+        {
+            keys[query.nexcluded++] = flow->excluded[i].key;
+        }
+    }
+
+    if (scene_search(&query, &path, 0) == FLEET_FOUND) {
+        fail_msg("seed %llu: lost (%s: %s), but somebody is left",
+                 (unsigned long long) scene.seed, flow->reason, flow->text);
+    }
+}
+
+
 static void
 a_schedule(uint64_t seed)
 {
@@ -180,6 +247,8 @@ a_schedule(uint64_t seed)
     flow_stats_t   stats;
 
     scene_begin(seed, 0);
+    scene.on_lost = nobody_is_left;
+    scene.is_mixed = below(4) == 0;
     scene.flows->options.history_max = below(3)
         ? 1ULL << 40 : below(300) * WIDTH * sizeof(float);
     scene.latency = below(MS / 5);
