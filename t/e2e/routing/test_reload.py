@@ -97,7 +97,7 @@ def test_counts_survive_a_reload(cluster, load):
 @pytest.mark.soak
 def test_small_zone_was_made_without_flow_control(cluster, client, expect):
     """Its memory is for replicas, unless it is asked for more when made."""
-    nginx = cluster.fleet(1, nginx={"pool": "llmgw_zone one:512k;",
+    nginx = cluster.fleet(1, nginx={"pool": "llmgw_zone one:640k;",
                                     "policy": None})
     first = nginx.upstream + " llmgw_queue order=priority;"
     slots = nginx.pool()["zone"]["slots"]
