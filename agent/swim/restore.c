@@ -6,8 +6,8 @@
  * not take away anything that works.  Members that were ALIVE or SUSPECT are
  * taken as that.  Those that were DEAD or LEFT are taken, too, as they count
  * for the base model of an upstream (docs/adr/0016).  Since when they are gone
- * is not in the segment.  Others say so with their tables; until then they are
- * too old to be told to anybody.
+ * is not in the segment.  Others say so with their tables; until then they have
+ * an age at which no agent that lacks them takes them up.
  *
  * A predecessor that was isolated saw its members DEAD while nginx served by
  * them.  Then the new agent is isolated as well, until it has met enough of

@@ -76,20 +76,35 @@ health_start_over(health_t *h)
 
 /* --- what it says of itself */
 
+static void
+health_ready(health_t *h)
+{
+    h->state = ENGINE_READY;
+    h->is_silent = 0;
+    h->busy_ms = 0;
+    h->idle_ms = 0;
+}
+
+
+/* With streams of ours it takes more to end a silence: bytes, or all probes. */
+void
+health_answered(health_t *h, uint64_t now_ms)
+{
+    h->answered_ms = now_ms;
+    h->asked_ms = 0;
+
+    if (h->is_silent && h->streams_ms == 0) {
+        health_ready(h);
+    }
+}
+
+
 void
 health_asked(health_t *h, uint64_t now_ms)
 {
     if (h->asked_ms == 0) {
         h->asked_ms = now_ms;
     }
-}
-
-
-void
-health_answered(health_t *h, uint64_t now_ms)
-{
-    h->answered_ms = now_ms;
-    h->asked_ms = 0;
 }
 
 
@@ -134,16 +149,6 @@ health_refused(health_t *h, int has_streams)
     }
 
     health_down(h);
-}
-
-
-static void
-health_ready(health_t *h)
-{
-    h->state = ENGINE_READY;
-    h->is_silent = 0;
-    h->busy_ms = 0;
-    h->idle_ms = 0;
 }
 
 
@@ -353,7 +358,7 @@ health_is_mute(const health_t *h, uint64_t now_ms)
 
     since_ms = health_later(since_ms, health_progress_ms(h));
 
-    return h->counter >= 0 && h->streams_ms != 0
+    return h->counter >= 0 && h->streams_ms != 0 && !h->is_leaving
            && now_ms - health_later(since_ms, h->scraped_ms)
               >= health_stall_ms(h);
 }

@@ -22,7 +22,7 @@
  *   STARTING ------------------> READY -----------------------> STALLED
  *      ^  ^                      |  ^ <----------------------------'  |
  *      |  |   it says it loads   |  |   progress; idle for a while;   |
- *      |  '----------------------'  |   after silence, any answer     |
+ *      |  '----------------------'  |   after silence, answers        |
  *      |                            | READY answered                  |
  *      '--------------------------- DOWN <----------------------------'
  *          it says it loads           refused, or it says it is dead;
@@ -48,7 +48,7 @@
 #include "replica/engine/engine.h"
 
 
-/* Longer than a probe's time-out and the pause behind it. */
+/* Longer than a probe's time-out, the pause behind it, and an answer. */
 #define HEALTH_SILENCE_MS  3000
 
 /* For a stream that the engine does not count.  Its gauges may lag. */
@@ -68,7 +68,7 @@ typedef struct {
     engine_state_t  state;
     int             is_leaving;     /* it takes nothing new */
     int             was_ready;      /* since it was last STARTING */
-    int             is_silent;      /* STALLED, and the next answer ends it */
+    int             is_silent;      /* STALLED for want of answers */
     uint64_t        given_ms;       /* the stall time-out; 0: learnt */
     uint64_t        answered_ms;    /* the last answered probe */
     uint64_t        asked_ms;       /* the first probe since; 0: none */

@@ -15,7 +15,6 @@
  * not ready.
  */
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,6 +25,7 @@
 #define SCRAPE_SLACK_MS      20         /* timers may be a little early */
 #define SCRAPE_HURRY_MS      250        /* until it is ready */
 #define SCRAPE_BROKEN_MS     10         /* its process may be about to end */
+#define SCRAPE_LATE_MS       500        /* is it silent, or this probe alone? */
 #define SCRAPE_TIMEOUT_MS    2000
 #define SCRAPE_ONCE_MS       30000      /* adapters are loaded while it runs */
 #define SCRAPE_BODY_BYTES    (4 * 1024 * 1024)  /* metrics have about 100 kB */
@@ -477,7 +477,8 @@ scrape_on_end(http_request_t *request, http_end_t end, const char *why)
     }
 
     scrape_pause(s, end == HTTP_BROKEN ? SCRAPE_BROKEN_MS
-                                       : scrape_pause_ms(s));
+                    : end == HTTP_TIMED_OUT ? SCRAPE_LATE_MS
+                                            : scrape_pause_ms(s));
 }
 
 

@@ -316,7 +316,22 @@ metrics_that_stay_away_are_a_stall(void **state)
     assert_int_equal(h.state, ENGINE_STALLED);
     health_answered(&h, at_ms);
     assert_int_equal(h.state, ENGINE_STALLED);
-    health_bytes(&h, at_ms + 1);
+    health_bytes(&h, at_ms);
+    assert_int_equal(h.state, ENGINE_READY);
+
+    /* Its streams have moved away, and it goes on answering the rest. */
+
+    health_scrape(&h, 8, 1, at_ms);
+    look(&h, 1, at_ms + 500, at_ms + GRACE);
+    assert_int_equal(h.state, ENGINE_STALLED);
+    health_look(&h, 0, at_ms + GRACE + 500);
+    health_answered(&h, at_ms + GRACE + 500);
+    assert_int_equal(h.state, ENGINE_READY);
+
+    /* While it drains nothing new comes in any case. */
+
+    health_unwilling(&h, at_ms + GRACE + 1000);
+    look(&h, 1, at_ms + GRACE + 1000, at_ms + 3 * GRACE);
     assert_int_equal(h.state, ENGINE_READY);
 }
 
