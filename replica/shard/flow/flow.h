@@ -32,7 +32,7 @@
  * A replay waits for its turn: one at a time at a shard, so that a replacement
  * is not buried by all the streams of the shard that died.  A flow takes all
  * the turns that it needs at once, in the order in which flows came: none
- * waits for another in a circle.  It waits as long as the turns go on.
+ * waits for another in a circle.  It waits as long as replays go on.
  *
  * Time: 30 s until a shard has Started the oldest step, since it may wait
  * behind another's replay; from then on, max(1 s, 20 x the shard's mean per

@@ -36,8 +36,9 @@
    flow that it refused. */
 #define FLOW_BUSY_MS      5000
 
-/* Until the turns go on, for those that wait for one: whoever has it is given
-   up before. */
+/* Until a turn comes to somebody, or a replay has its next result, for those
+   that wait for a turn: a session that is not opened, or a step that has no
+   result, is given up before. */
 #define FLOW_TURN_MS      (FLOW_LOADED_MS + 30000)
 
 /* A turn goes on when no row of its replay is under way for so long, and a
@@ -170,7 +171,7 @@ struct flows_s {
     uint64_t             history_bytes;
     size_t               building;          /* flows that have a place */
     uint64_t             round;             /* of turn.c */
-    uint64_t             turned_ns;         /* somebody's turn came then */
+    uint64_t             turned_ns;         /* a turn came then, or was used */
     uint64_t             wake_ns;           /* 0: not to be woken */
     unsigned             depth;             /* calls under way */
     int                  is_turn_due;

@@ -446,6 +446,10 @@ hop_took(hop_t *hop, const hop_step_t *step)
     flow->moved_ns = now;
     hop->done = step->position + step->rows;
 
+    if (hop->lane->turn == flow) {
+        flow->flows->turned_ns = now;
+    }
+
     if (hop->replay_to > 0 && hop->done >= hop->replay_to) {
         log_write(flow->flows->log, LOG_INFO, "shard \"%s\" has computed %u"
                   " positions of stream %016" PRIx64 " again, after %" PRIu64

@@ -308,6 +308,35 @@ streams_wait_for_as_long_as_others_replay_in_turn(void **state)
 }
 
 
+/* 640 rows of a second each: a step has a limit, and a replay has none. */
+static void
+a_stream_waits_for_as_long_as_one_replay_goes_on(void **state)
+{
+    uint64_t  at;
+
+    scene_begin(1, PLENTY);
+    two_by_two();
+    scene.shards[1].step_ns = 10 * MS;
+    scene.shards[3].sessions = 100;
+    scene_stream(640, 60);
+    scene_stream(640, 60);
+    scene_run_until(scene.now + 800 * MS);
+    at = scene.now;
+    scene.shards[3].sessions = 0;
+    scene.shards[3].rows_max = 16;
+    scene.shards[3].row_ns = 1000 * MS;
+    fake_kill(&scene.shards[1]);
+    scene_run_until(at + 500000 * MS);
+    assert_non_null(scene.flows->queue);
+    assert_int_equal(scene.shards[3].sessions, 1);
+    scene.shards[3].row_ns = MS / 100;
+    scene_run();
+    stream_check_done(&scene.streams[0]);
+    stream_check_done(&scene.streams[1]);
+    scene_end();
+}
+
+
 /* Also one that takes longer than a session may wait for it there. */
 static void
 streams_wait_for_a_shard_that_loads(void **state)
@@ -466,6 +495,7 @@ main(void)
         cmocka_unit_test(
             a_replacement_is_not_buried_by_the_streams_of_the_dead),
         cmocka_unit_test(streams_wait_for_as_long_as_others_replay_in_turn),
+        cmocka_unit_test(a_stream_waits_for_as_long_as_one_replay_goes_on),
         cmocka_unit_test(streams_wait_for_a_shard_that_loads),
         cmocka_unit_test(a_replay_over_several_shards_is_not_overtaken),
         cmocka_unit_test(pipelines_are_built_four_at_a_time),
