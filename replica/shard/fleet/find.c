@@ -208,21 +208,23 @@ find_write(fleet_t *f, const path_hop_t *hops, size_t n, fleet_path_t *path)
 }
 
 
-/* Full ones are waited for before others are asked.  *layer, if PATH_GAP is
-   returned: where the best of all ends. */
+/* What the query avoids leaves out a turn, not those behind it.  Full ones are
+   waited for before others are asked.  *layer, if PATH_GAP is returned: where
+   the best of all ends. */
 static path_rc_t
 find_in_turn(fleet_t *f, const fleet_query_t *query, path_hop_t *hops,
     size_t *nhops, uint32_t *layer)
 {
     size_t     i;
     uint32_t   ignored;
+    unsigned   with;
     path_rc_t  rc;
 
     static const unsigned  turns[] = {
-        0, FLEET_WITH_LATE, FLEET_WITH_LATE|FLEET_WITH_SUSPECT,
-        FLEET_WITH_LATE|FLEET_WITH_SUSPECT|FLEET_WITH_FAILED
+        0, FLEET_WITH_LATE, FLEET_WITH_SUSPECT, FLEET_WITH_FAILED
     };
 
+    with = 0;
     rc = PATH_GAP;
 
     for (i = 0; i < sizeof(turns) / sizeof(turns[0]); i++) {
@@ -230,10 +232,11 @@ find_in_turn(fleet_t *f, const fleet_query_t *query, path_hop_t *hops,
             continue;
         }
 
-        rc = find_among(f, query, turns[i], hops, nhops, layer);
+        with |= turns[i];
+        rc = find_among(f, query, with, hops, nhops, layer);
 
         if (rc != PATH_GAP
-            || find_among(f, query, turns[i]|FLEET_WITH_FULL, hops, nhops,
+            || find_among(f, query, with|FLEET_WITH_FULL, hops, nhops,
                           &ignored) != PATH_GAP)
         {
             break;

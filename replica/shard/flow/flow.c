@@ -374,6 +374,17 @@ flow_lose_by(flow_t *flow, fleet_rc_t rc, const char *why)
 }
 
 
+/* It was late and gossip doubts it: one that is SUSPECT is no better, and it
+   may be the very same. */
+static int
+flow_left_doubted(const flow_t *flow, const hop_t *lost)
+{
+    return flow->cause == SHARD_LATE
+           && flow->flows->world->is_doubted(flow->flows->fleet,
+                                             lost->at.key);
+}
+
+
 /* Over a wide stretch rather than by a shard that was late, and by that one
    rather than by one whose agent is SUSPECT.  That somebody has the layers by
    other ids is no reason to give up before. */
@@ -396,6 +407,10 @@ flow_find(flow_t *flow)
          with <= PLAN_ANY && (rc == FLEET_GAP || rc == FLEET_MISMATCH);
          with++)
     {
+        if (with == PLAN_FAILED && !flow_left_doubted(flow, lost)) {
+            continue;
+        }
+
         rc = plan_find(flow, lost, with);
     }
 

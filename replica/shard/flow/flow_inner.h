@@ -92,8 +92,10 @@ typedef enum {
     PLAN_SURE = 0,
     PLAN_LATE,                  /* a shard that was late, also for this flow,
                                    or loads */
-    PLAN_SUSPECT,               /* one whose agent is, too */
-    PLAN_ANY                    /* and one that failed others */
+    PLAN_FAILED,                /* one that failed others, too, instead of one
+                                   that was late and is doubted */
+    PLAN_SUSPECT,               /* as PLAN_LATE, and one whose agent is */
+    PLAN_ANY                    /* all of them */
 } plan_with_t;
 
 typedef struct {

@@ -109,6 +109,7 @@ plan_ask(flow_t *flow, size_t from, size_t to, plan_with_t with)
     static const unsigned  avoid[] = {
         [PLAN_SURE] = FLEET_WITH_LATE|FLEET_WITH_SUSPECT|FLEET_WITH_FAILED,
         [PLAN_LATE] = FLEET_WITH_SUSPECT|FLEET_WITH_FAILED,
+        [PLAN_FAILED] = FLEET_WITH_SUSPECT,
         [PLAN_SUSPECT] = FLEET_WITH_FAILED,
         [PLAN_ANY] = 0
     };

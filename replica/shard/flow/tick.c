@@ -103,7 +103,7 @@ tick_may_wait(const hop_t *hop, uint64_t now)
     }
 
     return !flows->options.has_fallback
-           && !plan_has_detour(hop, is_doubted ? PLAN_LATE : PLAN_SURE);
+           && !plan_has_detour(hop, is_doubted ? PLAN_FAILED : PLAN_SURE);
 }
 
 

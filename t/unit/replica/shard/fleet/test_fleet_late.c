@@ -64,6 +64,34 @@ a_late_shard_is_asked_if_nobody_else_has_its_layers(void **state)
 }
 
 
+/* For those that one whose agent is SUSPECT cannot help: the rest of the order
+   stays. */
+static void
+a_shard_that_failed_is_asked_without_those_that_are_suspect(void **state)
+{
+    scene_t        *s = *state;
+    fleet_query_t   other = { .to_layer = SCENE_LAYERS - 1,
+                              .avoid = FLEET_WITH_SUSPECT };
+
+    scene_add(s, "s1", 0, 3);
+    scene_add(s, "s2", 4, 7);
+    scene_add(s, "s3", 4, 7)->liveness = LLMGW_LIVENESS_SUSPECT;
+    scene_add(s, "s4", 4, 7);
+    scene_open(s);
+    fleet_exclude(s->fleet, key_of(s, "s2"), SHARD_FAILED);
+    fleet_exclude(s->fleet, key_of(s, "s4"), SHARD_LATE);
+    assert_int_equal(fleet_find(s->fleet, &other, &s->found), FLEET_FOUND);
+    assert_string_equal(s->found.hops[1].id, "s4");
+
+    s->members[3].liveness = LLMGW_LIVENESS_DEAD;
+    scene_publish(s);
+    assert_int_equal(scene_find(s, 0), FLEET_FOUND);
+    assert_string_equal(s->found.hops[1].id, "s3");
+    assert_int_equal(fleet_find(s->fleet, &other, &s->found), FLEET_FOUND);
+    assert_string_equal(s->found.hops[1].id, "s2");
+}
+
+
 /* It is up again, maybe, for all that anybody knows. */
 static void
 a_shard_that_failed_is_asked_if_nobody_else_is_left(void **state)
@@ -108,6 +136,9 @@ main(void)
             teardown),
         cmocka_unit_test_setup_teardown(
             a_shard_that_failed_is_asked_if_nobody_else_is_left, setup,
+            teardown),
+        cmocka_unit_test_setup_teardown(
+            a_shard_that_failed_is_asked_without_those_that_are_suspect, setup,
             teardown)
     };
 

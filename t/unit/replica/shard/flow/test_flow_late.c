@@ -130,6 +130,35 @@ a_doubted_shard_is_waited_for_where_nobody_else_computes(void **state)
 }
 
 
+/* New ones would ask it at last, whether "b" is STALLED or SUSPECT: that one
+   is no better for those that stand there. */
+static void
+a_shard_that_failed_is_asked_rather_than_a_doubted_one_waited_for(
+    void **state)
+{
+    int        is_stalled;
+    uint64_t   at;
+    stream_t  *s;
+
+    for (is_stalled = 0; is_stalled < 2; is_stalled++) {
+        s = one_that_is_silent_at(70);
+        scene.shards[3].excluded_ms = 60000;
+        scene_exclude(NULL, scene.shards[3].key, SHARD_FAILED);
+        at = scene.now;
+
+        if (is_stalled) {
+            scene_at(at + 3000 * MS, fake_unlist, &scene.shards[1]);
+        }
+
+        scene_run();
+        stream_check_done(s);
+        assert_in_range((s->done_ns - at) / MS, 3000, 3200);
+        assert_int_equal(scene.opens, 3);
+        scene_end();
+    }
+}
+
+
 /* A stream that left "b" since that was late once, and goes on at "d". */
 static stream_t *
 one_that_left_a_late_shard(void)
@@ -286,6 +315,9 @@ main(void)
         cmocka_unit_test(a_doubted_shard_that_computes_keeps_its_streams),
         cmocka_unit_test(
             a_doubted_shard_is_waited_for_where_nobody_else_computes),
+        cmocka_unit_test(
+            a_shard_that_failed_is_asked_rather_than_a_doubted_one_waited_for
+        ),
         cmocka_unit_test(
             a_shard_that_was_late_is_asked_where_nobody_else_computes),
         cmocka_unit_test(
