@@ -9,20 +9,20 @@ ban_is_on(const ban_t *ban, uint64_t now_ms)
 }
 
 
+/* A term is on that does for this reason, too. */
 static int
-ban_is_worse(shard_reason_t reason, shard_reason_t than)
+ban_covers(const ban_t *ban, shard_reason_t reason, uint64_t now_ms)
 {
-    return than == SHARD_LATE
-           || (reason == SHARD_CORRUPTION && than != SHARD_CORRUPTION);
+    return ban_is_on(ban, now_ms)
+           && (reason != SHARD_CORRUPTION || ban->reason == SHARD_CORRUPTION);
 }
 
 
 uint64_t
 ban_begin(ban_t *ban, shard_reason_t reason, uint64_t now_ms)
 {
-    if (ban_is_on(ban, now_ms)) {
-        ban->reason = ban_is_worse(reason, ban->reason) ? reason
-                                                         : ban->reason;
+    if (ban_covers(ban, reason, now_ms)) {
+        ban->reason = ban->reason == SHARD_LATE ? reason : ban->reason;
         return 0;
     }
 

@@ -27,8 +27,11 @@ typedef struct {
 
 int ban_is_on(const ban_t *ban, uint64_t now_ms);
 
-/* The new term; 0: one is on already, and nothing has changed but its reason,
-   if this one is worse: late, then any other, then corruption. */
+/*
+ * The new term; 0: one is on already, and nothing has changed but its reason,
+ * if it was for lateness.  Corruption within a term for anything else begins
+ * one of its own: the rest of that one may be next to nothing.
+ */
 uint64_t ban_begin(ban_t *ban, shard_reason_t reason, uint64_t now_ms);
 
 /*
