@@ -36,7 +36,8 @@ uint64_t ban_begin(ban_t *ban, shard_reason_t reason, uint64_t now_ms);
 
 /*
  * It did something right: the next term is the first again.  Nothing while a
- * ban is on: what had begun before it proves nothing.
+ * ban is on: what had begun before it proves nothing, and sessions that began
+ * meanwhile, since nobody else was left, are not told from that.
  */
 void ban_forgive(ban_t *ban, uint64_t now_ms);
 

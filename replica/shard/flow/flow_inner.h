@@ -33,7 +33,8 @@
 #define FLOW_STOOD_MS     1000
 
 /* A shard that was busy, as without a place, is not asked for so long by the
-   flow that it refused. */
+   flow that it refused; one that loads is, where nobody else leads over all
+   layers. */
 #define FLOW_BUSY_MS      5000
 
 /* Until a turn comes to somebody, or a replay has its next result, for those
