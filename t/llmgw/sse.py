@@ -55,7 +55,9 @@ class Connection:
     def fill(self, deadline):
         """More bytes; False at the end of the connection."""
         left, watch = deadline - time.monotonic(), Stopwatch(self.takes)
-        if left <= 0 or not select.select([self.sock], [], [], left)[0]:
+        poll = select.poll()        # select() takes no descriptor over 1023
+        poll.register(self.sock, select.POLLIN)
+        if left <= 0 or not poll.poll(left * 1000):
             raise TimeoutError(f"nothing came, so far: {self.buffer[-200:]!r}")
         watch.over("bytes")
         try:

@@ -152,7 +152,10 @@ def test_new_binary_takes_over_under_streams(cluster, client, load, expect):
     pid_file = nginx.dir / "nginx.pid"
 
     def master_but(pid):
-        text = pid_file.read_text().strip() if pid_file.exists() else ""
+        try:
+            text = pid_file.read_text().strip()
+        except FileNotFoundError:       # not yet, or not any more
+            return None
         return int(text) if text not in ("", str(pid)) else None
 
     out = nginx.command()
