@@ -7,7 +7,8 @@
  * taken as that.  Those that were DEAD or LEFT are taken, too, as they count
  * for the base model of an upstream (docs/adr/0016).  Since when they are gone
  * is not in the segment.  Others say so with their tables; until then they have
- * an age at which no agent that lacks them takes them up.
+ * an age at which no agent that lacks them takes them up, and for as long as
+ * nobody has written the segment they have been gone in any case.
  *
  * A predecessor that was isolated saw its members DEAD while nginx served by
  * them.  Then the new agent is isolated as well, until it has met enough of
@@ -41,21 +42,27 @@ restore_models(const swim_t *swim, member_update_t *update)
 }
 
 
+/* gone_us: how long those that are gone are so at least. */
 static void
 restore_member(swim_t *swim, const llmgw_member_t *facts,
-    const llmgw_member_load_t *load, uint64_t now_us)
+    const llmgw_member_load_t *load, uint64_t gone_us, uint64_t now_us)
 {
     member_t        *member;
     member_update_t  update;
 
     memset(&update, 0, sizeof(update));
     update.facts = *facts;
-    restore_models(swim, &update);
 
-    /* A guess, at which nobody takes it up who has forgotten it. */
     if (!member_liveness_is_present(facts->liveness)) {
-        update.age_s = TOMBSTONE_TOLD_US / SWIM_S;
+
+        if (gone_us >= TOMBSTONE_US) {
+            return;
+        }
+
+        update.age_s = gone_us / SWIM_S;
     }
+
+    restore_models(swim, &update);
 
     member = swim_restore_member(swim, &update, now_us);
 
@@ -89,7 +96,16 @@ void
 swim_restore(swim_t *swim, const llmgw_members_view_t *view, uint64_t now_us)
 {
     size_t                 i;
+    uint64_t               gone_us, written_us;
     const llmgw_member_t  *facts;
+
+    /* A guess, and not less. */
+    gone_us = TOMBSTONE_TOLD_US;
+    written_us = view->heartbeat_ms * 1000;
+
+    if (now_us > written_us) {
+        gone_us += now_us - written_us;
+    }
 
     for (i = 0; i < view->n; i++) {
         facts = &view->members[i];
@@ -98,7 +114,7 @@ swim_restore(swim_t *swim, const llmgw_members_view_t *view, uint64_t now_us)
             restore_own(swim, facts, now_us);
 
         } else if (table_find(&swim->table, facts->id) == NULL) {
-            restore_member(swim, facts, &view->loads[i], now_us);
+            restore_member(swim, facts, &view->loads[i], gone_us, now_us);
         }
     }
 

@@ -301,6 +301,29 @@ restored_view_has_those_that_are_gone(void **state)
 }
 
 
+/* For as long as nobody has written it they have been gone in any case. */
+static void
+those_of_an_old_segment_are_forgotten(void **state)
+{
+    cluster_t            *cluster;
+    llmgw_members_view_t  view;
+
+    cluster = cluster_formed(3, 26);
+    cluster_crash(cluster, 2);
+    cluster_run_ms(cluster, 60000);
+    cluster_segment(cluster, 0, &view);
+    cluster_crash(cluster, 0);
+    cluster_run_ms(cluster, 300000);
+    cluster_start(cluster, 0, LLMGW_ROLE_GATEWAY, CLUSTER_NO_SEED);
+    node_restore(cluster->hosts[0].node, &view);
+    llmgw_members_view_done(&view);
+
+    assert_non_null(cluster_view(cluster, 0, 1));
+    assert_null(cluster_view(cluster, 0, 2));
+    cluster_destroy(cluster);
+}
+
+
 int
 main(void)
 {
@@ -315,6 +338,7 @@ main(void)
         cmocka_unit_test(gateway_is_never_listed_as_a_replica),
         cmocka_unit_test(restored_view_serves_at_once_and_its_dead_are_found),
         cmocka_unit_test(restored_view_has_those_that_are_gone),
+        cmocka_unit_test(those_of_an_old_segment_are_forgotten),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

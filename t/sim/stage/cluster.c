@@ -506,6 +506,7 @@ cluster_segment(const cluster_t *cluster, size_t host,
 
     cluster_view_init(view, cluster->n);
     view->isolated = swim_is_isolated(cluster_swim(cluster, host));
+    view->heartbeat_ms = fake_net_now_us(cluster->net) / 1000;
 
     for (i = 0; i < cluster->n; i++) {
         member = cluster_view(cluster, host, i);
