@@ -85,6 +85,7 @@ def test_streams_of_an_engine_that_ends_are_finished(ending, cluster):
     assert nginx.replicas()["a1"]["service"] != "STALLED"
 
 
+@pytest.mark.soak
 def test_engine_that_is_ready_again_gets_work(ending, cluster):
     """The next process, or the same one that answers 200 again."""
     nginx, engine, streams, told = ending

@@ -160,6 +160,7 @@ def test_a_shard_that_stands_still_is_left_by_its_streams(twice):
     twice.same_bits()
 
 
+@pytest.mark.soak
 def test_a_shard_that_was_late_is_asked_again_when_its_twin_stands_still(
         twice):
     """It has been left out by the stream, and for others; but it runs."""
