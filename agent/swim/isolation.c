@@ -86,8 +86,8 @@ isolation_count(swim_t *swim, uint64_t now_us)
 }
 
 
-/* All that a predecessor knew count, but those that had left: which of them it
-   counted is not in the segment. */
+/* The segment does not say which members the predecessor counted.  So each
+   member in it counts, unless it is LEFT. */
 void
 isolation_restore(swim_t *swim, uint64_t now_us)
 {

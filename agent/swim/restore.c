@@ -4,11 +4,11 @@
  *
  * nginx routes by that segment, so the first publication of a new agent must
  * not take away anything that works.  Members that were ALIVE or SUSPECT are
- * taken as that.  Those that were DEAD or LEFT are taken, too, as they count
- * for the base model of an upstream (docs/adr/0016).  Since when they are gone
- * is not in the segment.  Others say so with their tables; until then they have
- * an age at which no agent that lacks them takes them up, and for as long as
- * nobody has written the segment they have been gone in any case.
+ * taken as that.  DEAD and LEFT members are restored, too: they count for the
+ * base model of an upstream (docs/adr/0016).  The segment does not say since
+ * when.  Their age is assumed to be TOMBSTONE_TOLD_US, at which other agents do
+ * not take them up, plus the time since the segment was written; the first
+ * table of another agent corrects it.
  *
  * A predecessor that was isolated saw its members DEAD while nginx served by
  * them.  Then the new agent is isolated as well, until it has met enough of
@@ -42,7 +42,7 @@ restore_models(const swim_t *swim, member_update_t *update)
 }
 
 
-/* gone_us: how long those that are gone are so at least. */
+/* gone_us: the assumed age of a DEAD or LEFT member. */
 static void
 restore_member(swim_t *swim, const llmgw_member_t *facts,
     const llmgw_member_load_t *load, uint64_t gone_us, uint64_t now_us)

@@ -267,8 +267,8 @@ struct engine_s {
 };
 
 
-/* Takes no new work, for now or for good: an operator, its end or its engine
-   says so. */
+/* New runs are refused: an operator drains the replica, it is stopping, or its
+   engine takes nothing new. */
 int engine_is_draining(const engine_t *engine);
 
 /* Of no group, or the Active one of its group. */

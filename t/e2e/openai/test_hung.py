@@ -2,7 +2,6 @@
 
 import concurrent.futures
 import re
-import time
 
 import pytest
 
@@ -112,10 +111,8 @@ def test_engine_that_compiles_for_40_seconds_loses_nothing(cluster, kind):
             e.faults(hang=True)
         jobs += [pool.submit(sse.call, nginx.api, sse.CHAT, ask, timeout=60,
                              takes=50) for ask in asks[8:]]
-        began = time.monotonic()
         never(lambda: any(r["service"] != "READY"
                           for r in nginx.replicas().values()), 40)
-        assert time.monotonic() - began >= 40
         for e in cluster.engines.values():
             e.faults(hang=None, gate=None)
         results = [job.result() for job in jobs]
