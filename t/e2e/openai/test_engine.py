@@ -365,8 +365,8 @@ def test_deadline_leaves_the_engine(engine, replica, faults):
     assert generate.drain(call).code == "DEADLINE_EXCEEDED"
 
 
-@pytest.mark.parametrize("is_tls", (False, pytest.param(
-    True, marks=pytest.mark.soak)), ids=("http", "https"))
+@pytest.mark.soak
+@pytest.mark.parametrize("is_tls", (False, True), ids=("http", "https"))
 def test_slow_client_holds_up_the_engine(cluster, closer, is_tls):
     """And is not kept in memory: 40 MB wait at the engine."""
     sent, count, word = [], 2500, b"x" * 16384

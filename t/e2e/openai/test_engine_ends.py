@@ -99,6 +99,7 @@ def test_engine_that_is_ready_again_gets_work(ending, cluster):
     assert got.error is None
 
 
+@pytest.mark.soak
 def test_engine_that_answers_ends_its_own_drain_alone(cluster):
     """An operator's drain stays.  SGLang's health takes over a second, since it
     generates a token."""

@@ -142,6 +142,7 @@ def test_shards_that_are_killed_anywhere_change_no_bit(twice):
     twice.same_bits()
 
 
+@pytest.mark.soak
 def test_a_shard_that_stands_still_is_left_by_its_streams(twice):
     """It says nothing of their steps, and its agent that it is STALLED."""
     asked, id = [body(200 + i) for i in range(3)], f"near-{LAST}"

@@ -91,6 +91,7 @@ def drawn_differs(blis, name, flags, tmp_path):
             if want.get(key) != got.get(key)]
 
 
+@pytest.mark.soak
 def test_drawn_runs_equal_blis(blis, tmp_path):
     """Fifty traces and command lines that were drawn at random."""
     runs = blis.drawn()

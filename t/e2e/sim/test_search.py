@@ -69,6 +69,7 @@ def test_what_cannot_be_kept_is_status_1(blis):
     assert "no number of replicas in 2-3 keeps the promise" in run.stdout
 
 
+@pytest.mark.soak
 def test_best_weights_win_and_do_not_depend_on_cores(blis):
     words = ("--num-instances", 4, "--weights",
              "prefix-affinity,queue-depth,kv-utilization", "--tries", 8,
