@@ -2,31 +2,31 @@
 /*
  * The pick.  pick.h says what is picked.
  *
- * One round looks at the peers of one state: the living, and then, if none of
- * them is left, the suspects, and after those standbys that may be active by
- * now.  A round asks the policies one after the other;
- * unless one of them answers at once, it surveys all peers, which tells the
- * policies which peers are eligible, and the round what the others lack.
+ * A round looks at the peers of one state: the living; if none of them is left,
+ * the suspects; and after those the standbys that may be active by now.  Its
+ * order of preference (round.h) answers nearly always.  Otherwise the round
+ * surveys all peers: which of the eligible ones comes first in that order,
+ * which has the least load, and what the others lack.
  */
 
-#include "core/policy/pick.h"
+#include "core/policy/lot.h"
+#include "core/policy/round.h"
 
 
-/* Policies are told of this many peers in one call through a pointer. */
-#define BATCH  64
-
-#define NPOLICIES  2
-
-typedef union {
-    uint64_t  aligned;
-    char      bytes[LLMGW_POLICY_SCRATCH];
-} scratch_t;
+/* The eligible peer with the least load for its weight. */
+typedef struct {
+    uint32_t  peer;
+    uint64_t  load;
+    uint64_t  weight;
+    uint64_t  lot;
+} least_t;
 
 /* What a look at each peer of the round's state has found. */
 typedef struct {
     size_t    nusable;
     size_t    nfresh;           /* not excluded */
     size_t    neligible;
+    least_t   least;            /* of the eligible ones */
     int       has_admitted;     /* a breaker admits one, not excluded */
     int       has_pushed;       /* and one that lacks time alone */
     int       has_spare;        /* one that is excluded would be eligible */
@@ -51,15 +51,60 @@ llmgw_route_name(llmgw_route_t route)
 }
 
 
-/* Policy number k of those that are asked. */
-static inline const llmgw_policy_t *
-policy_of(const llmgw_pick_pool_t *pool, size_t k)
+static int
+order_first(llmgw_round_t *round, llmgw_picked_t *picked)
 {
-    if (k != 0) {
-        return &llmgw_policy_least_load;
+    return round->pool->ranked == NULL ? llmgw_walk_first(round, picked)
+                                       : llmgw_find_first(round, picked);
+}
+
+
+static void
+order_note(llmgw_round_t *round, uint32_t peer)
+{
+    if (round->pool->ranked == NULL) {
+        llmgw_walk_note(round, peer);
+
+    } else {
+        llmgw_find_note(round, peer);
+    }
+}
+
+
+static int
+order_best(llmgw_round_t *round, llmgw_picked_t *picked)
+{
+    return round->pool->ranked == NULL ? llmgw_walk_best(round, picked)
+                                       : llmgw_find_best(round, picked);
+}
+
+
+/* Ties go by lots from the request's random number. */
+static void
+least_compare(least_t *least, const llmgw_round_t *round, uint32_t i,
+    int is_first)
+{
+    uint64_t                  load, weight, lot, mine, best;
+    const llmgw_pick_peer_t  *peer;
+
+    peer = &round->pool->peers[i];
+    load = llmgw_peer_load(peer);
+    weight = llmgw_peer_weight(peer);
+
+    mine = load * least->weight;
+    best = least->load * weight;
+
+    if (!is_first && mine > best) {
+        return;
     }
 
-    return pool->ranked == NULL ? &llmgw_policy_ring : &llmgw_policy_ranked;
+    lot = llmgw_lot(round->key->random, i);
+
+    if (!is_first && mine == best && lot >= least->lot) {
+        return;
+    }
+
+    *least = (least_t) { i, load, weight, lot };
 }
 
 
@@ -85,7 +130,7 @@ survey_note_open(survey_t *survey, const llmgw_pick_pool_t *pool, uint32_t i)
 
 /* A peer of the round's state that is not eligible. */
 static inline void
-survey_note_lack(survey_t *survey, const llmgw_policy_round_t *round,
+survey_note_lack(survey_t *survey, const llmgw_round_t *round,
     uint32_t i, llmgw_lacks_t lacks)
 {
     int                       is_admitted;
@@ -125,34 +170,23 @@ survey_note_lack(survey_t *survey, const llmgw_policy_round_t *round,
 
 
 static void
-survey_tell(survey_t *survey, const llmgw_policy_round_t *round,
-    scratch_t *scratch, const uint32_t *batch, size_t n)
+survey_note_eligible(survey_t *survey, llmgw_round_t *round, uint32_t i)
 {
-    size_t  k;
+    least_compare(&survey->least, round, i, survey->neligible == 0);
+    order_note(round, i);
 
-    if (n == 0) {
-        return;
-    }
-
-    survey->nfresh += n;
-    survey->neligible += n;
+    survey->nfresh++;
+    survey->neligible++;
     survey->has_admitted = 1;
-
-    for (k = 0; k < NPOLICIES; k++) {
-        policy_of(round->pool, k)->note(round, &scratch[k], batch, n);
-    }
 }
 
 
 static void
-round_survey(const llmgw_policy_round_t *round, scratch_t *scratch,
-    survey_t *survey)
+round_survey(llmgw_round_t *round, survey_t *survey)
 {
-    size_t         n;
-    uint32_t       i, batch[BATCH];
+    uint32_t       i;
     llmgw_lacks_t  lacks;
 
-    n = 0;
     *survey = (survey_t) { 0 };
 
     for (i = 0; i < round->pool->npeers; i++) {
@@ -164,46 +198,36 @@ round_survey(const llmgw_policy_round_t *round, scratch_t *scratch,
 
         survey->nusable++;
 
-        if (lacks != LLMGW_LACKS_NOTHING) {
+        if (lacks == LLMGW_LACKS_NOTHING) {
+            survey_note_eligible(survey, round, i);
+
+        } else {
             survey_note_lack(survey, round, i, lacks);
-            continue;
-        }
-
-        batch[n++] = i;
-
-        if (n == BATCH) {
-            survey_tell(survey, round, scratch, batch, n);
-            n = 0;
         }
     }
-
-    survey_tell(survey, round, scratch, batch, n);
 }
 
 
 /* Returns 1: found; 0: *survey says what each lacks. */
 static int
-round_pick(const llmgw_policy_round_t *round, survey_t *survey,
-    llmgw_picked_t *picked)
+round_pick(llmgw_round_t *round, survey_t *survey, llmgw_picked_t *picked)
 {
-    size_t     k;
-    scratch_t  scratch[NPOLICIES];
-
-    for (k = 0; k < NPOLICIES; k++) {
-        if (policy_of(round->pool, k)->begin(round, &scratch[k], picked)) {
-            return 1;
-        }
+    if (order_first(round, picked)) {
+        return 1;
     }
 
-    round_survey(round, scratch, survey);
+    round_survey(round, survey);
 
-    for (k = 0; survey->neligible != 0 && k < NPOLICIES; k++) {
-        if (policy_of(round->pool, k)->choose(round, &scratch[k], picked)) {
-            return 1;
-        }
+    if (survey->neligible == 0) {
+        return 0;
     }
 
-    return 0;
+    if (!order_best(round, picked)) {
+        *picked = (llmgw_picked_t) { survey->least.peer,
+                                     LLMGW_ROUTE_LEAST_CONN };
+    }
+
+    return 1;
 }
 
 
@@ -224,7 +248,7 @@ pick_wait(const survey_t *survey, int has_spare)
 
 /* Only where there are standbys that may be active by now. */
 static int
-pick_last(llmgw_policy_round_t *round, survey_t *last, llmgw_picked_t *picked)
+pick_last(llmgw_round_t *round, survey_t *last, llmgw_picked_t *picked)
 {
     *last = (survey_t) { 0 };
 
@@ -240,15 +264,15 @@ pick_last(llmgw_policy_round_t *round, survey_t *last, llmgw_picked_t *picked)
 
 /* No peer is eligible, and none lacks capacity alone. */
 static llmgw_pick_rc_t
-pick_refuse(const llmgw_policy_round_t *round, const survey_t *alive,
+pick_refuse(const llmgw_round_t *round, const survey_t *alive,
     const survey_t *suspect, const survey_t *last, llmgw_picked_t *picked)
 {
     if (alive->nopen != 0 || suspect->nopen != 0) {
         picked->peer = alive->nopen != 0 ? alive->open : suspect->open;
         picked->route = round->pool->ranked != NULL
                         ? LLMGW_ROUTE_LEAST_CONN
-                        : llmgw_policy_ring_route(round->pool, round->key,
-                                                  picked->peer);
+                        : llmgw_walk_route(round->pool, round->key,
+                                           picked->peer);
         return LLMGW_PICK_OPEN;
     }
 
@@ -268,8 +292,9 @@ llmgw_pick_rc_t
 llmgw_pick(const llmgw_pick_pool_t *pool, const llmgw_pick_key_t *key,
     llmgw_picked_t *picked)
 {
-    survey_t              alive, suspect, last;
-    llmgw_policy_round_t  round = { pool, key, LLMGW_PEER_ALIVE };
+    survey_t       alive, suspect, last;
+    llmgw_round_t  round = { .pool = pool, .key = key,
+                             .state = LLMGW_PEER_ALIVE };
 
     if (round_pick(&round, &alive, picked)) {
         return LLMGW_PICK_OK;

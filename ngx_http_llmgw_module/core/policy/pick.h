@@ -7,11 +7,11 @@
  * mean load.  The bound is ignored for peers with less than min_load, since
  * with little traffic the mean says nothing.
  *
- * Tier 2, least connections (least_load.c).  The least load / weight among
- * the eligible, ties at random.
- *
  * Where the pool's policy reads the fleet, tier 1 is the highest rank among the
- * eligible instead (ranked.h).
+ * eligible instead (ranked.h).  round.h has both.
+ *
+ * Tier 2, least connections.  The least load / weight among the eligible, ties
+ * at random.
  *
  * Suspects are tried, through both tiers, only when no living peer is left
  * apart from capacity: where living peers are merely full, the request waits.
@@ -55,8 +55,22 @@
 #ifndef LLMGW_PICK_H
 #define LLMGW_PICK_H
 
-#include "core/policy/policy.h"
+#include "core/policy/peer.h"
 
+
+typedef enum {
+    LLMGW_ROUTE_AFFINITY = 0,   /* the peer of the key's first point */
+    LLMGW_ROUTE_SPILL,          /* a later one on the ring */
+    LLMGW_ROUTE_LEAST_CONN,
+    LLMGW_ROUTE_POLICY,         /* by its rank */
+    LLMGW_ROUTE_COLD            /* the same, and the policy reads prefixes, and
+                                   nothing of the prompt is there */
+} llmgw_route_t;
+
+typedef struct {
+    uint32_t       peer;
+    llmgw_route_t  route;
+} llmgw_picked_t;
 
 typedef enum {
     LLMGW_PICK_OK = 0,
@@ -68,6 +82,10 @@ typedef enum {
     LLMGW_PICK_EXCLUDED,
     LLMGW_PICK_NONE
 } llmgw_pick_rc_t;
+
+
+/* In logs. */
+const char *llmgw_route_name(llmgw_route_t route);
 
 
 /* *picked changes with OK and OPEN only. */

@@ -3,7 +3,7 @@
  * Policies that read the fleet: each ranks all candidates of a request, more
  * is better, and the best that is eligible is chosen.
  *
- * Ranking is apart from eligibility, as in policy.h, and apart from what is
+ * Ranking is apart from eligibility, as in round.h, and apart from what is
  * remembered: llmgw_rank() changes nothing, so it needs no lock; whoever
  * chooses goes through the candidates in the order of their ranks
  * (llmgw_rank_best(), or order.h for all of them), and says with

@@ -1,15 +1,8 @@
 
-/* Ranked candidates as a policy of the pick.  ranked.h has the idea. */
+/* Ranked candidates for the pick.  ranked.h has the idea. */
 
+#include "core/policy/round.h"
 #include "core/policy/ranked.h"
-
-
-typedef struct {
-    uint32_t  next;             /* candidates before it have been passed */
-    uint32_t  best;             /* position of the best eligible one */
-} find_t;
-
-_Static_assert(sizeof(find_t) <= LLMGW_POLICY_SCRATCH, "a policy's scratch");
 
 
 /* A new one of the best few; the last of them may go. */
@@ -84,17 +77,15 @@ llmgw_ranked_has_eligible(const llmgw_pick_pool_t *pool,
 
 
 /* A claim that starts over has drawn them: the look at all answers it. */
-static int
-ranked_begin(const llmgw_policy_round_t *round, void *scratch,
-    llmgw_picked_t *picked)
+int
+llmgw_find_first(llmgw_round_t *round, llmgw_picked_t *picked)
 {
-    find_t          *find = scratch;
     uint32_t         i, position;
     llmgw_lacks_t    lacks;
     llmgw_ranked_t  *ranked;
 
     ranked = round->pool->ranked;
-    *find = (find_t) { 0, UINT32_MAX };
+    round->find = (llmgw_find_t) { 0, UINT32_MAX };
 
     if (round->state != ranked->state || ranked->is_drawn) {
         return 0;
@@ -120,13 +111,11 @@ ranked_begin(const llmgw_policy_round_t *round, void *scratch,
 }
 
 
-/* Both ascend: peers that are eligible, and candidates. */
-static void
-ranked_note(const llmgw_policy_round_t *round, void *scratch,
-    const uint32_t *peers, size_t n)
+/* Candidates ascend, too. */
+void
+llmgw_find_note(llmgw_round_t *round, uint32_t peer)
 {
-    size_t                 i;
-    find_t                *find = scratch;
+    llmgw_find_t          *find = &round->find;
     const llmgw_ranked_t  *ranked;
 
     ranked = round->pool->ranked;
@@ -135,37 +124,27 @@ ranked_note(const llmgw_policy_round_t *round, void *scratch,
         return;
     }
 
-    for (i = 0; i < n; i++) {
-        while (find->next < ranked->n && ranked->peers[find->next] < peers[i])
-        {
-            find->next++;
-        }
+    while (find->next < ranked->n && ranked->peers[find->next] < peer) {
+        find->next++;
+    }
 
-        if (find->next == ranked->n) {
-            return;
-        }
-
-        if (ranked->peers[find->next] == peers[i]
-            && (find->best == UINT32_MAX
-                || llmgw_ranked_is_before(ranked, find->next, find->best)))
-        {
-            find->best = find->next;
-        }
+    if (find->next < ranked->n && ranked->peers[find->next] == peer
+        && (find->best == UINT32_MAX
+            || llmgw_ranked_is_before(ranked, find->next, find->best)))
+    {
+        find->best = find->next;
     }
 }
 
 
-static int
-ranked_choose(const llmgw_policy_round_t *round, void *scratch,
-    llmgw_picked_t *picked)
+int
+llmgw_find_best(llmgw_round_t *round, llmgw_picked_t *picked)
 {
-    find_t  *find = scratch;
-
-    if (find->best == UINT32_MAX) {
+    if (round->find.best == UINT32_MAX) {
         return 0;
     }
 
-    picked->peer = round->pool->ranked->peers[find->best];
+    picked->peer = round->pool->ranked->peers[round->find.best];
     picked->route = LLMGW_ROUTE_POLICY;
 
     return 1;
@@ -197,8 +176,3 @@ llmgw_ranked_position(const llmgw_ranked_t *ranked, uint32_t peer)
 
     return UINT32_MAX;
 }
-
-
-const llmgw_policy_t  llmgw_policy_ranked = {
-    ranked_begin, ranked_note, ranked_choose
-};

@@ -10,18 +10,18 @@
  * its last place since, so the answer is right, and costs one draw more.
  *
  * Where none of the best few is eligible, most of them probably are not.  Then
- * the pick looks at all peers once, as it does for every policy, and the best
- * of those that are eligible is the answer.
+ * the pick looks at all peers once, as it does on the ring, and the best of
+ * those that are eligible is the answer.
  *
- * All candidates are in the same state.  Peers in the other state, and those
- * that are no candidates, are left to the policy behind this one.
+ * All candidates are in the same state.  Peers in another state, and those that
+ * are no candidates, are left to the least load.
  */
 
 #ifndef LLMGW_RANKED_H
 #define LLMGW_RANKED_H
 
 #include "core/policy/order.h"
-#include "core/policy/policy.h"
+#include "core/policy/peer.h"
 
 
 /*

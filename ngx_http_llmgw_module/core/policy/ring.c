@@ -28,7 +28,7 @@
  * at 10000 peers adding up takes 20 us.
  */
 
-#include "core/policy/policy.h"
+#include "core/policy/round.h"
 
 
 /*
@@ -41,21 +41,8 @@
 #define MANY_PEERS  256
 
 
-typedef struct {
-    size_t    first;            /* position of the key's point */
-    size_t    nnodes;           /* of the ring */
-    size_t    nbelow;           /* eligible, on the ring, within the bound */
-    uint32_t  below;            /* the last of those */
-    int       have_mean;
-    double    load_side;        /* 1000 W */
-    double    mean_side;        /* 1000 factor (T + 1) */
-} walk_t;
-
-_Static_assert(sizeof(walk_t) <= LLMGW_POLICY_SCRATCH, "a policy's scratch");
-
-
 static void
-sums_add_up(llmgw_pick_sums_t *sums, const llmgw_policy_round_t *round)
+sums_add_up(llmgw_pick_sums_t *sums, const llmgw_round_t *round)
 {
     size_t                    i;
     const llmgw_pick_peer_t  *peer;
@@ -78,8 +65,9 @@ sums_add_up(llmgw_pick_sums_t *sums, const llmgw_policy_round_t *round)
 
 /* sums->load then counts the request that is to be placed. */
 static void
-walk_sum(walk_t *walk, const llmgw_policy_round_t *round)
+walk_sum(llmgw_round_t *round)
 {
+    llmgw_walk_t       *walk = &round->walk;
     llmgw_pick_sums_t  *sums, own = { 0 };
 
     sums = round->pool->sums;
@@ -106,9 +94,10 @@ walk_sum(walk_t *walk, const llmgw_policy_round_t *round)
  * load; below 2^53 they are exact.
  */
 static int
-walk_is_below(walk_t *walk, const llmgw_policy_round_t *round, uint32_t i)
+walk_is_below(llmgw_round_t *round, uint32_t i)
 {
     uint64_t                  load;
+    llmgw_walk_t             *walk = &round->walk;
     const llmgw_pick_peer_t  *peer;
 
     peer = &round->pool->peers[i];
@@ -121,7 +110,7 @@ walk_is_below(walk_t *walk, const llmgw_policy_round_t *round, uint32_t i)
     }
 
     if (!walk->have_mean) {
-        walk_sum(walk, round);
+        walk_sum(round);
     }
 
     return (double) load * walk->load_side
@@ -130,13 +119,12 @@ walk_is_below(walk_t *walk, const llmgw_policy_round_t *round, uint32_t i)
 
 
 static int
-walk_answer(const walk_t *walk, const llmgw_policy_round_t *round,
-    uint32_t peer, llmgw_picked_t *picked)
+walk_answer(const llmgw_round_t *round, uint32_t peer, llmgw_picked_t *picked)
 {
     picked->peer = peer;
     picked->route = LLMGW_ROUTE_SPILL;
 
-    if (peer == llmgw_ring_node(round->pool->ring, walk->first)) {
+    if (peer == llmgw_ring_node(round->pool->ring, round->walk.first)) {
         picked->route = LLMGW_ROUTE_AFFINITY;
     }
 
@@ -146,8 +134,8 @@ walk_answer(const walk_t *walk, const llmgw_policy_round_t *round,
 
 /* Looks at points `from` to `to` clockwise of the key's.  Returns 1: found. */
 static int
-walk_points(walk_t *walk, const llmgw_policy_round_t *round, size_t from,
-    size_t to, llmgw_picked_t *picked)
+walk_points(llmgw_round_t *round, size_t from, size_t to,
+    llmgw_picked_t *picked)
 {
     size_t               position, npoints;
     uint32_t             node;
@@ -157,7 +145,7 @@ walk_points(walk_t *walk, const llmgw_policy_round_t *round, size_t from,
     npoints = llmgw_ring_npoints(ring);
 
     for ( /* void */ ; from < to && from < npoints; from++) {
-        position = walk->first + from;
+        position = round->walk.first + from;
 
         if (position >= npoints) {
             position -= npoints;
@@ -168,9 +156,9 @@ walk_points(walk_t *walk, const llmgw_policy_round_t *round, size_t from,
         if (node < round->pool->npeers
             && llmgw_peer_lacks(round->pool, round->key, round->state, node)
                == LLMGW_LACKS_NOTHING
-            && walk_is_below(walk, round, node))
+            && walk_is_below(round, node))
         {
-            return walk_answer(walk, round, node, picked);
+            return walk_answer(round, node, picked);
         }
     }
 
@@ -178,11 +166,10 @@ walk_points(walk_t *walk, const llmgw_policy_round_t *round, size_t from,
 }
 
 
-static int
-ring_begin(const llmgw_policy_round_t *round, void *scratch,
-    llmgw_picked_t *picked)
+int
+llmgw_walk_first(llmgw_round_t *round, llmgw_picked_t *picked)
 {
-    walk_t              *walk = scratch;
+    llmgw_walk_t        *walk = &round->walk;
     const llmgw_ring_t  *ring;
 
     ring = round->pool->ring;
@@ -197,43 +184,34 @@ ring_begin(const llmgw_policy_round_t *round, void *scratch,
 
     walk->first = llmgw_ring_find(ring, round->key->hash);
 
-    return walk_points(walk, round, 0, WALK_POINTS, picked);
+    return walk_points(round, 0, WALK_POINTS, picked);
 }
 
 
-static void
-ring_note(const llmgw_policy_round_t *round, void *scratch,
-    const uint32_t *peers, size_t n)
+void
+llmgw_walk_note(llmgw_round_t *round, uint32_t peer)
 {
-    size_t   i;
-    walk_t  *walk = scratch;
-
-    for (i = 0; i < n && peers[i] < walk->nnodes; i++) {
-        if (walk_is_below(walk, round, peers[i])) {
-            walk->nbelow++;
-            walk->below = peers[i];
-        }
+    if (peer < round->walk.nnodes && walk_is_below(round, peer)) {
+        round->walk.nbelow++;
+        round->walk.below = peer;
     }
 }
 
 
-static int
-ring_choose(const llmgw_policy_round_t *round, void *scratch,
-    llmgw_picked_t *picked)
+int
+llmgw_walk_best(llmgw_round_t *round, llmgw_picked_t *picked)
 {
-    walk_t  *walk = scratch;
-
-    if (walk->nbelow == 1) {
-        return walk_answer(walk, round, walk->below, picked);
+    if (round->walk.nbelow == 1) {
+        return walk_answer(round, round->walk.below, picked);
     }
 
-    return walk->nbelow > 1
-           && walk_points(walk, round, WALK_POINTS, SIZE_MAX, picked);
+    return round->walk.nbelow > 1
+           && walk_points(round, WALK_POINTS, SIZE_MAX, picked);
 }
 
 
 llmgw_route_t
-llmgw_policy_ring_route(const llmgw_pick_pool_t *pool,
+llmgw_walk_route(const llmgw_pick_pool_t *pool,
     const llmgw_pick_key_t *key, uint32_t peer)
 {
     const llmgw_ring_t  *ring;
@@ -247,8 +225,3 @@ llmgw_policy_ring_route(const llmgw_pick_pool_t *pool,
     return peer == llmgw_ring_node(ring, llmgw_ring_find(ring, key->hash))
            ? LLMGW_ROUTE_AFFINITY : LLMGW_ROUTE_SPILL;
 }
-
-
-const llmgw_policy_t  llmgw_policy_ring = {
-    ring_begin, ring_note, ring_choose
-};
