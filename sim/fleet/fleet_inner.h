@@ -21,7 +21,7 @@
 
 #include <string.h>
 
-#include "core/flow/evict.h"
+#include "sim/fleet/policy/evict.h"
 #include "sim/fleet/agenda.h"
 #include "sim/fleet/fleet.h"
 #include "sim/fleet/ready.h"

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "core/flow/evict.h"
+#include "sim/fleet/policy/evict.h"
 #include "core/flow/saturation.h"
 
 

@@ -4,7 +4,7 @@
  * does, step by step: equal ones leave in the order that this gives.
  */
 
-#include "core/flow/evict.h"
+#include "sim/fleet/policy/evict.h"
 
 
 typedef struct {
