@@ -387,7 +387,7 @@ fleet_ended(void *data, model_request_t *call, model_end_t end,
     }
 
     if (f->evict != NULL) {
-        llmgw_evict_untrack(f->evict, r->index);
+        evict_untrack(f->evict, r->index);
     }
 
     fleet_measure(outcome, call);

@@ -115,7 +115,7 @@ struct fleet_s {
 
     /* queue.c */
     llmgw_flow_t           *flow;
-    llmgw_evict_t          *evict;
+    evict_t                *evict;
     uint64_t               *tenant_order;   /* by number of name */
     size_t                  ntenant_order;
     const work_name_t      *default_tenant;

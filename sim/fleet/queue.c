@@ -89,13 +89,13 @@ queue_init(fleet_t *f)
     (void) llmgw_flow_init(f->flow, capacity, &conf->queue);
 
     if (conf->evicts) {
-        f->evict = fleet_alloc(f, llmgw_evict_bytes(capacity), 1);
+        f->evict = fleet_alloc(f, evict_bytes(capacity), 1);
 
         if (f->evict == NULL) {
             return -1;
         }
 
-        (void) llmgw_evict_init(f->evict, capacity);
+        (void) evict_init(f->evict, capacity);
     }
 
     return 0;
@@ -220,12 +220,12 @@ queue_gives_up(fleet_t *f, double saturation)
     uint32_t  victim;
 
     if (f->evict == NULL || saturation < 1.0
-        || llmgw_evict_length(f->evict) == 0 || !llmgw_flow_has_firm(f->flow))
+        || evict_length(f->evict) == 0 || !llmgw_flow_has_firm(f->flow))
     {
         return 0;
     }
 
-    victim = llmgw_evict_pop(f->evict);
+    victim = evict_pop(f->evict);
     fleet_schedule(f, f->clock_us, AGENDA_EVICTION, victim,
                    fleet_outcome(f, victim)->replica);
 

@@ -267,7 +267,7 @@ route_send(fleet_t *f, fleet_request_t *r, uint32_t replica)
     fleet_send(f, r, &r->call, replica);
 
     if (f->evict != NULL) {
-        llmgw_evict_track(f->evict, r->index, admit_priority(f, w),
+        evict_track(f->evict, r->index, admit_priority(f, w),
                           outcome->gw_dispatch_us);
     }
 }

@@ -14,24 +14,24 @@ typedef struct {
 } evict_entry_t;
 
 /* evict_entry_t entries[nrequests] | uint32_t places[nrequests] */
-struct llmgw_evict_s {
+struct evict_s {
     uint32_t  nrequests;
     uint32_t  n;
 };
 
 
 size_t
-llmgw_evict_bytes(uint32_t nrequests)
+evict_bytes(uint32_t nrequests)
 {
-    return sizeof(llmgw_evict_t)
+    return sizeof(evict_t)
            + nrequests * (sizeof(evict_entry_t) + sizeof(uint32_t));
 }
 
 
-llmgw_evict_t *
-llmgw_evict_init(void *memory, uint32_t nrequests)
+evict_t *
+evict_init(void *memory, uint32_t nrequests)
 {
-    llmgw_evict_t  *evict;
+    evict_t  *evict;
 
     evict = memory;
     evict->nrequests = nrequests;
@@ -41,7 +41,7 @@ llmgw_evict_init(void *memory, uint32_t nrequests)
 
 
 static evict_entry_t *
-evict_entry(llmgw_evict_t *evict, uint32_t i)
+evict_entry(evict_t *evict, uint32_t i)
 {
     return (evict_entry_t *) (evict + 1) + i;
 }
@@ -49,14 +49,14 @@ evict_entry(llmgw_evict_t *evict, uint32_t i)
 
 /* Where in the heap a request is, + 1; 0: it is not. */
 static uint32_t *
-evict_place(llmgw_evict_t *evict, uint32_t request)
+evict_place(evict_t *evict, uint32_t request)
 {
     return (uint32_t *) evict_entry(evict, evict->nrequests) + request;
 }
 
 
 static int
-evict_is_before(llmgw_evict_t *evict, uint32_t a, uint32_t b)
+evict_is_before(evict_t *evict, uint32_t a, uint32_t b)
 {
     const evict_entry_t  *x, *y;
 
@@ -69,7 +69,7 @@ evict_is_before(llmgw_evict_t *evict, uint32_t a, uint32_t b)
 
 
 static void
-evict_swap(llmgw_evict_t *evict, uint32_t a, uint32_t b)
+evict_swap(evict_t *evict, uint32_t a, uint32_t b)
 {
     evict_entry_t  entry;
 
@@ -83,7 +83,7 @@ evict_swap(llmgw_evict_t *evict, uint32_t a, uint32_t b)
 
 
 static void
-evict_rise(llmgw_evict_t *evict, uint32_t i)
+evict_rise(evict_t *evict, uint32_t i)
 {
     uint32_t  parent;
 
@@ -102,7 +102,7 @@ evict_rise(llmgw_evict_t *evict, uint32_t i)
 
 /* Among the first n.  Returns whether it moved. */
 static int
-evict_sink(llmgw_evict_t *evict, uint32_t start, uint32_t n)
+evict_sink(evict_t *evict, uint32_t start, uint32_t n)
 {
     uint32_t  i, child;
 
@@ -124,7 +124,7 @@ evict_sink(llmgw_evict_t *evict, uint32_t start, uint32_t n)
 
 /* Takes out what is at i. */
 static uint32_t
-evict_take(llmgw_evict_t *evict, uint32_t i)
+evict_take(evict_t *evict, uint32_t i)
 {
     uint32_t  last, request;
 
@@ -147,7 +147,7 @@ evict_take(llmgw_evict_t *evict, uint32_t i)
 
 
 void
-llmgw_evict_track(llmgw_evict_t *evict, uint32_t request, int32_t priority,
+evict_track(evict_t *evict, uint32_t request, int32_t priority,
     int64_t dispatched_us)
 {
     evict_entry_t  *entry;
@@ -167,7 +167,7 @@ llmgw_evict_track(llmgw_evict_t *evict, uint32_t request, int32_t priority,
 
 
 void
-llmgw_evict_untrack(llmgw_evict_t *evict, uint32_t request)
+evict_untrack(evict_t *evict, uint32_t request)
 {
     uint32_t  place;
 
@@ -180,14 +180,14 @@ llmgw_evict_untrack(llmgw_evict_t *evict, uint32_t request)
 
 
 uint32_t
-llmgw_evict_pop(llmgw_evict_t *evict)
+evict_pop(evict_t *evict)
 {
-    return evict->n == 0 ? LLMGW_EVICT_NONE : evict_take(evict, 0);
+    return evict->n == 0 ? EVICT_NONE : evict_take(evict, 0);
 }
 
 
 uint32_t
-llmgw_evict_length(const llmgw_evict_t *evict)
+evict_length(const evict_t *evict)
 {
     return evict->n;
 }

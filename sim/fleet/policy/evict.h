@@ -10,34 +10,34 @@
  * Memory is the caller's; requests are the caller's numbers.
  */
 
-#ifndef LLMGW_EVICT_H
-#define LLMGW_EVICT_H
+#ifndef FLEET_EVICT_H
+#define FLEET_EVICT_H
 
 #include <stddef.h>
 #include <stdint.h>
 
 
-#define LLMGW_EVICT_NONE  UINT32_MAX
+#define EVICT_NONE  UINT32_MAX
 
-typedef struct llmgw_evict_s  llmgw_evict_t;
+typedef struct evict_s  evict_t;
 
 
 /* For requests with numbers below nrequests. */
-size_t llmgw_evict_bytes(uint32_t nrequests);
+size_t evict_bytes(uint32_t nrequests);
 
 /* memory: zeroed, aligned to 8, of that many bytes */
-llmgw_evict_t *llmgw_evict_init(void *memory, uint32_t nrequests);
+evict_t *evict_init(void *memory, uint32_t nrequests);
 
 /* It runs now.  Ignored where it may not be shed. */
-void llmgw_evict_track(llmgw_evict_t *evict, uint32_t request,
-    int32_t priority, int64_t dispatched_us);
+void evict_track(evict_t *evict, uint32_t request, int32_t priority,
+    int64_t dispatched_us);
 
 /* It has ended.  Ignored where it is not kept. */
-void llmgw_evict_untrack(llmgw_evict_t *evict, uint32_t request);
+void evict_untrack(evict_t *evict, uint32_t request);
 
-/* The next victim, no longer kept; LLMGW_EVICT_NONE: there is none. */
-uint32_t llmgw_evict_pop(llmgw_evict_t *evict);
+/* The next victim, no longer kept; EVICT_NONE: there is none. */
+uint32_t evict_pop(evict_t *evict);
 
-uint32_t llmgw_evict_length(const llmgw_evict_t *evict);
+uint32_t evict_length(const evict_t *evict);
 
-#endif /* LLMGW_EVICT_H */
+#endif /* FLEET_EVICT_H */

@@ -1,5 +1,5 @@
 
-/* How full a live fleet is, by facts that are known, old, or not there. */
+/* How full a fleet is, and a live one by facts that may be old or missing. */
 
 #include "core/flow/saturation.h"
 #include "t/unit/core/policy/pick_scene.h"
@@ -50,6 +50,39 @@ ask(live_t *live)
     return llmgw_saturation_live(&live->saturation, &live->fleet, NOW,
                                  live->candidates, live->peers,
                                  &live->is_known);
+}
+
+
+static void
+fleet_is_as_full_as_its_mean(void **state)
+{
+    llmgw_candidate_t   candidates[2] = { { 0 } };
+    llmgw_saturation_t  saturation = {
+        .queue_depth = 5, .kv_utilization = 0.8, .max_concurrency = 10
+    };
+
+    candidates[0].queue_depth = 4;
+    candidates[0].kv_utilization = 0.2;
+    candidates[0].in_flight = 7;
+    candidates[1].kv_utilization = 0.5;
+    candidates[1].in_flight = 8;
+
+    assert_true(llmgw_saturation(&saturation, candidates, 2) == 0);
+    assert_true(llmgw_saturation(&saturation, candidates, 0) == 0);
+
+    assert_int_equal(llmgw_saturation_kind("utilization", 11,
+                                           &saturation.kind), 0);
+    assert_true(llmgw_saturation(&saturation, candidates, 2)
+                == (4.0 / 5.0 + 0.5 / 0.8) / 2);
+    assert_true(llmgw_saturation(&saturation, candidates, 0) == 1);
+
+    assert_int_equal(llmgw_saturation_kind("concurrency", 11,
+                                           &saturation.kind), 0);
+    assert_true(llmgw_saturation(&saturation, candidates, 2) == 15.0 / 20.0);
+    assert_true(llmgw_saturation(&saturation, candidates, 0) == 1);
+
+    assert_int_equal(llmgw_saturation_kind("always", 6, &saturation.kind),
+                     -1);
 }
 
 
@@ -120,6 +153,7 @@ int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(fleet_is_as_full_as_its_mean),
         cmocka_unit_test(facts_that_nobody_tells_hold_nobody),
         cmocka_unit_test(own_attempts_are_always_known),
         cmocka_unit_test(fleet_without_replicas_holds_nobody)
