@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/policy/name.h"
 #include "sim/bundle.h"
 #include "sim/plan_inner.h"
 #include "sim/work/request.h"
@@ -368,15 +369,24 @@ plan_routing(sim_plan_t *plan, const sim_settings_t *s,
 static int
 plan_flow_names(sim_plan_t *plan, const sim_settings_t *s)
 {
+    int            kind;
     const char    *name;
     fleet_flow_t  *f = &plan->fleet.flow;
 
-    name = s->detector != NULL ? s->detector : "never";
+    static const char *const  detectors[] = {
+        [LLMGW_SATURATION_NEVER] = "never",
+        [LLMGW_SATURATION_UTILIZATION] = "utilization",
+        [LLMGW_SATURATION_CONCURRENCY] = "concurrency"
+    };
 
-    if (llmgw_saturation_kind(name, strlen(name), &f->saturation.kind) != 0) {
+    name = s->detector != NULL ? s->detector : "never";
+    kind = llmgw_name_find(detectors, 3, name, strlen(name));
+
+    if (kind == -1) {
         return plan_unknown(plan, "saturation detector", name);
     }
 
+    f->saturation.kind = (llmgw_saturation_kind_t) kind;
     name = s->order != NULL ? s->order : "fifo";
 
     if (llmgw_flow_order(name, strlen(name), &f->queue.order) != 0) {

@@ -375,6 +375,7 @@ static uint64_t
 run_flow(void *data, size_t n)
 {
     size_t                i;
+    double                ceiling;
     uint32_t              entry, victim, request;
     uint64_t              sum;
     llmgw_flow_arrival_t  arrival = { 0 };
@@ -382,7 +383,7 @@ run_flow(void *data, size_t n)
     sum = 0;
 
     for (i = 0; i < n; i++) {
-        request = llmgw_flow_dispatch(data, 0);
+        request = llmgw_flow_take(data, llmgw_flow_next(data, &ceiling));
 
         arrival.request = request;
         arrival.priority = (int32_t) (request % 5) - 2;

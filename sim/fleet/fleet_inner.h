@@ -115,6 +115,8 @@ struct fleet_s {
 
     /* queue.c */
     llmgw_flow_t           *flow;
+    uint32_t                nqueued;
+    uint32_t                nfirm;      /* of them may not be shed */
     evict_t                *evict;
     uint64_t               *tenant_order;   /* by number of name */
     size_t                  ntenant_order;

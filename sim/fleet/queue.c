@@ -102,6 +102,18 @@ queue_init(fleet_t *f)
 }
 
 
+/* One more waits, or one less: by 1 or -1. */
+static void
+queue_count(fleet_t *f, uint32_t index, int by)
+{
+    f->nqueued += (uint32_t) by;
+
+    if (admit_priority(f, work_at(f->work, index)) >= 0) {
+        f->nfirm += (uint32_t) by;
+    }
+}
+
+
 /* --- in */
 
 static int64_t
@@ -128,6 +140,7 @@ queue_deadline(const fleet_t *f, const work_request_t *w)
 static void
 queue_displace(fleet_t *f, uint32_t victim, const work_request_t *by)
 {
+    queue_count(f, victim, -1);
     f->result->gateway_shed++;
     fleet_shed(f, work_at(f->work, victim));
     fleet_outcome(f, victim)->gw_enqueue_us = FLEET_NEVER;
@@ -168,6 +181,8 @@ queue_enter(fleet_t *f, uint32_t index)
         return;
     }
 
+    queue_count(f, index, 1);
+
     if (rc == LLMGW_FLOW_SHED) {
         queue_displace(f, victim, w);
     }
@@ -194,6 +209,7 @@ queue_expire(fleet_t *f, uint32_t index)
         return;
     }
 
+    queue_count(f, index, -1);
     f->result->gateway_expired++;
     fleet_shed(f, work_at(f->work, index));
     fleet_over(f, r, FLEET_GATEWAY_EXPIRED, "");
@@ -220,7 +236,7 @@ queue_gives_up(fleet_t *f, double saturation)
     uint32_t  victim;
 
     if (f->evict == NULL || saturation < 1.0
-        || evict_length(f->evict) == 0 || !llmgw_flow_has_firm(f->flow))
+        || evict_length(f->evict) == 0 || f->nfirm == 0)
     {
         return 0;
     }
@@ -237,11 +253,11 @@ queue_gives_up(fleet_t *f, double saturation)
 static int
 queue_dispatch(fleet_t *f)
 {
-    double          saturation;
-    uint32_t        index;
+    double          saturation, ceiling;
+    uint32_t        entry, index;
     fleet_choice_t  choice;
 
-    if (llmgw_flow_length(f->flow) == 0) {
+    if (f->nqueued == 0) {
         return 0;
     }
 
@@ -254,12 +270,14 @@ queue_dispatch(fleet_t *f)
         return 0;
     }
 
-    index = llmgw_flow_dispatch(f->flow, saturation);
+    entry = llmgw_flow_next(f->flow, &ceiling);
 
-    if (index == LLMGW_FLOW_NONE) {
+    if (saturation >= ceiling) {
         return 0;
     }
 
+    index = llmgw_flow_take(f->flow, entry);
+    queue_count(f, index, -1);
     fleet_outcome(f, index)->gw_dispatch_us = f->clock_us;
     fleet_schedule(f, f->clock_us + f->config->routing.latency_us,
                    AGENDA_ROUTING, index, 0);
@@ -282,7 +300,7 @@ queue_tick(fleet_t *f)
 
     f->has_tick = 0;
 
-    if (llmgw_flow_length(f->flow) > 0) {
+    if (f->nqueued > 0) {
         queue_want_tick(f);
     }
 }

@@ -535,7 +535,7 @@ fleet_run(const fleet_config_t *config, work_t *work,
         fleet_loop(&f);
         fleet_finish_replicas(&f);
         fleet_finish_requests(&f);
-        result->gateway_depth = f.flow != NULL ? llmgw_flow_length(f.flow) : 0;
+        result->gateway_depth = f.nqueued;
 
         if (config->checks) {
             check_end(&f);

@@ -455,22 +455,6 @@ llmgw_flow_take(llmgw_flow_t *flow, uint32_t i)
 
 
 uint32_t
-llmgw_flow_dispatch(llmgw_flow_t *flow, double saturation)
-{
-    double    ceiling;
-    uint32_t  i;
-
-    i = llmgw_flow_next(flow, &ceiling);
-
-    if (i == 0 || saturation >= ceiling) {
-        return LLMGW_FLOW_NONE;
-    }
-
-    return llmgw_flow_take(flow, i);
-}
-
-
-uint32_t
 llmgw_flow_request(const llmgw_flow_t *flow, uint32_t entry)
 {
     return flow->entries[entry].request;
@@ -490,26 +474,4 @@ llmgw_flow_remove(llmgw_flow_t *flow, uint32_t entry, uint32_t request)
     (void) flow_drop(flow, entry);
 
     return 1;
-}
-
-
-uint32_t
-llmgw_flow_length(const llmgw_flow_t *flow)
-{
-    return flow->length;
-}
-
-
-int
-llmgw_flow_has_firm(const llmgw_flow_t *flow)
-{
-    uint32_t  i;
-
-    for (i = 0; i < flow->nbands && flow->bands[i].priority >= 0; i++) {
-        if (flow->bands[i].length != 0) {
-            return 1;
-        }
-    }
-
-    return 0;
 }

@@ -7,14 +7,13 @@
  *     flow   those of one tenant in a band, in the order of their coming; it
  *            goes when it is empty.
  *
- * One call of llmgw_flow_dispatch() lets at most one request go.  It is made of
- * llmgw_flow_next(), which says whose turn it is, and llmgw_flow_take(), for
- * callers that have more to ask in between.  It looks at the bands from the
- * highest priority down.  Each has a ceiling, from 1 for the highest to
- * usage_limit for the lowest of those ever seen, evenly spaced; the first band
- * whose ceiling the saturation reaches ends the look, also if that band is
- * empty, so that nobody overtakes.  Of the first band that is passed and not
- * empty, fairness names the flow and the order the request:
+ * llmgw_flow_next() names the request whose turn it is and the saturation
+ * below which it may go; llmgw_flow_take() lets it go.  Each band has a
+ * ceiling: 1 for the highest priority, usage_limit for the lowest one ever
+ * seen, evenly spaced in between.  The turn is in the highest band that is not
+ * empty.  While the saturation reaches the ceiling of that band no request
+ * goes, so none overtakes.  In the band, fairness names the flow and the order
+ * the request:
  *
  *     global-strict  the flow whose first request came first
  *     round-robin    the tenant behind the one served last, by number; the
@@ -49,7 +48,6 @@
 #include <stdint.h>
 
 
-#define LLMGW_FLOW_NONE   UINT32_MAX
 #define LLMGW_FLOW_BANDS  256           /* priorities are -100 to 100 */
 #define LLMGW_FLOW_NO_DEADLINE  INT64_MAX
 
@@ -132,9 +130,6 @@ uint32_t llmgw_flow_next(llmgw_flow_t *flow, double *ceiling);
 /* That entry's turn: it goes, and waits no longer.  Returns its request. */
 uint32_t llmgw_flow_take(llmgw_flow_t *flow, uint32_t entry);
 
-/* Both: the request that goes; LLMGW_FLOW_NONE: none may. */
-uint32_t llmgw_flow_dispatch(llmgw_flow_t *flow, double saturation);
-
 /* The request of an entry that waits. */
 uint32_t llmgw_flow_request(const llmgw_flow_t *flow, uint32_t entry);
 
@@ -149,9 +144,5 @@ uint32_t llmgw_flow_victim(llmgw_flow_t *flow, uint32_t entry);
 
 /* It waits no longer, e.g. since its time is over; 0: it is not there. */
 int llmgw_flow_remove(llmgw_flow_t *flow, uint32_t entry, uint32_t request);
-
-/* How many wait; and whether one that may not be shed does. */
-uint32_t llmgw_flow_length(const llmgw_flow_t *flow);
-int llmgw_flow_has_firm(const llmgw_flow_t *flow);
 
 #endif /* LLMGW_FLOW_H */

@@ -2,32 +2,6 @@
 /* How full the fleet is.  saturation.h has the formulas. */
 
 #include "core/flow/saturation.h"
-#include "core/policy/name.h"
-
-
-static const char *const  kinds[] = {
-    [LLMGW_SATURATION_NEVER] = "never",
-    [LLMGW_SATURATION_UTILIZATION] = "utilization",
-    [LLMGW_SATURATION_CONCURRENCY] = "concurrency"
-};
-
-
-int
-llmgw_saturation_kind(const char *name, size_t len,
-    llmgw_saturation_kind_t *kind)
-{
-    int  found;
-
-    found = llmgw_name_find(kinds, sizeof(kinds) / sizeof(kinds[0]), name,
-                            len);
-    if (found == -1) {
-        return -1;
-    }
-
-    *kind = (llmgw_saturation_kind_t) found;
-
-    return 0;
-}
 
 
 static double

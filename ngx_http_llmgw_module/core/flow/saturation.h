@@ -34,10 +34,6 @@ typedef struct {
 } llmgw_saturation_t;
 
 
-/* By its name: 0; -1: there is none. */
-int llmgw_saturation_kind(const char *name, size_t len,
-    llmgw_saturation_kind_t *kind);
-
 double llmgw_saturation(const llmgw_saturation_t *saturation,
     const llmgw_candidate_t *candidates, uint32_t n);
 

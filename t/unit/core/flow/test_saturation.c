@@ -70,19 +70,14 @@ fleet_is_as_full_as_its_mean(void **state)
     assert_true(llmgw_saturation(&saturation, candidates, 2) == 0);
     assert_true(llmgw_saturation(&saturation, candidates, 0) == 0);
 
-    assert_int_equal(llmgw_saturation_kind("utilization", 11,
-                                           &saturation.kind), 0);
+    saturation.kind = LLMGW_SATURATION_UTILIZATION;
     assert_true(llmgw_saturation(&saturation, candidates, 2)
                 == (4.0 / 5.0 + 0.5 / 0.8) / 2);
     assert_true(llmgw_saturation(&saturation, candidates, 0) == 1);
 
-    assert_int_equal(llmgw_saturation_kind("concurrency", 11,
-                                           &saturation.kind), 0);
+    saturation.kind = LLMGW_SATURATION_CONCURRENCY;
     assert_true(llmgw_saturation(&saturation, candidates, 2) == 15.0 / 20.0);
     assert_true(llmgw_saturation(&saturation, candidates, 0) == 1);
-
-    assert_int_equal(llmgw_saturation_kind("always", 6, &saturation.kind),
-                     -1);
 }
 
 
