@@ -185,22 +185,22 @@ plan_admission_bundle(sim_plan_t *plan, const sim_settings_t *s,
     }
 
     if (b->has_tier_threshold) {
-        a->tier_overload = b->tier_threshold;
+        a->rule.overload = b->tier_threshold;
     }
 
     if (b->has_tier_min_priority) {
-        a->tier_min_priority = (int32_t) b->tier_min_priority;
+        a->rule.min_priority = (int32_t) b->tier_min_priority;
 
     } else if (b->policy != NULL && strcmp(b->policy, "tier-shed") == 0) {
-        a->tier_min_priority = LLMGW_CLASS_DEFAULT;
+        a->rule.min_priority = LLMGW_CLASS_DEFAULT;
     }
 
     if (b->has_gaie_queue_depth) {
-        a->gaie_queue_depth = b->gaie_queue_depth;
+        a->rule.queue_depth = b->gaie_queue_depth;
     }
 
     if (b->has_gaie_kv_utilization) {
-        a->gaie_kv_utilization = b->gaie_kv_utilization;
+        a->rule.kv_utilization = b->gaie_kv_utilization;
     }
 
     if (s->targets == NULL && b->targets.n > 0) {
@@ -238,7 +238,7 @@ plan_admission(sim_plan_t *plan, const sim_settings_t *s,
 
     a->rule_name = name == NULL ? a->rule_name : name;
 
-    if (llmgw_rule_kind(a->rule_name, strlen(a->rule_name), &a->rule) != 0) {
+    if (fleet_rule_find(&a->rule, a->rule_name, strlen(a->rule_name)) != 0) {
         return plan_unknown(plan, "admission policy", a->rule_name);
     }
 

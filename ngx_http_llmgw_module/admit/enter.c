@@ -181,7 +181,7 @@ ngx_http_llmgw_enter_ask_locked(ngx_http_llmgw_pool_t *pool,
         request.tenant = &tenant;
     }
 
-    code = llmgw_rule_admit(&rule, &request).code;
+    code = llmgw_rule_admit(&rule, &request);
 
     if (code == LLMGW_RULE_ADMITTED && rule.kind == LLMGW_RULE_TOKEN_BUCKET) {
         identity->tokens = tokens;

@@ -282,14 +282,6 @@ ngx_http_llmgw_conf_admission(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
-    if (rules->rule == LLMGW_RULE_TIER_SHED
-        || rules->rule == LLMGW_RULE_GAIE_LEGACY)
-    {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "rule \"%V\" is the simulator's", &value[1]);
-        return NGX_CONF_ERROR;
-    }
-
     lscf->admits |= (rules->rule != LLMGW_RULE_ALWAYS);
 
     for (n = 2; n < cf->args->nelts; n++) {

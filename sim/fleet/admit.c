@@ -1,6 +1,6 @@
 
 /*
- * A request arrives, and is admitted or refused by core's rules; then it is
+ * A request arrives, and is admitted or refused by a rule; then it is
  * routed, or waits in the gateway's queue if there is one.
  *
  * With a queue, the queue takes the rule's place, as in BLIS; budgets of
@@ -55,15 +55,14 @@ admit_init(fleet_t *f)
     const fleet_admission_t  *conf = &f->config->admission;
 
     f->model_name = work_name(&f->work->names, name, strlen(name));
-    f->rule = (llmgw_rule_t) {
-        .kind = f->config->flow.is_on ? LLMGW_RULE_ALWAYS : conf->rule,
-        .bucket = &f->bucket,
-        .overload = conf->tier_overload,
-        .min_priority = conf->tier_min_priority,
-        .queue_depth = conf->gaie_queue_depth,
-        .kv_utilization = conf->gaie_kv_utilization,
-        .capacity = (int64_t) f->config->replicas * f->config->model.max_seqs
-    };
+
+    if (!f->config->flow.is_on) {
+        f->rule = conf->rule;
+    }
+
+    f->rule.core.bucket = &f->bucket;
+    f->rule.core.capacity = (int64_t) f->config->replicas
+                            * f->config->model.max_seqs;
 
     if (llmgw_bucket_init(&f->bucket, conf->bucket_capacity,
                           conf->bucket_rate, 0)
@@ -79,7 +78,7 @@ admit_init(fleet_t *f)
 
 
 /* NULL: it has no budget, and is not counted. */
-llmgw_tenant_t *
+static llmgw_tenant_t *
 admit_tenant(fleet_t *f, const work_request_t *w)
 {
     uint32_t  id;
@@ -91,11 +90,35 @@ admit_tenant(fleet_t *f, const work_request_t *w)
 }
 
 
+/* The request, or a half of it, is sent to a replica. */
+void
+admit_sent(fleet_t *f, const work_request_t *w)
+{
+    llmgw_tenant_t  *tenant = admit_tenant(f, w);
+
+    if (tenant != NULL) {
+        tenant->in_flight++;
+    }
+}
+
+
+/* BLIS ends some requests twice (PD), hence the floor. */
+void
+admit_ended(fleet_t *f, const work_request_t *w)
+{
+    llmgw_tenant_t  *tenant = admit_tenant(f, w);
+
+    if (tenant != NULL && tenant->in_flight != 0) {
+        tenant->in_flight--;
+    }
+}
+
+
 int32_t
 admit_priority(const fleet_t *f, const work_request_t *w)
 {
-    return llmgw_classes_priority(&f->config->admission.classes,
-                                  w->slo_class->text, w->slo_class->len);
+    return fleet_priority(&f->config->admission.classes, w->slo_class->text,
+                          w->slo_class->len);
 }
 
 
@@ -113,12 +136,8 @@ admit_arrive(fleet_t *f, uint32_t index)
 
 
 static void
-admit_refuse(fleet_t *f, const work_request_t *w,
-    const llmgw_rule_verdict_t *verdict)
+admit_refuse(fleet_t *f, const work_request_t *w, const char *reason)
 {
-    char  reason[LLMGW_RULE_REASON_BYTES];
-
-    llmgw_rule_reason(verdict, w->slo_class->text, w->slo_class->len, reason);
     record_admission(f, w, 0, reason);
     f->result->rejected_admission++;
     fleet_shed(f, w);
@@ -130,9 +149,9 @@ admit_refuse(fleet_t *f, const work_request_t *w,
 void
 admit_decide(fleet_t *f, uint32_t index)
 {
+    char                   reason[FLEET_REASON_BYTES];
     fleet_choice_t         choice;
     llmgw_rule_request_t   request;
-    llmgw_rule_verdict_t   verdict;
     const work_request_t  *w;
 
     w = work_at(f->work, index);
@@ -141,14 +160,13 @@ admit_decide(fleet_t *f, uint32_t index)
         .priority = admit_priority(f, w),
         .tokens = w->input_tokens,
         .now_us = f->clock_us,
-        .tenant = admit_tenant(f, w),
-        .candidates = choice.list,
-        .n = choice.n
+        .tenant = admit_tenant(f, w)
     };
-    verdict = llmgw_rule_admit(&f->rule, &request);
 
-    if (verdict.code != LLMGW_RULE_ADMITTED) {
-        admit_refuse(f, w, &verdict);
+    if (!fleet_rule_admits(&f->rule, &request, w->slo_class->text,
+                           choice.list, choice.n, reason))
+    {
+        admit_refuse(f, w, reason);
 
     } else if (f->flow != NULL) {
         queue_enter(f, index);

@@ -190,8 +190,8 @@ fleet_fill(fleet_t *f, fleet_request_t *r, model_request_t *call)
     call->input_tokens = w->input_tokens;
     call->output_tokens = w->output_tokens;
     call->max_output_tokens = w->max_output_tokens;
-    call->priority = llmgw_classes_engine_priority(
-        &f->config->admission.classes, admit_priority(f, w));
+    call->priority = fleet_engine_priority(&f->config->admission.classes,
+                                           admit_priority(f, w));
     call->arrival_us = w->arrival_us;
     call->deadline_us = w->deadline_us;
     call->data = r;
@@ -203,14 +203,8 @@ void
 fleet_send(fleet_t *f, fleet_request_t *r, model_request_t *call,
     uint32_t replica)
 {
-    llmgw_tenant_t  *tenant;
-
-    tenant = admit_tenant(f, work_at(f->work, r->index));
+    admit_sent(f, work_at(f->work, r->index));
     f->seen[replica].in_flight++;
-
-    if (tenant != NULL) {
-        llmgw_tenant_begin(tenant);
-    }
 
     if (model_replica_arrive(f->memory->nodes[replica].model, call,
                              f->clock_us)
@@ -339,16 +333,10 @@ fleet_work_end(fleet_status_t status)
 static void
 fleet_left(fleet_t *f, fleet_node_t *node, fleet_request_t *r)
 {
-    llmgw_tenant_t  *tenant;
-
-    tenant = admit_tenant(f, work_at(f->work, r->index));
+    admit_ended(f, work_at(f->work, r->index));
 
     if (f->seen[node->index].in_flight > 0) {
         f->seen[node->index].in_flight--;
-    }
-
-    if (tenant != NULL) {
-        llmgw_tenant_end(tenant);
     }
 }
 

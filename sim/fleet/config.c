@@ -22,8 +22,8 @@ fleet_config_init(fleet_config_t *config)
     config->admission.rule_name = "always-admit";
     config->admission.bucket_capacity = 10000;
     config->admission.bucket_rate = 1000;
-    config->admission.gaie_queue_depth = 5;
-    config->admission.gaie_kv_utilization = 0.8;
+    config->admission.rule.queue_depth = 5;
+    config->admission.rule.kv_utilization = 0.8;
 
     config->routing.policy_name = "round-robin";
     config->routing.snapshot_us = 50000;
@@ -115,4 +115,34 @@ fleet_config_check(const fleet_config_t *config, char *error, size_t bytes)
     }
 
     return model_config_check(&config->model, error, bytes);
+}
+
+
+int32_t
+fleet_priority(const llmgw_classes_t *classes, const char *name, size_t len)
+{
+    uint32_t  i;
+
+    i = llmgw_classes_index(classes, name, len);
+
+    return i == LLMGW_CLASSES_MAX ? LLMGW_CLASS_DEFAULT
+                                  : classes->classes[i].priority;
+}
+
+
+int32_t
+fleet_engine_priority(const llmgw_classes_t *classes, int32_t priority)
+{
+    int32_t   highest;
+    uint32_t  i;
+
+    highest = LLMGW_CLASS_DEFAULT;
+
+    for (i = 0; i < classes->n; i++) {
+        if (classes->classes[i].priority > highest) {
+            highest = classes->classes[i].priority;
+        }
+    }
+
+    return highest - priority;
 }

@@ -14,10 +14,10 @@
 #include <stdint.h>
 
 #include "core/admission/classes.h"
-#include "core/admission/rules.h"
 #include "core/flow/flow.h"
 #include "core/flow/saturation.h"
 #include "core/policy/rank.h"
+#include "sim/fleet/policy/rules.h"
 #include "sim/model/config.h"
 
 
@@ -61,13 +61,9 @@ typedef enum {
 
 typedef struct {
     const char              *rule_name;         /* as it was written */
-    llmgw_rule_kind_t        rule;
+    fleet_rule_t             rule;              /* without its bucket */
     double                   bucket_capacity;   /* tokens */
     double                   bucket_rate;       /* tokens a second */
-    int64_t                  tier_overload;
-    int32_t                  tier_min_priority;
-    double                   gaie_queue_depth;
-    double                   gaie_kv_utilization;
     int64_t                  latency_us;
     llmgw_classes_t          classes;
     int                      has_budgets;
@@ -136,6 +132,20 @@ void fleet_config_init(fleet_config_t *config);
 /* 0, or -1 and one line in error: what cannot be. */
 int fleet_config_check(const fleet_config_t *config, char *error,
     size_t bytes);
+
+/*
+ * The priority of a request's class: below 0 it may be shed.  The name need not
+ * be that of a class: classes.h.
+ */
+int32_t fleet_priority(const llmgw_classes_t *classes, const char *name,
+    size_t len);
+
+/*
+ * What an engine that schedules by priority, the least first, is told: how far
+ * the priority is below the highest of all classes.
+ */
+int32_t fleet_engine_priority(const llmgw_classes_t *classes,
+    int32_t priority);
 
 static inline int
 fleet_has_pools(const fleet_config_t *config)

@@ -107,7 +107,7 @@ struct fleet_s {
     int64_t                 cache_us;
 
     /* admit.c */
-    llmgw_rule_t            rule;
+    fleet_rule_t            rule;
     llmgw_bucket_t          bucket;
     llmgw_tenant_t         *tenants;    /* by number of name */
     size_t                  ntenants;
@@ -193,7 +193,8 @@ uint32_t view_cached(fleet_t *f, uint32_t replica, const fleet_request_t *r);
 int admit_init(fleet_t *f);
 void admit_arrive(fleet_t *f, uint32_t index);
 void admit_decide(fleet_t *f, uint32_t index);
-llmgw_tenant_t *admit_tenant(fleet_t *f, const work_request_t *w);
+void admit_sent(fleet_t *f, const work_request_t *w);
+void admit_ended(fleet_t *f, const work_request_t *w);
 int32_t admit_priority(const fleet_t *f, const work_request_t *w);
 
 /* queue.c */

@@ -329,7 +329,6 @@ queue_evict(fleet_t *f, uint32_t index, uint32_t replica)
 {
     model_replica_t   *model = f->memory->nodes[replica].model;
     fleet_request_t   *r = fleet_request(f, index);
-    llmgw_tenant_t    *tenant = admit_tenant(f, work_at(f->work, index));
     fleet_outcome_t   *outcome = fleet_outcome(f, index);
 
     if (r->call.state != MODEL_REQUEST_QUEUED
@@ -340,11 +339,7 @@ queue_evict(fleet_t *f, uint32_t index, uint32_t replica)
 
     model_replica_remove(model, &r->call);
     f->seen[replica].in_flight -= f->seen[replica].in_flight > 0;
-
-    if (tenant != NULL) {
-        llmgw_tenant_end(tenant);
-    }
-
+    admit_ended(f, work_at(f->work, index));
     f->result->gateway_evicted++;
     fleet_shed(f, work_at(f->work, index));
     fleet_measure(outcome, &r->call);

@@ -304,7 +304,6 @@ split_transfer_end(fleet_t *f, uint32_t split)
 {
     fleet_half_t       *half = f->memory->halves[split];
     fleet_split_row_t  *row = split_row(f, split);
-    llmgw_tenant_t     *tenant;
 
     row->transfer_complete_us = f->clock_us;
     row->decode_enqueue_us = f->clock_us;
@@ -313,12 +312,8 @@ split_transfer_end(fleet_t *f, uint32_t split)
         f->transfers--;
     }
 
-    tenant = admit_tenant(f, work_at(f->work, row->request));
+    admit_sent(f, work_at(f->work, row->request));
     f->seen[row->decode_replica].in_flight++;
-
-    if (tenant != NULL) {
-        llmgw_tenant_begin(tenant);
-    }
 
     if (model_replica_arrive_decode(f->memory->nodes[row->decode_replica].model,
                                     &half->call, f->clock_us)

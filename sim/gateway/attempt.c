@@ -109,10 +109,10 @@ attempt_fill(gateway_t *g, uint32_t i)
         .output_tokens = w->output_tokens - a->base,
         .max_output_tokens = w->max_output_tokens > a->base
                              ? w->max_output_tokens - a->base : 0,
-        .priority = llmgw_classes_engine_priority(
+        .priority = fleet_engine_priority(
             &g->fleet->admission.classes,
-            llmgw_classes_priority(&g->fleet->admission.classes,
-                                   w->slo_class->text, w->slo_class->len)),
+            fleet_priority(&g->fleet->admission.classes, w->slo_class->text,
+                           w->slo_class->len)),
         .arrival_us = w->arrival_us,
         .deadline_us = w->deadline_us,
         .data = a

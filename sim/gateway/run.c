@@ -513,7 +513,8 @@ gateway_refuses(const fleet_config_t *fleet, const work_t *work)
     }
 
     return fleet->flow.is_on || fleet->admission.has_budgets
-           || fleet->admission.rule != LLMGW_RULE_ALWAYS
+           || fleet->admission.rule.kind != FLEET_RULE_CORE
+           || fleet->admission.rule.core.kind != LLMGW_RULE_ALWAYS
            || fleet_has_pools(fleet)
            ? "--gateway has neither BLIS's admission policies nor its flow "
              "control, and no pools"

@@ -6,21 +6,6 @@
 #include "core/admission/classes.h"
 
 
-static void
-classes_find_highest(llmgw_classes_t *classes)
-{
-    uint32_t  i;
-
-    classes->highest = LLMGW_CLASS_DEFAULT;
-
-    for (i = 0; i < classes->n; i++) {
-        if (classes->classes[i].priority > classes->highest) {
-            classes->highest = classes->classes[i].priority;
-        }
-    }
-}
-
-
 void
 llmgw_classes_init(llmgw_classes_t *classes)
 {
@@ -78,7 +63,6 @@ llmgw_classes_set(llmgw_classes_t *classes, const char *name, size_t len,
     }
 
     classes->classes[i].priority = priority;
-    classes_find_highest(classes);
 
     return LLMGW_CLASSES_OK;
 }
@@ -100,24 +84,4 @@ llmgw_classes_index(const llmgw_classes_t *classes, const char *name,
     }
 
     return LLMGW_CLASSES_MAX;
-}
-
-
-int32_t
-llmgw_classes_priority(const llmgw_classes_t *classes, const char *name,
-    size_t len)
-{
-    uint32_t  i;
-
-    i = llmgw_classes_index(classes, name, len);
-
-    return i == LLMGW_CLASSES_MAX ? LLMGW_CLASS_DEFAULT
-                                  : classes->classes[i].priority;
-}
-
-
-int32_t
-llmgw_classes_engine_priority(const llmgw_classes_t *classes, int32_t priority)
-{
-    return classes->highest - priority;
 }

@@ -6,9 +6,6 @@
  * shed.  critical 4, standard 3, batch -1, sheddable -2, background -3; any
  * other name, and none, counts as standard's default, 3, which an override of
  * standard does not move.  (BLIS, after the Gateway API Inference Extension.)
- *
- * An engine that schedules by priority takes the least first; it is told
- * the highest priority of all classes less that of the request's.
  */
 
 #ifndef LLMGW_CLASSES_H
@@ -31,7 +28,6 @@ typedef struct {
 
 typedef struct {
     uint32_t       n;
-    int32_t        highest;     /* of all, the default included */
     llmgw_class_t  classes[LLMGW_CLASSES_MAX];
 } llmgw_classes_t;
 
@@ -52,11 +48,5 @@ llmgw_classes_rc_t llmgw_classes_set(llmgw_classes_t *classes,
 /* Its index; LLMGW_CLASSES_MAX: there is no class of that name. */
 uint32_t llmgw_classes_index(const llmgw_classes_t *classes, const char *name,
     size_t len);
-
-int32_t llmgw_classes_priority(const llmgw_classes_t *classes,
-    const char *name, size_t len);
-
-int32_t llmgw_classes_engine_priority(const llmgw_classes_t *classes,
-    int32_t priority);
 
 #endif /* LLMGW_CLASSES_H */

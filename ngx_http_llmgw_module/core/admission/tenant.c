@@ -29,20 +29,3 @@ llmgw_tenant_is_over(const llmgw_tenant_t *tenant, int64_t capacity)
     return tenant->has_budget
            && tenant->in_flight > tenant->fraction * (double) capacity;
 }
-
-
-void
-llmgw_tenant_begin(llmgw_tenant_t *tenant)
-{
-    tenant->in_flight++;
-}
-
-
-/* BLIS ends some requests twice (PD), hence the floor. */
-void
-llmgw_tenant_end(llmgw_tenant_t *tenant)
-{
-    if (tenant->in_flight != 0) {
-        tenant->in_flight--;
-    }
-}

@@ -30,7 +30,4 @@ int llmgw_tenant_init(llmgw_tenant_t *tenant, double fraction);
 /* capacity: places of the whole fleet; below 1 counts as 1 */
 int llmgw_tenant_is_over(const llmgw_tenant_t *tenant, int64_t capacity);
 
-void llmgw_tenant_begin(llmgw_tenant_t *tenant);
-void llmgw_tenant_end(llmgw_tenant_t *tenant);
-
 #endif /* LLMGW_TENANT_H */
