@@ -42,7 +42,7 @@ typedef struct {
 typedef struct {
     const explain_options_t  *options;
     report_replay_t           replay;
-    llmgw_ranker_t            as;       /* options->as */
+    fleet_policy_t            as;       /* options->as */
 
     uint64_t                  admitted;
     uint64_t                  rejected;

@@ -259,10 +259,10 @@ plan_weighted(sim_plan_t *plan, const char *option, const char *text,
 {
     char  error[256];
 
-    policy->kind = LLMGW_RANK_WEIGHTED;
+    policy->ranker.policy = LLMGW_RANK_WEIGHTED;
 
-    if (llmgw_weighted_parse(&policy->weighted, text, strlen(text), error,
-                             sizeof(error))
+    if (llmgw_weighted_parse(&policy->ranker.weighted, text, strlen(text),
+                             error, sizeof(error))
         != 0)
     {
         return plan_fail(plan, "%s: %s", option, error);
@@ -344,14 +344,13 @@ plan_routing(sim_plan_t *plan, const sim_settings_t *s,
 
     r->policy_name = name == NULL ? r->policy_name : name;
 
-    if (llmgw_rank_policy(r->policy_name, strlen(r->policy_name),
-                          &r->policy.kind)
+    if (fleet_policy_find(&r->policy, r->policy_name, strlen(r->policy_name))
         != 0)
     {
         return plan_unknown(plan, "routing policy", r->policy_name);
     }
 
-    if (r->policy.kind == LLMGW_RANK_WEIGHTED) {
+    if (r->policy.ranker.policy == LLMGW_RANK_WEIGHTED) {
         scorers = scorers != NULL ? scorers
                   : plan_is_page(s) ? "blis" : "llm-d";
 

@@ -45,6 +45,7 @@ typedef struct {
     llmgw_prefix_shared_t   *index;
     llmgw_breaker_conf_t     breaker;
     llmgw_ranker_t           ranker;
+    llmgw_cold_t            *cold;
     llmgw_scoring_t          scoring;
     llmgw_ranked_t           ranked;
     llmgw_candidate_t       *candidates;
@@ -81,7 +82,7 @@ fleet_alloc(fleet_t *fleet, uint32_t n)
         micro_must(calloc(1, llmgw_admission_bytes(&zone))), &zone);
     fleet->index = llmgw_prefix_shared_init(
         micro_must(calloc(1, llmgw_prefix_shared_bytes(&size))), &size);
-    fleet->ranker.cold = llmgw_cold_init(
+    fleet->cold = llmgw_cold_init(
         micro_must(calloc(1, llmgw_cold_bytes(n))), n);
     fleet->scratch = micro_must(calloc(
         llmgw_prefix_scratch(llmgw_prefix_shared_index(fleet->index)),
@@ -157,7 +158,7 @@ fleet_init(fleet_t *fleet, uint32_t n, const char *weights)
     fleet->scoring.blocks = fleet->blocks;
     fleet->scoring.nblocks = NBLOCKS;
     fleet->scoring.matched = fleet->matched;
-    fleet->scoring.cold = fleet->ranker.cold;
+    fleet->scoring.cold = fleet->cold;
 }
 
 
@@ -176,7 +177,7 @@ fleet_done(fleet_t *fleet)
     free(fleet->scratch);
     free(fleet->shared);
     free(fleet->index);
-    free(fleet->ranker.cold);
+    free(fleet->cold);
 }
 
 
@@ -265,7 +266,7 @@ fleet_note(fleet_t *fleet, uint32_t peer)
     if ((llmgw_rank_needs(&fleet->ranker) & LLMGW_NEEDS_COLD)
         && llmgw_scoring_is_cold(&fleet->scoring))
     {
-        llmgw_cold_note(fleet->ranker.cold, fleet->candidates,
+        llmgw_cold_note(fleet->cold, fleet->candidates,
                         fleet->scoring.n, chosen);
     }
 }

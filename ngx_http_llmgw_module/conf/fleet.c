@@ -43,13 +43,6 @@ ngx_http_llmgw_fleet_policy(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
-    if (policy == LLMGW_RANK_ALWAYS_BUSIEST) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "policy \"%V\" is the simulator's, to see what a "
-                           "bad policy does", &value[1]);
-        return NGX_CONF_ERROR;
-    }
-
     lscf->policy = policy;
 
     if (policy == LLMGW_RANK_WEIGHTED) {

@@ -16,18 +16,13 @@
 #include "core/admission/classes.h"
 #include "core/flow/flow.h"
 #include "core/flow/saturation.h"
-#include "core/policy/rank.h"
+#include "core/prefix/index.h"
+#include "sim/fleet/policy/policy.h"
 #include "sim/fleet/policy/rules.h"
 #include "sim/model/config.h"
 
 
 #define FLEET_REPLICAS_MAX  LLMGW_PREFIX_MAX_REPLICAS
-
-/* How a replica is chosen; `weighted` is of LLMGW_RANK_WEIGHTED. */
-typedef struct {
-    llmgw_rank_policy_t  kind;
-    llmgw_weighted_t     weighted;
-} fleet_policy_t;
 
 /* A number for a name: a tenant's budget, a class's target. */
 typedef struct {

@@ -21,10 +21,11 @@
 
 #include <string.h>
 
-#include "sim/fleet/policy/evict.h"
 #include "sim/fleet/agenda.h"
 #include "sim/fleet/fleet.h"
+#include "sim/fleet/policy/evict.h"
 #include "sim/fleet/ready.h"
+#include "sim/fleet/ring.h"
 #include "sim/work/arena.h"
 
 
@@ -77,6 +78,17 @@ typedef struct {
     int                end;
 } split_finished_t;
 
+/* A policy, and what it remembers. */
+typedef struct {
+    fleet_policy_t         policy;
+    llmgw_prefix_index_t  *index;       /* where it needs NEEDS_MATCHED */
+    llmgw_cold_t          *cold;        /* where it needs NEEDS_COLD */
+    llmgw_ring_t          *ring;        /* of affinity */
+    llmgw_pick_peer_t     *peers;       /* memory for its nodes */
+} fleet_ranker_t;
+
+#define FLEET_REASON_OF_CHOICE  64      /* bytes */
+
 #define FLEET_PREFILLS  1
 #define FLEET_DECODES   2
 
@@ -124,7 +136,7 @@ struct fleet_s {
     int                     has_tick;
 
     /* route.c */
-    llmgw_ranker_t          rankers[3]; /* main, prefill, decode */
+    fleet_ranker_t          rankers[3]; /* main, prefill, decode */
     double                 *ranks;
     double                 *scores;
     uint32_t               *matched;
@@ -139,7 +151,7 @@ struct fleet_s {
     /* record.c */
     fleet_ranked_t         *ranked;
     fleet_decision_t        choice;     /* the last one */
-    char                    reason[LLMGW_RANK_REASON_BYTES];
+    char                    reason[FLEET_REASON_OF_CHOICE];
 };
 
 
@@ -211,7 +223,7 @@ int route_init(fleet_t *f);
 void route_decide(fleet_t *f, uint32_t index);
 void route_send(fleet_t *f, fleet_request_t *r, uint32_t replica);
 void route_reject(fleet_t *f, fleet_request_t *r);
-uint32_t route_choose(fleet_t *f, llmgw_ranker_t *ranker,
+uint32_t route_choose(fleet_t *f, fleet_ranker_t *ranker,
     const fleet_choice_t *choice, fleet_request_t *r);
 int route_reads_cache(const fleet_config_t *config);
 
@@ -227,7 +239,7 @@ void split_settle(fleet_t *f);
 int record_init(fleet_t *f);
 void record_admission(fleet_t *f, const work_request_t *w, int is_admitted,
     const char *reason);
-void record_choice(fleet_t *f, const llmgw_ranker_t *ranker,
+void record_choice(fleet_t *f, const fleet_ranker_t *ranker,
     const llmgw_scoring_t *scoring, const fleet_request_t *r, uint32_t chosen);
 void record_tell(fleet_t *f, fleet_decision_kind_t kind);
 

@@ -8,6 +8,7 @@
  * scores come in the order of their names, as BLIS sorts them.
  */
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -116,12 +117,38 @@ record_keep(fleet_t *f, const llmgw_ranker_t *ranker,
 }
 
 
+/* Why candidates[chosen] was, in BLIS's words. */
+static void
+record_reason(fleet_t *f, const fleet_policy_t *policy,
+    const llmgw_scoring_t *scoring, uint32_t chosen)
+{
+    switch (policy->ranker.policy) {
+
+    case LLMGW_RANK_ROUND_ROBIN:
+        snprintf(f->reason, sizeof(f->reason), "round-robin[%" PRIu64 "]",
+                 policy->ranker.turn);
+        return;
+
+    case LLMGW_RANK_WEIGHTED:
+        snprintf(f->reason, sizeof(f->reason),
+                 "weighted-scoring (score=%.3f)", f->ranks[chosen]);
+        return;
+
+    default:
+        snprintf(f->reason, sizeof(f->reason), "%s (load=%" PRId64 ")",
+                 fleet_policy_name(policy),
+                 llmgw_candidate_load(&scoring->candidates[chosen]));
+        return;
+    }
+}
+
+
 /*
  * Keeps a choice, before the policy's memory moves on, until it is told; who
  * wants to know how it was made is told now.
  */
 void
-record_choice(fleet_t *f, const llmgw_ranker_t *ranker,
+record_choice(fleet_t *f, const fleet_ranker_t *ranker,
     const llmgw_scoring_t *scoring, const fleet_request_t *r, uint32_t chosen)
 {
     fleet_chosen_t         told;
@@ -134,10 +161,10 @@ record_choice(fleet_t *f, const llmgw_ranker_t *ranker,
     }
 
     w = work_at(f->work, r->index);
-    llmgw_rank_reason(ranker, scoring, f->ranks, chosen, f->reason);
+    record_reason(f, &ranker->policy, scoring, chosen);
 
     if (f->watch->decided != NULL) {
-        record_keep(f, ranker, scoring, w, chosen);
+        record_keep(f, &ranker->policy.ranker, scoring, w, chosen);
     }
 
     if (f->watch->chose != NULL) {
@@ -145,7 +172,7 @@ record_choice(fleet_t *f, const llmgw_ranker_t *ranker,
             .clock_us = f->clock_us,
             .request = w,
             .role = (uint32_t) (ranker - f->rankers),
-            .ranker = ranker,
+            .ranker = &ranker->policy.ranker,
             .scoring = scoring,
             .ranks = f->ranks,
             .free_blocks = f->seen_free,

@@ -1,11 +1,16 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "sim/fleet/ring.h"
 
 
-#define RING_NAME_BYTES  24
+#define RING_NAME_BYTES   24
+
+/* The defaults of nginx's llmgw_hash. */
+#define RING_LOAD_FACTOR  1250
+#define RING_MIN_LOAD     8
 
 
 static llmgw_ring_t *
@@ -76,4 +81,47 @@ fleet_key(const work_request_t *w, uint32_t tokens, uint32_t block_tokens)
 
     return blocks == 0 ? w->body_origin
                        : work_block_hash(w, block_tokens, blocks - 1);
+}
+
+
+/* All candidates are eligible; replicas that are none are not. */
+static llmgw_pick_pool_t
+ring_pool(const llmgw_ring_t *ring, llmgw_pick_peer_t *peers,
+    const llmgw_scoring_t *scoring)
+{
+    uint32_t            i;
+    size_t              n;
+    llmgw_pick_peer_t  *peer;
+
+    n = llmgw_ring_nnodes(ring);
+    memset(peers, 0, n * sizeof(llmgw_pick_peer_t));
+
+    for (i = 0; i < scoring->n; i++) {
+        peer = &peers[scoring->candidates[i].replica];
+        peer->state = LLMGW_PEER_ALIVE;
+        peer->weight = 1;
+        peer->foreign = (uint32_t) scoring->candidates[i].in_flight;
+    }
+
+    return (llmgw_pick_pool_t) {
+        .ring = ring, .peers = peers, .npeers = n,
+        .load_factor_permille = RING_LOAD_FACTOR, .min_load = RING_MIN_LOAD
+    };
+}
+
+
+void
+fleet_ring_rank(const llmgw_ring_t *ring, llmgw_pick_peer_t *peers,
+    uint64_t key, const llmgw_scoring_t *scoring, double *ranks)
+{
+    uint32_t           i;
+    llmgw_picked_t     picked = { .peer = UINT32_MAX };
+    llmgw_pick_key_t   pick = { .hash = key, .random = key };
+    llmgw_pick_pool_t  pool = ring_pool(ring, peers, scoring);
+
+    (void) llmgw_pick(&pool, &pick, &picked);
+
+    for (i = 0; i < scoring->n; i++) {
+        ranks[i] = scoring->candidates[i].replica == picked.peer;
+    }
 }

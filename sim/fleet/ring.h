@@ -7,6 +7,8 @@
 #ifndef FLEET_RING_H
 #define FLEET_RING_H
 
+#include "core/policy/pick.h"
+#include "core/policy/score.h"
 #include "core/ring/ring.h"
 #include "sim/work/request.h"
 
@@ -20,5 +22,13 @@ llmgw_ring_t *fleet_ring(uint32_t replicas, uint32_t vnodes);
  */
 uint64_t fleet_key(const work_request_t *w, uint32_t tokens,
     uint32_t block_tokens);
+
+/*
+ * Ranks candidates as the ring with bounded load chooses among them, by what
+ * each has in flight: its choice 1, all others 0.  peers: memory for as many as
+ * the ring has nodes.
+ */
+void fleet_ring_rank(const llmgw_ring_t *ring, llmgw_pick_peer_t *peers,
+    uint64_t key, const llmgw_scoring_t *scoring, double *ranks);
 
 #endif /* FLEET_RING_H */

@@ -10,15 +10,12 @@
 #include <stdlib.h>
 
 #include "sim/fleet/fleet_inner.h"
-#include "sim/fleet/ring.h"
 
 
 #define ROUTE_INDEX_BLOCKS  10000       /* of each replica; BLIS's number */
 
 /* The defaults of nginx's llmgw_hash; 64 bytes of text are some 16 tokens. */
 #define ROUTE_VNODES        150
-#define ROUTE_LOAD_FACTOR   1250
-#define ROUTE_MIN_LOAD      8
 #define ROUTE_KEY_TOKENS    16
 
 
@@ -65,7 +62,7 @@ route_index_total(const fleet_t *f)
 
 
 static int
-route_init_index(fleet_t *f, llmgw_ranker_t *ranker)
+route_init_index(fleet_t *f, fleet_ranker_t *ranker)
 {
     void                 *memory;
     llmgw_prefix_size_t   size;
@@ -92,49 +89,45 @@ route_init_index(fleet_t *f, llmgw_ranker_t *ranker)
 
 
 static int
-route_init_ring(fleet_t *f, llmgw_ranker_t *ranker)
+route_init_ring(fleet_t *f, fleet_ranker_t *ranker)
 {
-    ranker->ring = (llmgw_rank_ring_t) {
-        .ring = fleet_ring(f->config->replicas, ROUTE_VNODES),
-        .peers = fleet_alloc(f, f->config->replicas,
-                             sizeof(llmgw_pick_peer_t)),
-        .load_factor_permille = ROUTE_LOAD_FACTOR,
-        .min_load = ROUTE_MIN_LOAD
-    };
+    ranker->ring = fleet_ring(f->config->replicas, ROUTE_VNODES);
+    ranker->peers = fleet_alloc(f, f->config->replicas,
+                                sizeof(llmgw_pick_peer_t));
 
-    return ranker->ring.ring == NULL || f->failed ? -1 : 0;
+    return ranker->ring == NULL || f->failed ? -1 : 0;
 }
 
 
 static int
-route_init_ranker(fleet_t *f, llmgw_ranker_t *ranker,
+route_init_ranker(fleet_t *f, fleet_ranker_t *ranker,
     const fleet_policy_t *policy)
 {
-    void      *memory;
-    uint32_t   i, n;
-    unsigned   needs;
+    void              *memory;
+    uint32_t           i, n;
+    unsigned           needs;
+    llmgw_weighted_t  *weighted;
 
     n = f->config->replicas;
-    ranker->policy = policy->kind;
-    ranker->weighted = policy->weighted;
+    ranker->policy = *policy;
+    weighted = &ranker->policy.ranker.weighted;
 
-    for (i = 0; i < ranker->weighted.n; i++) {
+    for (i = 0; i < weighted->n; i++) {
 
         if (f->config->routing.signal == FLEET_SIGNAL_EFFECTIVE
-            && ranker->weighted.weights[i].scorer
-               == &llmgw_scorer_queue_depth)
+            && weighted->weights[i].scorer == &llmgw_scorer_queue_depth)
         {
-            ranker->weighted.weights[i].scorer = &fleet_effective_depth;
+            weighted->weights[i].scorer = &fleet_effective_depth;
         }
     }
 
-    if (ranker->policy == LLMGW_RANK_AFFINITY
+    if (policy->ranker.policy == LLMGW_RANK_AFFINITY
         && route_init_ring(f, ranker) != 0)
     {
         return -1;
     }
 
-    needs = llmgw_rank_needs(ranker);
+    needs = llmgw_rank_needs(&policy->ranker);
 
     if (needs & LLMGW_NEEDS_COLD) {
         memory = fleet_alloc(f, 1, llmgw_cold_bytes(n));
@@ -175,11 +168,7 @@ route_init(fleet_t *f)
 static int
 route_policy_reads_cache(const fleet_policy_t *policy)
 {
-    llmgw_ranker_t  ranker = {
-        .policy = policy->kind, .weighted = policy->weighted
-    };
-
-    return (llmgw_rank_needs(&ranker) & LLMGW_NEEDS_CACHED) != 0;
+    return (llmgw_rank_needs(&policy->ranker) & LLMGW_NEEDS_CACHED) != 0;
 }
 
 
@@ -198,23 +187,61 @@ route_reads_cache(const fleet_config_t *config)
 
 /* --- a choice */
 
+static void
+route_rank(fleet_t *f, const fleet_ranker_t *ranker,
+    const llmgw_scoring_t *scoring, const fleet_request_t *r)
+{
+    uint64_t  key;
+
+    if (ranker->ring == NULL) {
+        fleet_policy_rank(&ranker->policy, scoring, f->ranks, f->scores);
+        return;
+    }
+
+    key = fleet_key(work_at(f->work, r->index), ROUTE_KEY_TOKENS,
+                    (uint32_t) f->config->model.block_tokens);
+    fleet_ring_rank(ranker->ring, ranker->peers, key, scoring, f->ranks);
+}
+
+
+/* The request goes to that candidate: what the policy remembers moves on. */
+static void
+route_note(fleet_ranker_t *ranker, const llmgw_scoring_t *scoring,
+    uint32_t chosen)
+{
+    unsigned  needs;
+
+    ranker->policy.ranker.turn++;
+    needs = llmgw_rank_needs(&ranker->policy.ranker);
+
+    if (needs & LLMGW_NEEDS_MATCHED) {
+        llmgw_prefix_record(ranker->index,
+                            scoring->candidates[chosen].replica,
+                            scoring->blocks, scoring->nblocks);
+    }
+
+    if (needs & LLMGW_NEEDS_COLD && llmgw_scoring_is_cold(scoring)) {
+        llmgw_cold_note(ranker->cold, scoring->candidates, scoring->n,
+                        chosen);
+    }
+}
+
+
 /* The position among the candidates, of which there is one at least. */
 uint32_t
-route_choose(fleet_t *f, llmgw_ranker_t *ranker,
+route_choose(fleet_t *f, fleet_ranker_t *ranker,
     const fleet_choice_t *choice, fleet_request_t *r)
 {
     unsigned         needs;
     uint32_t         i, chosen;
     llmgw_scoring_t  scoring;
 
-    needs = llmgw_rank_needs(ranker);
+    needs = llmgw_rank_needs(&ranker->policy.ranker);
     scoring = (llmgw_scoring_t) {
         .candidates = choice->list,
         .n = choice->n,
         .nblocks = fleet_prompt_blocks(f, r),
         .blocks = r->hashes,
-        .key = fleet_key(work_at(f->work, r->index), ROUTE_KEY_TOKENS,
-                         (uint32_t) f->config->model.block_tokens),
         .matched = f->matched,
         .cold = ranker->cold
     };
@@ -231,15 +258,15 @@ route_choose(fleet_t *f, llmgw_ranker_t *ranker,
                            f->matched, f->scratch);
     }
 
-    llmgw_rank(ranker, &scoring, f->ranks, f->scores);
+    route_rank(f, ranker, &scoring, r);
 
     if (f->config->checks) {
-        check_ranks(f, ranker, choice->n);
+        check_ranks(f, &ranker->policy.ranker, choice->n);
     }
 
-    chosen = llmgw_rank_best(f->ranks, choice->n, NULL);
+    chosen = fleet_policy_best(f->ranks, choice->n, NULL);
     record_choice(f, ranker, &scoring, r, chosen);
-    llmgw_rank_note(ranker, &scoring, chosen);
+    route_note(ranker, &scoring, chosen);
 
     return chosen;
 }

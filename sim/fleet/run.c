@@ -498,8 +498,8 @@ fleet_free(fleet_t *f)
     for (i = 0; i < 3; i++) {
         free(f->rankers[i].index);
         free(f->rankers[i].cold);
-        free((void *) f->rankers[i].ring.ring);
-        free(f->rankers[i].ring.peers);
+        free(f->rankers[i].ring);
+        free(f->rankers[i].peers);
     }
 
     free(f->ranks);

@@ -169,7 +169,7 @@ split_route(fleet_t *f, fleet_request_t *r)
 {
     uint32_t         chosen, replica;
     fleet_choice_t   choice;
-    llmgw_ranker_t  *ranker;
+    fleet_ranker_t  *ranker;
 
     choice = view_read(f, NULL, FLEET_DECODES);
 
@@ -198,7 +198,7 @@ split_prefill(fleet_t *f, uint32_t split)
 {
     uint32_t            chosen;
     fleet_choice_t      choice;
-    llmgw_ranker_t     *ranker;
+    fleet_ranker_t     *ranker;
     fleet_request_t    *r = split_request(f, split);
     fleet_split_row_t  *row = split_row(f, split);
 

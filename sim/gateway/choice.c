@@ -20,19 +20,21 @@
 #define CHOICE_NODES   (1 << 22)    /* of all: some 200 MB */
 
 struct choice_s {
-    llmgw_ranker_t       ranker;
-    llmgw_scoring_t      scoring;
-    llmgw_ranked_t       ranked;
-    llmgw_facts_t       *facts;
-    llmgw_candidate_t   *candidates;
-    uint32_t            *peers;
-    uint32_t            *lives;         /* whose prefixes are known */
-    uint32_t            *matched;
-    uint64_t            *scratch;
-    double              *ranks;
-    double              *scores;
-    uint64_t             random;
-    int64_t              read_us;
+    fleet_policy_t         policy;
+    llmgw_prefix_index_t  *index;
+    llmgw_cold_t          *cold;
+    llmgw_scoring_t        scoring;
+    llmgw_ranked_t         ranked;
+    llmgw_facts_t         *facts;
+    llmgw_candidate_t     *candidates;
+    uint32_t              *peers;
+    uint32_t              *lives;       /* whose prefixes are known */
+    uint32_t              *matched;
+    uint64_t              *scratch;
+    double                *ranks;
+    double                *scores;
+    uint64_t               random;
+    int64_t                read_us;
 };
 
 
@@ -50,10 +52,10 @@ choice_init_index(gateway_t *g, choice_t *choice)
         return -1;
     }
 
-    choice->ranker.index = llmgw_prefix_init(memory, &size);
+    choice->index = llmgw_prefix_init(memory, &size);
     choice->matched = gateway_alloc(g, n, sizeof(uint32_t));
-    choice->scratch = gateway_alloc(g,
-        llmgw_prefix_scratch(choice->ranker.index), sizeof(uint64_t));
+    choice->scratch = gateway_alloc(g, llmgw_prefix_scratch(choice->index),
+                                    sizeof(uint64_t));
 
     memory = gateway_alloc(g, 1, llmgw_cold_bytes(n));
 
@@ -61,7 +63,7 @@ choice_init_index(gateway_t *g, choice_t *choice)
         return -1;
     }
 
-    choice->ranker.cold = llmgw_cold_init(memory, n);
+    choice->cold = llmgw_cold_init(memory, n);
 
     return 0;
 }
@@ -76,7 +78,7 @@ choice_init(gateway_t *g, choice_t **made)
 
     *made = NULL;
 
-    if (g->config->policy == LLMGW_RANK_AFFINITY) {
+    if (g->config->policy.ranker.policy == LLMGW_RANK_AFFINITY) {
         return 0;
     }
 
@@ -86,8 +88,7 @@ choice_init(gateway_t *g, choice_t **made)
         return -1;
     }
 
-    choice->ranker.policy = g->config->policy;
-    choice->ranker.weighted = g->config->weighted;
+    choice->policy = g->config->policy;
     choice->facts = gateway_alloc(g, n, sizeof(llmgw_facts_t));
     choice->candidates = gateway_alloc(g, n, sizeof(llmgw_candidate_t));
     choice->peers = gateway_alloc(g, n, sizeof(uint32_t));
@@ -101,7 +102,7 @@ choice_init(gateway_t *g, choice_t **made)
         choice->lives[i] = g->nodes[i].life;
     }
 
-    if (llmgw_rank_needs(&choice->ranker) != 0) {
+    if (llmgw_rank_needs(&choice->policy.ranker) != 0) {
         (void) choice_init_index(g, choice);
     }
 
@@ -116,8 +117,8 @@ choice_done(choice_t *choice)
         return;
     }
 
-    free(choice->ranker.index);
-    free(choice->ranker.cold);
+    free(choice->index);
+    free(choice->cold);
     free(choice->facts);
     free(choice->candidates);
     free(choice->peers);
@@ -171,8 +172,8 @@ choice_forget(gateway_t *g, choice_t *choice, uint32_t i)
 {
     if (choice->lives[i] != g->nodes[i].life) {
         choice->lives[i] = g->nodes[i].life;
-        llmgw_prefix_forget(choice->ranker.index, i);
-        llmgw_cold_forget(choice->ranker.cold, i);
+        llmgw_prefix_forget(choice->index, i);
+        llmgw_cold_forget(choice->cold, i);
     }
 }
 
@@ -186,7 +187,7 @@ choice_match(gateway_t *g, choice_t *choice)
         choice_forget(g, choice, i);
     }
 
-    llmgw_prefix_match(choice->ranker.index, choice->scoring.blocks,
+    llmgw_prefix_match(choice->index, choice->scoring.blocks,
                        choice->scoring.nblocks, choice->matched,
                        choice->scratch);
 
@@ -196,7 +197,7 @@ choice_match(gateway_t *g, choice_t *choice)
     }
 
     choice->scoring.matched = choice->matched;
-    choice->scoring.cold = choice->ranker.cold;
+    choice->scoring.cold = choice->cold;
 }
 
 
@@ -236,12 +237,12 @@ choice_rank(gateway_t *g, front_t *front, uint32_t stream,
     choice->scoring.nblocks = work_at(g->work, stream)->input_tokens
                               / (uint32_t) g->fleet->model.block_tokens;
 
-    if (choice->ranker.index != NULL) {
+    if (choice->index != NULL) {
         choice_match(g, choice);
     }
 
-    llmgw_rank(&choice->ranker, &choice->scoring, choice->ranks,
-               choice->scores);
+    fleet_policy_rank(&choice->policy, &choice->scoring, choice->ranks,
+                      choice->scores);
     llmgw_ranked_init(&choice->ranked, state, choice->peers, choice->ranks,
                       choice->scoring.n, &choice->random);
     front->view.pick.ranked = &choice->ranked;
@@ -259,21 +260,21 @@ choice_note(front_t *front, uint32_t replica)
         return;
     }
 
-    choice->ranker.turn++;
+    choice->policy.ranker.turn++;
 
-    if (choice->ranker.index == NULL) {
+    if (choice->index == NULL) {
         return;
     }
 
-    llmgw_prefix_record(choice->ranker.index, replica, choice->scoring.blocks,
+    llmgw_prefix_record(choice->index, replica, choice->scoring.blocks,
                         choice->scoring.nblocks);
     position = llmgw_ranked_position(&choice->ranked, replica);
 
     if (position != UINT32_MAX
-        && (llmgw_rank_needs(&choice->ranker) & LLMGW_NEEDS_COLD)
+        && (llmgw_rank_needs(&choice->policy.ranker) & LLMGW_NEEDS_COLD)
         && llmgw_scoring_is_cold(&choice->scoring))
     {
-        llmgw_cold_note(choice->ranker.cold, choice->candidates,
+        llmgw_cold_note(choice->cold, choice->candidates,
                         choice->scoring.n, position);
     }
 }

@@ -204,7 +204,7 @@ gateway_config_init(gateway_config_t *config)
         .queue_size = 1000,
         .queue_us = 30000000,
         .key_tokens = 16,
-        .policy = LLMGW_RANK_AFFINITY,
+        .policy.ranker.policy = LLMGW_RANK_AFFINITY,
         .facts_us = 200000,
         .vnodes = 150,
         .load_factor_permille = 1250,
@@ -407,12 +407,12 @@ config_policy(gateway_config_t *config, const file_t *file, const char *path,
     len = strcspn(file->policy, " ");
     weights = file->policy + len + strspn(file->policy + len, " ");
 
-    if (llmgw_rank_policy(file->policy, len, &config->policy) != 0) {
+    if (fleet_policy_find(&config->policy, file->policy, len) != 0) {
         return work_fail(error, path, file->at.line, "unknown policy \"%.*s\"",
                          (int) len, file->policy);
     }
 
-    if (config->policy != LLMGW_RANK_WEIGHTED) {
+    if (config->policy.ranker.policy != LLMGW_RANK_WEIGHTED) {
         return *weights == '\0'
                ? 0 : work_fail(error, path, file->at.line, "only the policy "
                                "\"weighted\" has weights");
@@ -420,8 +420,8 @@ config_policy(gateway_config_t *config, const file_t *file, const char *path,
 
     weights = *weights == '\0' ? "default" : weights;
 
-    if (llmgw_weighted_parse(&config->weighted, weights, strlen(weights), why,
-                             sizeof(why)) != 0)
+    if (llmgw_weighted_parse(&config->policy.ranker.weighted, weights,
+                             strlen(weights), why, sizeof(why)) != 0)
     {
         return work_fail(error, path, file->at.line, "policy: %s", why);
     }

@@ -11,7 +11,7 @@
 #define GATEWAY_CONFIG_H
 
 #include "core/breaker.h"
-#include "core/policy/rank.h"
+#include "sim/fleet/policy/policy.h"
 #include "sim/work/arena.h"
 #include "sim/work/error.h"
 
@@ -74,8 +74,7 @@ typedef struct {
     uint32_t              vnodes;
     uint32_t              load_factor_permille;
     uint32_t              min_load;
-    llmgw_rank_policy_t   policy;
-    llmgw_weighted_t      weighted;     /* of LLMGW_RANK_WEIGHTED */
+    fleet_policy_t        policy;
     int64_t               facts_us;     /* as old as they may be */
     llmgw_breaker_conf_t  breaker;
     int64_t               hedge_us;     /* 0: none */

@@ -14,6 +14,7 @@
 #define LLMGW_DECISION_WRITE_H
 
 #include "core/decision/line.h"
+#include "core/policy/pick.h"
 #include "core/policy/rank.h"
 
 

@@ -55,7 +55,6 @@ typedef struct {
     uint32_t                  n;
     uint32_t                  nblocks;  /* full blocks of the prompt */
     const uint64_t           *blocks;   /* their hashes, chained */
-    uint64_t                  key;      /* of its beginning, on the ring */
     const uint32_t           *matched;  /* by number of replica: blocks from
                                            the first on that the router has
                                            sent there (prefix/index.h) */

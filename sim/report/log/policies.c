@@ -12,22 +12,21 @@
 
 
 int
-report_log_policy(llmgw_ranker_t *ranker, const char *text, char *error,
+report_log_policy(fleet_policy_t *policy, const char *text, char *error,
     size_t size)
 {
     size_t  len;
 
-    memset(ranker, 0, sizeof(*ranker));
     len = strcspn(text, ":");
 
-    if (llmgw_rank_policy(text, len, &ranker->policy) != 0
-        || ranker->policy == LLMGW_RANK_AFFINITY)       /* no ring is here */
+    if (fleet_policy_find(policy, text, len) != 0
+        || policy->ranker.policy == LLMGW_RANK_AFFINITY)    /* no ring here */
     {
         snprintf(error, size, "there is no policy \"%.64s\"", text);
         return -1;
     }
 
-    if (ranker->policy != LLMGW_RANK_WEIGHTED) {
+    if (policy->ranker.policy != LLMGW_RANK_WEIGHTED) {
         if (text[len] != '\0') {
             snprintf(error, size, "only weighted has scorers");
             return -1;
@@ -41,7 +40,7 @@ report_log_policy(llmgw_ranker_t *ranker, const char *text, char *error,
         return -1;
     }
 
-    return llmgw_weighted_parse(&ranker->weighted, text + len + 1,
+    return llmgw_weighted_parse(&policy->ranker.weighted, text + len + 1,
                                 strlen(text + len + 1), error, size);
 }
 
@@ -197,12 +196,12 @@ log_policy_line(const log_line_t *l)
         return log_ring(l, pool);
     }
 
-    if (report_log_policy(&pool->ranker, text, what, sizeof(what)) != 0) {
+    if (report_log_policy(&pool->policy, text, what, sizeof(what)) != 0) {
         return log_fail(l, "%s", what);
     }
 
     pool->how = REPORT_LOG_RANKED;
-    log_effective(l, &pool->ranker.weighted);
+    log_effective(l, &pool->policy.ranker.weighted);
 
     return 0;
 }

@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "core/decision/write.h"
+#include "sim/fleet/policy/policy.h"
 #include "sim/work/error.h"
 
 
@@ -22,7 +23,7 @@
 
 typedef enum {
     REPORT_LOG_UNKNOWN = 0,             /* nothing that can be repeated */
-    REPORT_LOG_RANKED,                  /* by one of core's rankers */
+    REPORT_LOG_RANKED,                  /* by a policy that ranks */
     REPORT_LOG_BY_RING
 } report_log_how_t;
 
@@ -30,7 +31,7 @@ typedef struct {
     char                   name[REPORT_LOG_ID_BYTES];
     int64_t                worker;      /* that chooses so; 0: the only one */
     report_log_how_t       how;
-    llmgw_ranker_t         ranker;      /* of RANKED */
+    fleet_policy_t         policy;      /* of RANKED */
     llmgw_decision_ring_t  ring;        /* of BY_RING */
 } report_log_pool_t;
 
@@ -136,7 +137,7 @@ report_log_pool_t *report_log_pool(const report_log_reader_t *reader,
  * A policy as "weighted:NAME:WEIGHT,..." or "least-loaded".  0, or -1 with
  * what is wrong in error.
  */
-int report_log_policy(llmgw_ranker_t *ranker, const char *text, char *error,
+int report_log_policy(fleet_policy_t *policy, const char *text, char *error,
     size_t size);
 
 #endif /* REPORT_LOG_READ_H */

@@ -88,15 +88,15 @@ replay_cold(report_replay_t *r, const report_log_entry_t *e)
 
 
 static int
-replay_has_all(const report_log_entry_t *e, const llmgw_ranker_t *ranker)
+replay_has_all(const report_log_entry_t *e, const fleet_policy_t *policy)
 {
     uint32_t  i;
     unsigned  needs;
 
-    needs = llmgw_rank_needs(ranker);
+    needs = llmgw_rank_needs(&policy->ranker);
 
     if (e->n == 0 || e->n != e->of
-        || (ranker->policy == LLMGW_RANK_ROUND_ROBIN && !e->has_turn))
+        || (policy->ranker.policy == LLMGW_RANK_ROUND_ROBIN && !e->has_turn))
     {
         return 0;
     }
@@ -113,13 +113,13 @@ replay_has_all(const report_log_entry_t *e, const llmgw_ranker_t *ranker)
 
 report_replay_rc_t
 report_replay(report_replay_t *replay, const report_log_entry_t *entry,
-    const llmgw_ranker_t *ranker, uint32_t *best)
+    const fleet_policy_t *policy, uint32_t *best)
 {
     uint32_t         i;
-    llmgw_ranker_t   with;
+    fleet_policy_t   with;
     llmgw_scoring_t  scoring;
 
-    if (!replay_has_all(entry, ranker)) {
+    if (!replay_has_all(entry, policy)) {
         return REPORT_REPLAY_LACKS;
     }
 
@@ -127,7 +127,7 @@ report_replay(report_replay_t *replay, const report_log_entry_t *entry,
         return REPORT_REPLAY_NO_MEMORY;
     }
 
-    if ((llmgw_rank_needs(ranker) & LLMGW_NEEDS_COLD)
+    if ((llmgw_rank_needs(&policy->ranker) & LLMGW_NEEDS_COLD)
         && replay_cold(replay, entry) != 0)
     {
         return REPORT_REPLAY_LACKS;
@@ -144,9 +144,9 @@ report_replay(report_replay_t *replay, const report_log_entry_t *entry,
     scoring.matched = replay->matched;
     scoring.cold = replay->cold;
 
-    with = *ranker;
-    with.turn = entry->turn;
-    llmgw_rank(&with, &scoring, replay->ranks, replay->scores);
+    with = *policy;
+    with.ranker.turn = entry->turn;
+    fleet_policy_rank(&with, &scoring, replay->ranks, replay->scores);
 
     for (i = 0; i < entry->n; i++) {
         if (entry->candidates[i].has_failed) {
@@ -154,8 +154,8 @@ report_replay(report_replay_t *replay, const report_log_entry_t *entry,
         }
     }
 
-    *best = llmgw_rank_best(replay->ranks, entry->n,
-                            entry->has_random ? &entry->random : NULL);
+    *best = fleet_policy_best(replay->ranks, entry->n,
+                              entry->has_random ? &entry->random : NULL);
 
     return REPORT_REPLAYED;
 }
@@ -196,7 +196,7 @@ report_replay_own(report_replay_t *replay, const report_log_entry_t *entry,
         }
 
         return replay_is_forced(entry) ? REPORT_REPLAY_LACKS
-               : report_replay(replay, entry, &entry->pool->ranker, best);
+               : report_replay(replay, entry, &entry->pool->policy, best);
 
     case REPORT_LOG_BY_RING:
         return report_replay_pick(replay, entry, best);

@@ -51,11 +51,11 @@ report_replay_rc_t report_replay_own(report_replay_t *replay,
     const report_log_entry_t *entry, uint32_t *best);
 
 /*
- * Ranks the candidates by `ranker`, the pool's own or another one; *best is
+ * Ranks the candidates by `policy`, the pool's own or another one; *best is
  * the position that it chooses among those that could be chosen.
  */
 report_replay_rc_t report_replay(report_replay_t *replay,
-    const report_log_entry_t *entry, const llmgw_ranker_t *ranker,
+    const report_log_entry_t *entry, const fleet_policy_t *policy,
     uint32_t *best);
 
 /* Memory for n candidates: 0, or -1. */

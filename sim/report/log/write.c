@@ -69,8 +69,8 @@ log_policy(report_log_t *log, uint32_t pool, const fleet_policy_t *policy)
     memset(&p, 0, sizeof(p));
     p.pool = log_text(log_pools[pool]);
     p.name = pool == 0 ? log->config->routing.policy_name : "weighted";
-    p.weighted = policy->kind == LLMGW_RANK_WEIGHTED ? &policy->weighted
-                                                     : NULL;
+    p.weighted = policy->ranker.policy == LLMGW_RANK_WEIGHTED
+                 ? &policy->ranker.weighted : NULL;
     p.is_effective = log->config->routing.signal == FLEET_SIGNAL_EFFECTIVE;
 
     do {

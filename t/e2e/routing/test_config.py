@@ -238,7 +238,7 @@ BAD_POLICY = [
     ("weighted queue-depth:1 load-balance:1", "number of arguments"),
     ("fastest", "\"affinity\", \"round_robin\""),
     ("random", "invalid policy"),
-    ("always_busiest", "the simulator's"),
+    ("always_busiest", "invalid policy"),
     ("round_robin queue-depth:1", "only the policy \"weighted\""),
     ("affinity default", "only the policy \"weighted\""),
     ("weighted gentle", "\"gentle\" is not NAME:WEIGHT"),

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "core/policy/order.h"
+#include "core/prefix/index.h"
 #include "t/unit/core/policy/score_scene.h"
 
 
@@ -42,43 +43,42 @@ ranker(const char *policy, const char *weights)
 }
 
 
+/* The best, the first of several. */
 static uint32_t
 choice(const llmgw_ranker_t *ranker, score_scene_t *scene)
 {
-    llmgw_rank(ranker, &scene->scoring, scene->scores, scene->more);
+    uint32_t       heap[SCENE_MAX];
+    llmgw_order_t  order;
 
-    return llmgw_rank_best(scene->scores, scene->scoring.n, NULL);
+    llmgw_rank(ranker, &scene->scoring, scene->scores, scene->more);
+    llmgw_order_init(&order, scene->scores, scene->scoring.n, heap, NULL);
+
+    return llmgw_order_next(&order);
 }
 
 
 static void
 round_robin_takes_turns(void **state)
 {
-    uint32_t        i;
-    char            reason[LLMGW_RANK_REASON_BYTES];
     score_scene_t   scene;
     llmgw_ranker_t  robin;
 
     score_scene_init(&scene, 3);
     robin = ranker("round_robin", NULL);
 
-    for (i = 0; i < 7; i++) {
-        assert_int_equal(choice(&robin, &scene), i % 3);
-        llmgw_rank_note(&robin, &scene.scoring, i % 3);
+    for (robin.turn = 0; robin.turn < 7; robin.turn++) {
+        assert_int_equal(choice(&robin, &scene), robin.turn % 3);
     }
 
     /* the seventh turn, counted from 0, of two */
     scene.scoring.n = 2;
     assert_int_equal(choice(&robin, &scene), 1);
-    llmgw_rank_reason(&robin, &scene.scoring, scene.scores, 1, reason);
-    assert_string_equal(reason, "round-robin[7]");
 }
 
 
 static void
 least_loaded_counts_all_load_and_takes_the_first(void **state)
 {
-    char            reason[LLMGW_RANK_REASON_BYTES];
     score_scene_t   scene;
     llmgw_ranker_t  least;
 
@@ -90,13 +90,7 @@ least_loaded_counts_all_load_and_takes_the_first(void **state)
 
     least = ranker("least-loaded", NULL);
     assert_int_equal(choice(&least, &scene), 1);
-    llmgw_rank_reason(&least, &scene.scoring, scene.scores, 1, reason);
-    assert_string_equal(reason, "least-loaded (load=2)");
-
-    least = ranker("always-busiest", NULL);
-    assert_int_equal(choice(&least, &scene), 3);
-    llmgw_rank_reason(&least, &scene.scoring, scene.scores, 3, reason);
-    assert_string_equal(reason, "always-busiest (load=9)");
+    assert_true(scene.scores[0] == -3 && scene.scores[3] == -9);
 }
 
 
@@ -104,59 +98,9 @@ least_loaded_counts_all_load_and_takes_the_first(void **state)
  * 3:2:2 of matched 1/2 and 0, queue 4 and 0, KV 0.5 for both:
  * 3/7 x 0.5 + 2/7 x 0 + 2/7 x 0.5 against 0 + 2/7 + 2/7 x 0.5.
  */
-/* A ring of three; the key's own replica, until its load is over the bound. */
-static void
-affinity_is_the_rings_choice(void **state)
-{
-    void                *memory, *builder;
-    uint32_t             own;
-    score_scene_t        scene;
-    llmgw_ranker_t       affinity;
-    llmgw_ring_node_t    nodes[3] = { { "a", 1, 1 }, { "b", 1, 1 },
-                                      { "c", 1, 1 } };
-    llmgw_pick_peer_t    peers[3];
-    llmgw_ring_bytes_t   bytes;
-
-    bytes = llmgw_ring_bytes(NULL, nodes, 3, 10);
-    memory = malloc(bytes.ring);
-    builder = malloc(bytes.builder);
-    score_scene_init(&scene, 3);
-    scene.scoring.key = 12345;
-
-    affinity = ranker("affinity", NULL);
-    affinity.ring = (llmgw_rank_ring_t) {
-        .ring = llmgw_ring_init(memory, builder, NULL, NULL, nodes, 3, 10),
-        .peers = peers, .load_factor_permille = 1250, .min_load = 1
-    };
-    while (!llmgw_ring_build((llmgw_ring_t *) affinity.ring.ring, 1000)) {
-        /* void */
-    }
-
-    own = llmgw_ring_node(affinity.ring.ring,
-                          llmgw_ring_find(affinity.ring.ring, 12345));
-    assert_int_equal(choice(&affinity, &scene), own);
-    scene.candidates[own].in_flight = 30;
-    assert_int_not_equal(choice(&affinity, &scene), own);
-    scene.candidates[0].in_flight = 30;
-    scene.candidates[1].in_flight = 30;
-    scene.candidates[2].in_flight = 30;
-    assert_int_equal(choice(&affinity, &scene), own);
-
-    /* it is no candidate: positions are not numbers */
-    scene.candidates[own] = scene.candidates[2];
-    scene.scoring.n = 2;
-    assert_int_not_equal(scene.candidates[choice(&affinity, &scene)].replica,
-                         own);
-
-    free(builder);
-    free(memory);
-}
-
-
 static void
 weighted_sums_scores_by_share(void **state)
 {
-    char            reason[LLMGW_RANK_REASON_BYTES];
     double          share3, share2;
     score_scene_t   scene;
     llmgw_ranker_t  weighted;
@@ -176,9 +120,6 @@ weighted_sums_scores_by_share(void **state)
     share2 = 2.0 / 7.0;
     assert_true(scene.scores[0] == 0.5 * share3 + 0 * share2 + 0.5 * share2);
     assert_true(scene.scores[1] == 0 * share3 + 1 * share2 + 0.5 * share2);
-
-    llmgw_rank_reason(&weighted, &scene.scoring, scene.scores, 1, reason);
-    assert_string_equal(reason, "weighted-scoring (score=0.429)");
 
     assert_int_equal(llmgw_rank_needs(&(llmgw_ranker_t) {
                          .policy = LLMGW_RANK_LEAST_LOADED }), 0);
@@ -241,30 +182,6 @@ metamorphic_relations_hold(void **state)
 
 
 static void
-ties_go_by_position_or_by_lot(void **state)
-{
-    uint32_t      i, best, seen;
-    uint64_t      random;
-    const double  ranks[] = { 0.25, 0.5, 0.5, 0.125, 0.5 };
-
-    assert_int_equal(llmgw_rank_best(ranks, 5, NULL), 1);
-    assert_int_equal(llmgw_rank_best(ranks, 0, NULL), LLMGW_RANK_NONE);
-    seen = 0;
-
-    for (random = 0; random < 100; random++) {
-        best = llmgw_rank_best(ranks, 5, &random);
-        assert_true(ranks[best] == 0.5);
-        assert_int_equal(llmgw_rank_best(ranks, 5, &random), best);
-        seen |= 1u << best;
-    }
-
-    for (i = 0; i < 5; i++) {
-        assert_int_equal(seen >> i & 1, ranks[i] == 0.5);
-    }
-}
-
-
-static void
 order_draws_all_from_the_best(void **state)
 {
     double          ranks[64];
@@ -286,7 +203,6 @@ order_draws_all_from_the_best(void **state)
 
         llmgw_order_init(&order, ranks, n, heap, lots);
         last = llmgw_order_next(&order);
-        assert_int_equal(last, llmgw_rank_best(ranks, n, lots));
 
         for (drawn = 1; drawn < n; drawn++) {
             i = llmgw_order_next(&order);
@@ -302,13 +218,14 @@ order_draws_all_from_the_best(void **state)
 
 
 static void
-choice_is_remembered_when_it_is_noted(void **state)
+what_is_remembered_moves_the_choice(void **state)
 {
-    void                 *memory;
-    uint64_t              scratch[2];
-    score_scene_t         scene;
-    llmgw_ranker_t        weighted;
-    llmgw_prefix_size_t   size = { .replicas = SCENE_MAX, .blocks = 10 };
+    void                  *memory;
+    uint64_t               scratch[2];
+    score_scene_t          scene;
+    llmgw_ranker_t         weighted;
+    llmgw_prefix_size_t    size = { .replicas = SCENE_MAX, .blocks = 10 };
+    llmgw_prefix_index_t  *index;
 
     static const uint64_t  blocks[] = { 11, 12, 13 };
 
@@ -319,28 +236,20 @@ choice_is_remembered_when_it_is_noted(void **state)
 
     memory = calloc(1, llmgw_prefix_bytes(&size));
     assert_non_null(memory);
-    weighted.index = llmgw_prefix_init(memory, &size);
-    weighted.cold = scene.scoring.cold;
+    index = llmgw_prefix_init(memory, &size);
     scene.scoring.blocks = blocks;
     scene.scoring.nblocks = 3;
 
     assert_int_equal(choice(&weighted, &scene), 0);
-    assert_int_equal(llmgw_prefix_known(weighted.index, 0), 0);
-    llmgw_rank_note(&weighted, &scene.scoring, 0);
-    assert_int_equal(llmgw_prefix_known(weighted.index, 0), 3);
+    llmgw_prefix_record(index, 0, blocks, 3);
+    llmgw_cold_note(scene.scoring.cold, scene.candidates, 3, 0);
 
     /* the prefix outweighs that 0 had the last cold request */
-    assert_true(llmgw_prefix_scratch(weighted.index) <= 2);
-    llmgw_prefix_match(weighted.index, blocks, 3, scene.matched, scratch);
+    assert_true(llmgw_prefix_scratch(index) <= 2);
+    llmgw_prefix_match(index, blocks, 3, scene.matched, scratch);
     assert_int_equal(choice(&weighted, &scene), 0);
     assert_true(scene.scores[0] == 0.5 && scene.scores[1] == 0.5);
     assert_true(scene.scores[2] == 0.25);
-
-    /* a warm request leaves the order of cold ones as it is */
-    scene.candidates[1].cached = 1;
-    llmgw_rank_note(&weighted, &scene.scoring, 1);
-    scene.candidates[1].cached = 0;
-    assert_scores(&scene, "no-hit-lru", 0, 1, 0.5);
 
     free(memory);
 }
@@ -418,12 +327,10 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(round_robin_takes_turns),
         cmocka_unit_test(least_loaded_counts_all_load_and_takes_the_first),
-        cmocka_unit_test(affinity_is_the_rings_choice),
         cmocka_unit_test(weighted_sums_scores_by_share),
         cmocka_unit_test(metamorphic_relations_hold),
-        cmocka_unit_test(ties_go_by_position_or_by_lot),
         cmocka_unit_test(order_draws_all_from_the_best),
-        cmocka_unit_test(choice_is_remembered_when_it_is_noted),
+        cmocka_unit_test(what_is_remembered_moves_the_choice),
         cmocka_unit_test(weights_that_are_none_are_refused),
         cmocka_unit_test(weights_are_shares_of_their_sum)
     };

@@ -1,0 +1,41 @@
+
+/*
+ * How a replica is chosen: core's policies, and one more.
+ *
+ *     always-busiest  the most load; to see what a bad policy does
+ *
+ * It is least-loaded with all ranks negated.
+ */
+
+#ifndef FLEET_POLICY_H
+#define FLEET_POLICY_H
+
+#include "core/policy/rank.h"
+
+
+typedef struct {
+    llmgw_ranker_t  ranker;
+    int             is_busiest;
+} fleet_policy_t;
+
+
+/*
+ * Sets *policy to that of a name, with '-' or '_' between words and still
+ * without weights: 0; -1: there is none.
+ */
+int fleet_policy_find(fleet_policy_t *policy, const char *name, size_t len);
+
+const char *fleet_policy_name(const fleet_policy_t *policy);
+
+/* As llmgw_rank(). */
+void fleet_policy_rank(const fleet_policy_t *policy,
+    const llmgw_scoring_t *scoring, double *ranks, double *scores);
+
+/*
+ * The position of the highest rank, LLMGW_RANK_NONE if n is 0.  Of equal ones
+ * the first, or, where random is not NULL, one of them by that number.
+ */
+uint32_t fleet_policy_best(const double *ranks, uint32_t n,
+    const uint64_t *random);
+
+#endif /* FLEET_POLICY_H */
