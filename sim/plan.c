@@ -12,6 +12,7 @@
 
 #include "core/policy/name.h"
 #include "sim/bundle.h"
+#include "sim/fleet/policy/scorers.h"
 #include "sim/plan_inner.h"
 #include "sim/work/request.h"
 
@@ -261,8 +262,8 @@ plan_weighted(sim_plan_t *plan, const char *option, const char *text,
 
     policy->ranker.policy = LLMGW_RANK_WEIGHTED;
 
-    if (llmgw_weighted_parse(&policy->ranker.weighted, text, strlen(text),
-                             error, sizeof(error))
+    if (llmgw_weighted_parse(&policy->ranker.weighted, fleet_scorers, text,
+                             strlen(text), error, sizeof(error))
         != 0)
     {
         return plan_fail(plan, "%s: %s", option, error);

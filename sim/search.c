@@ -20,6 +20,7 @@
 #include <string.h>
 
 #include "sim/commands.h"
+#include "sim/fleet/policy/scorers.h"
 #include "sim/report/figure/json.h"
 #include "sim/search_inner.h"
 #include "sim/simulate.h"
@@ -156,7 +157,7 @@ search_scorer(search_t *s, const char *text, size_t len)
     size_t                 i;
     const llmgw_scorer_t  *scorer;
 
-    scorer = llmgw_scorer_find(text, len);
+    scorer = llmgw_scorer_find(fleet_scorers, text, len);
 
     if (scorer == NULL) {
         return search_refuse(s, "--weights: there is no scorer \"%s\"", text);

@@ -28,7 +28,7 @@ typedef struct {
 /* Something that was tried. */
 typedef struct {
     int64_t            replicas;
-    double             weights[LLMGW_NSCORERS];
+    double             weights[LLMGW_WEIGHTS_MAX];
     char               scorers[SEARCH_BYTES];
     evaluation_t       got;
 } search_try_t;
@@ -42,7 +42,7 @@ typedef struct {
     uint64_t                 done;
 
     double                   wanted[REPORT_MAX_TARGETS];    /* share */
-    const char              *names[LLMGW_NSCORERS];
+    const char              *names[LLMGW_WEIGHTS_MAX];
     size_t                   nnames;
 
     search_try_t            *tries;

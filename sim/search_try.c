@@ -281,11 +281,11 @@ search_random(search_t *s)
 {
     rnd_t   rnd;
     size_t  i, k, n;
-    double  weights[LLMGW_NSCORERS];
+    double  weights[LLMGW_WEIGHTS_MAX];
 
     rnd.state = (uint64_t) sim_seed(&s->options->common.settings);
 
-    for (i = 0; i < LLMGW_NSCORERS; i++) {
+    for (i = 0; i < LLMGW_WEIGHTS_MAX; i++) {
         weights[i] = i < s->nnames;
     }
 
@@ -315,7 +315,7 @@ static int
 search_neighbours(search_t *s)
 {
     size_t         i, n;
-    double         weights[LLMGW_NSCORERS], was;
+    double         weights[LLMGW_WEIGHTS_MAX], was;
     search_try_t  *from;
 
     from = &s->tries[s->best];

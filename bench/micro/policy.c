@@ -133,7 +133,7 @@ fleet_init(fleet_t *fleet, uint32_t n, const char *weights)
     fleet->ranker.policy = LLMGW_RANK_WEIGHTED;
     fleet->breaker.enabled = 1;
 
-    if (llmgw_weighted_parse(&fleet->ranker.weighted, weights,
+    if (llmgw_weighted_parse(&fleet->ranker.weighted, llmgw_scorers, weights,
                              strlen(weights), error, sizeof(error)) != 0)
     {
         fprintf(stderr, "%s\n", error);

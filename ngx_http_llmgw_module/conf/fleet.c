@@ -63,18 +63,15 @@ ngx_http_llmgw_fleet_policy(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* Scorers that read what no live replica reports are the simulator's. */
-
 static char *
 ngx_http_llmgw_fleet_weighted(ngx_conf_t *cf,
     ngx_http_llmgw_srv_conf_t *lscf, ngx_str_t *weights)
 {
-    char                   error[NGX_HTTP_LLMGW_POLICY_ERROR_BYTES];
-    uint32_t               i;
-    const llmgw_scorer_t  *scorer;
+    char  error[NGX_HTTP_LLMGW_POLICY_ERROR_BYTES];
 
-    if (llmgw_weighted_parse(&lscf->weighted, (char *) weights->data,
-                             weights->len, error, sizeof(error))
+    if (llmgw_weighted_parse(&lscf->weighted, llmgw_scorers,
+                             (char *) weights->data, weights->len, error,
+                             sizeof(error))
         != 0)
     {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid weights \"%V\": %s",
@@ -84,20 +81,6 @@ ngx_http_llmgw_fleet_weighted(ngx_conf_t *cf,
 
     lscf->reads_prefix = (lscf->weighted.needs
                           & (LLMGW_NEEDS_MATCHED|LLMGW_NEEDS_CACHED)) != 0;
-
-    for (i = 0; i < lscf->weighted.n; i++) {
-        scorer = lscf->weighted.weights[i].scorer;
-
-        if (scorer == &llmgw_scorer_load_aware
-            || scorer == &llmgw_scorer_vllm_dp
-            || scorer == &llmgw_scorer_lora_affinity)
-        {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "invalid weights \"%V\": scorer \"%s\" is the "
-                               "simulator's", weights, scorer->name);
-            return NGX_CONF_ERROR;
-        }
-    }
 
     return NGX_CONF_OK;
 }

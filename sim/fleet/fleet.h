@@ -78,9 +78,6 @@ typedef struct {
 } fleet_watch_t;
 
 
-/* What stands for queue-depth where all load is to be read, running or not. */
-extern const llmgw_scorer_t  fleet_effective_depth;
-
 #define FLEET_BROKEN  1
 
 /*

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "sim/fleet/fleet_inner.h"
+#include "sim/fleet/policy/scorers.h"
 
 
 #define ROUTE_INDEX_BLOCKS  10000       /* of each replica; BLIS's number */
@@ -20,20 +21,6 @@
 
 
 /* --- the beginning */
-
-static void
-route_score_load(const llmgw_scoring_t *scoring, double *scores)
-{
-    llmgw_scorer_effective_load.score(scoring, scores);
-}
-
-
-/* queue-depth, where it is to read all that is at a replica or under way. */
-const llmgw_scorer_t  fleet_effective_depth = {
-    .name = "queue-depth",
-    .score = route_score_load,
-};
-
 
 /* Room for the blocks of all prompts, each sent twice at most. */
 static uint32_t

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/resume.h"
+#include "sim/fleet/policy/scorers.h"
 #include "sim/gateway/config.h"
 #include "sim/work/yaml.h"
 
@@ -420,8 +421,8 @@ config_policy(gateway_config_t *config, const file_t *file, const char *path,
 
     weights = *weights == '\0' ? "default" : weights;
 
-    if (llmgw_weighted_parse(&config->policy.ranker.weighted, weights,
-                             strlen(weights), why, sizeof(why)) != 0)
+    if (llmgw_weighted_parse(&config->policy.ranker.weighted, fleet_scorers,
+                             weights, strlen(weights), why, sizeof(why)) != 0)
     {
         return work_fail(error, path, file->at.line, "policy: %s", why);
     }

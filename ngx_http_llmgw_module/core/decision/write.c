@@ -241,10 +241,6 @@ write_needed(llmgw_line_t *out, const llmgw_decision_route_t *route,
     if (needs & LLMGW_NEEDS_COLD) {
         llmgw_line_double(out, "cold", route->cold[position]);
     }
-
-    if (needs & LLMGW_NEEDS_ADAPTER) {
-        llmgw_line_bool(out, "adapter", (int) from->has_adapter);
-    }
 }
 
 

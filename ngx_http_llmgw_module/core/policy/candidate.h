@@ -25,7 +25,6 @@ typedef struct {
     int32_t   batch_size;       /* running in the replica */
     uint32_t  cached;           /* blocks of the prompt, from its first on
                                    without a gap, in the replica's KV cache */
-    uint32_t  has_adapter;      /* the request's adapter is loaded there */
     double    kv_utilization;   /* used of all KV blocks, 0 to 1 */
 } llmgw_candidate_t;
 

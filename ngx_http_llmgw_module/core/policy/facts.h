@@ -96,7 +96,7 @@ void llmgw_facts_carry(const llmgw_facts_t *facts, unsigned known,
  *
  * candidates and peers: memory for as many as the pool has.  peers[i] becomes
  * the index of candidates[i] in the pool; both ascend.  candidates[i].cached
- * and has_adapter are 0.
+ * is 0.
  */
 uint32_t llmgw_facts_candidates(const llmgw_fleet_t *fleet,
     const llmgw_pick_key_t *key, llmgw_candidate_t *candidates,

@@ -5,7 +5,7 @@
  * A scorer is one file in scorer/ with one function, which reads the request
  * and the candidates and fills an array.  It is pure: what is remembered from
  * one request to the next is an argument, and changes only when the choice is
- * known (rank.h).
+ * known (rank.h).  Which scorers may be named, a table says.
  *
  * Names and formulas are those of inference-sim (BLIS, Apache-2.0), which
  * follows llm-d and the Gateway API Inference Extension; scores are equal to
@@ -24,14 +24,9 @@
  *     queue-depth           min-max of queue_depth
  *     kv-utilization        1 - kv_utilization
  *     load-balance          1 / (1 + load)
- *     effective-load        min-max of load; the simulator's queue-depth with
- *                           --queue-depth-signal effective
+ *     effective-load        min-max of load
  *     active-requests       none in flight: 1; else (max - x) / max
  *     running-requests      min-max of batch_size
- *     load-aware            0.5 x (1 - min(queue_depth, 128) / 128)
- *     vllm-dp               min-max of 4 x queue_depth + batch_size
- *     lora-affinity         has the adapter: 1, else 0; 1 for all where that
- *                           tells nobody apart
  */
 
 #ifndef LLMGW_SCORE_H
@@ -47,7 +42,6 @@
 #define LLMGW_NEEDS_MATCHED  0x01   /* scoring.matched */
 #define LLMGW_NEEDS_CACHED   0x02   /* candidate.cached */
 #define LLMGW_NEEDS_COLD     0x04   /* scoring.cold */
-#define LLMGW_NEEDS_ADAPTER  0x08   /* candidate.has_adapter */
 
 /* A request and those that may serve it.  Read only. */
 typedef struct {
@@ -59,7 +53,6 @@ typedef struct {
                                            the first on that the router has
                                            sent there (prefix/index.h) */
     llmgw_cold_t             *cold;     /* scratch words of it are written */
-    int                       wants_adapter;
 } llmgw_scoring_t;
 
 typedef struct {
@@ -79,17 +72,21 @@ extern const llmgw_scorer_t  llmgw_scorer_load_balance;
 extern const llmgw_scorer_t  llmgw_scorer_effective_load;
 extern const llmgw_scorer_t  llmgw_scorer_active_requests;
 extern const llmgw_scorer_t  llmgw_scorer_running_requests;
-extern const llmgw_scorer_t  llmgw_scorer_load_aware;
-extern const llmgw_scorer_t  llmgw_scorer_vllm_dp;
-extern const llmgw_scorer_t  llmgw_scorer_lora_affinity;
 
-#define LLMGW_NSCORERS  12
+/* The beginning of a table, which NULL ends. */
+#define LLMGW_SCORERS                                                         \
+    &llmgw_scorer_active_requests, &llmgw_scorer_effective_load,              \
+    &llmgw_scorer_kv_utilization, &llmgw_scorer_load_balance,                 \
+    &llmgw_scorer_no_hit_lru, &llmgw_scorer_precise_prefix_cache,             \
+    &llmgw_scorer_prefix_affinity, &llmgw_scorer_queue_depth,                 \
+    &llmgw_scorer_running_requests
 
-/* All of them, sorted by name. */
-extern const llmgw_scorer_t *const  llmgw_scorers[LLMGW_NSCORERS];
+/* The table of nginx. */
+extern const llmgw_scorer_t *const  llmgw_scorers[];
 
-/* By its name, with '-' or '_' between words; NULL: there is none. */
-const llmgw_scorer_t *llmgw_scorer_find(const char *name, size_t len);
+/* By its name, with '-' or '_' between words; NULL: the table has none. */
+const llmgw_scorer_t *llmgw_scorer_find(const llmgw_scorer_t *const *scorers,
+    const char *name, size_t len);
 
 /* Nothing of the prompt is in any candidate's cache. */
 int llmgw_scoring_is_cold(const llmgw_scoring_t *scoring);

@@ -19,9 +19,10 @@ typedef struct {
 } span_t;
 
 typedef struct {
-    llmgw_weighted_t  weighted;
-    char             *error;
-    size_t            error_size;
+    llmgw_weighted_t              weighted;
+    const llmgw_scorer_t *const  *scorers;
+    char                         *error;
+    size_t                        error_size;
 } parse_t;
 
 static const struct {
@@ -118,7 +119,7 @@ parse_weight(parse_t *parse, span_t part)
 
     name = span_take(&rest, ':');
     rest = span_trim(rest);
-    scorer = llmgw_scorer_find(name.at, name.len);
+    scorer = llmgw_scorer_find(parse->scorers, name.at, name.len);
 
     if (scorer == NULL) {
         return parse_fails(parse, "unknown scorer \"%.*s\"", (int) name.len,
@@ -173,13 +174,15 @@ parse_shares(parse_t *parse)
 
 
 int
-llmgw_weighted_parse(llmgw_weighted_t *weighted, const char *text, size_t len,
+llmgw_weighted_parse(llmgw_weighted_t *weighted,
+    const llmgw_scorer_t *const *scorers, const char *text, size_t len,
     char *error, size_t error_size)
 {
     int      more;
     size_t   i;
     span_t   rest;
-    parse_t  parse = { .error = error, .error_size = error_size };
+    parse_t  parse = { .scorers = scorers, .error = error,
+                       .error_size = error_size };
 
     rest.at = text;
     rest.len = len;

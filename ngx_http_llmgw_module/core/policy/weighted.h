@@ -16,6 +16,9 @@
 #include "core/policy/score.h"
 
 
+/* Each scorer of a table is named once at most: so many it may have. */
+#define LLMGW_WEIGHTS_MAX  16
+
 typedef struct {
     const llmgw_scorer_t  *scorer;
     double                 given;       /* as it was written */
@@ -25,7 +28,7 @@ typedef struct {
 typedef struct {
     uint32_t        n;
     unsigned        needs;              /* of all scorers in it */
-    llmgw_weight_t  weights[LLMGW_NSCORERS];
+    llmgw_weight_t  weights[LLMGW_WEIGHTS_MAX];
 } llmgw_weighted_t;
 
 /*
@@ -37,14 +40,16 @@ typedef struct {
  */
 
 /*
- * Reads a profile's name or "NAME:WEIGHT,NAME:WEIGHT".  Spaces around a part
+ * Reads a profile's name or "NAME:WEIGHT,NAME:WEIGHT", of scorers in a table
+ * that has all of core's and LLMGW_WEIGHTS_MAX at most.  Spaces around a part
  * are allowed; a name is named once; a weight is finite and above 0.
  *
  * Returns 0; or -1, with what is wrong in error[], which is always ended by a
  * NUL: "unknown scorer \"x\"".  *weighted changes with 0 only.
  */
-int llmgw_weighted_parse(llmgw_weighted_t *weighted, const char *text,
-    size_t len, char *error, size_t error_size);
+int llmgw_weighted_parse(llmgw_weighted_t *weighted,
+    const llmgw_scorer_t *const *scorers, const char *text, size_t len,
+    char *error, size_t error_size);
 
 /* Sets ranks[i] for all candidates; scores: memory for as many doubles. */
 void llmgw_weighted_rank(const llmgw_weighted_t *weighted,

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sim/fleet/fleet.h"
+#include "sim/fleet/policy/scorers.h"
 #include "sim/report/log/read_inner.h"
 
 
@@ -40,8 +40,9 @@ report_log_policy(fleet_policy_t *policy, const char *text, char *error,
         return -1;
     }
 
-    return llmgw_weighted_parse(&policy->ranker.weighted, text + len + 1,
-                                strlen(text + len + 1), error, size);
+    return llmgw_weighted_parse(&policy->ranker.weighted, fleet_scorers,
+                                text + len + 1, strlen(text + len + 1), error,
+                                size);
 }
 
 

@@ -49,7 +49,6 @@ log_optional(const log_line_t *l, const json_t *of, llmgw_candidate_t *facts,
 {
     int      has;
     int64_t  number;
-    json_t  *value;
 
     if (log_int(l, of, "matched", INT32_MAX, &number, &has) != 0) {
         return -1;
@@ -75,13 +74,6 @@ log_optional(const log_line_t *l, const json_t *of, llmgw_candidate_t *facts,
         if (log_double(l, of, "cold", &c->cold) != 0) {
             return -1;
         }
-    }
-
-    value = json_object_get(of, "adapter");
-
-    if (value != NULL) {
-        c->has |= LLMGW_NEEDS_ADAPTER;
-        facts->has_adapter = (uint32_t) json_is_true(value);
     }
 
     return 0;

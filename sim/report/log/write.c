@@ -116,7 +116,7 @@ report_log_open(report_log_t *log, const char *path,
     log->top = top;
     log->sample = sample;
     log->cold = calloc(n, sizeof(double));
-    log->scores = calloc((size_t) n * LLMGW_NSCORERS, sizeof(double));
+    log->scores = calloc((size_t) n * LLMGW_WEIGHTS_MAX, sizeof(double));
     log->heap = calloc(n, sizeof(uint32_t));
     log->shown = calloc((size_t) n + 1, sizeof(uint32_t));
     log->line = malloc(LOG_LINE_BYTES);

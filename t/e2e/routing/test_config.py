@@ -253,10 +253,9 @@ BAD_POLICY = [
     ("weighted queue-depth:1e999", "not a finite number above 0"),
     ("weighted queue-depth:1x", "not a finite number above 0"),
     ("weighted queue-depth:1e308,load-balance:1e308", "sum of the weights"),
-    ("weighted queue-depth:1,load_aware:1",
-     "\"load-aware\" is the simulator's"),
-    ("weighted vllm-dp:1", "\"vllm-dp\" is the simulator's"),
-    ("weighted lora-affinity:1", "\"lora-affinity\" is the simulator's"),
+    ("weighted queue-depth:1,load_aware:1", "unknown scorer \"load_aware\""),
+    ("weighted vllm-dp:1", "unknown scorer \"vllm-dp\""),
+    ("weighted lora-affinity:1", "unknown scorer \"lora-affinity\""),
     ("weighted; llmgw_policy weighted", "duplicate"),
 ]
 

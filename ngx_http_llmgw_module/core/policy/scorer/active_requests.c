@@ -4,7 +4,7 @@
  * highest, not between extremes: equal and busy is 0 for all, as in llm-d.
  */
 
-#include "core/policy/scorer/spread_inner.h"
+#include "core/policy/scorer/spread.h"
 
 
 static int64_t

@@ -5,7 +5,7 @@
  * twice, those of others once and as late as the replica reports them.
  */
 
-#include "core/policy/scorer/spread_inner.h"
+#include "core/policy/scorer/spread.h"
 
 
 static void

@@ -1,7 +1,7 @@
 
 /* precise-prefix-cache: whose KV cache holds the most of the prompt. */
 
-#include "core/policy/scorer/spread_inner.h"
+#include "core/policy/scorer/spread.h"
 
 
 static int64_t

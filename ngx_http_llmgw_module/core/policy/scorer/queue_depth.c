@@ -1,7 +1,7 @@
 
 /* queue-depth: who has the shortest queue of its own. */
 
-#include "core/policy/scorer/spread_inner.h"
+#include "core/policy/scorer/spread.h"
 
 
 static int64_t

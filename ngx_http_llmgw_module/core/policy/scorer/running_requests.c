@@ -1,7 +1,7 @@
 
 /* running-requests: who runs the fewest. */
 
-#include "core/policy/scorer/spread_inner.h"
+#include "core/policy/scorer/spread.h"
 
 
 static int64_t

@@ -180,7 +180,7 @@ weights_and_scores_go_by_scorer(void **state)
                                         .name = "weighted", .worker = 4 };
     llmgw_line_t         out;
 
-    assert_int_equal(llmgw_weighted_parse(&weighted.weighted,
+    assert_int_equal(llmgw_weighted_parse(&weighted.weighted, llmgw_scorers,
                          "queue-depth:2,active-requests:0.5", 33, error,
                          sizeof(error)), 0);
     llmgw_decision_prepare(&weighted, &scoring, scores, cold);

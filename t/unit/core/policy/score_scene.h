@@ -18,6 +18,11 @@
 
 #define SCENE_MAX  8
 
+/* The table of scorers whose names a test says. */
+#ifndef SCENE_SCORERS
+#define SCENE_SCORERS  llmgw_scorers
+#endif
+
 typedef struct {
     llmgw_candidate_t  candidates[SCENE_MAX];
     llmgw_scoring_t    scoring;
@@ -53,7 +58,7 @@ score_scene_run(score_scene_t *scene, const char *name)
 {
     const llmgw_scorer_t  *scorer;
 
-    scorer = llmgw_scorer_find(name, strlen(name));
+    scorer = llmgw_scorer_find(SCENE_SCORERS, name, strlen(name));
     assert_non_null(scorer);
     scorer->score(&scene->scoring, scene->scores);
 

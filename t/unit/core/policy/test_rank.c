@@ -34,8 +34,8 @@ ranker(const char *policy, const char *weights)
                      0);
 
     if (weights != NULL) {
-        assert_int_equal(llmgw_weighted_parse(&ranker.weighted, weights,
-                                              strlen(weights), error,
+        assert_int_equal(llmgw_weighted_parse(&ranker.weighted, llmgw_scorers,
+                                              weights, strlen(weights), error,
                                               sizeof(error)), 0);
     }
 
@@ -170,7 +170,7 @@ metamorphic_relations_hold(void **state)
         assert_int_equal(choice(&weights, &scene), choice(&twice, &scene));
         assert_int_equal(choice(&balance, &scene), choice(&least, &scene));
 
-        for (k = 0; k < LLMGW_NSCORERS; k++) {
+        for (k = 0; llmgw_scorers[k] != NULL; k++) {
             llmgw_scorers[k]->score(&scene.scoring, scene.scores);
 
             for (i = 0; i < scene.scoring.n; i++) {
@@ -261,8 +261,9 @@ parse_fails(const char *text, const char *want)
     char              error[128];
     llmgw_weighted_t  weighted = { .n = 77 };
 
-    assert_int_equal(llmgw_weighted_parse(&weighted, text, strlen(text),
-                                          error, sizeof(error)), -1);
+    assert_int_equal(llmgw_weighted_parse(&weighted, llmgw_scorers, text,
+                                          strlen(text), error, sizeof(error)),
+                     -1);
     assert_string_equal(error, want);
     assert_int_equal(weighted.n, 77);
 }
@@ -301,11 +302,12 @@ static void
 weights_are_shares_of_their_sum(void **state)
 {
     char              error[128];
+    const char       *text = " queue_depth : 1.5 , load-balance:0.5";
     llmgw_weighted_t  weighted;
 
-    assert_int_equal(llmgw_weighted_parse(&weighted,
-                         " queue_depth : 1.5 , load-aware:0.5", 35, error,
-                         sizeof(error)), 0);
+    assert_int_equal(llmgw_weighted_parse(&weighted, llmgw_scorers, text,
+                                          strlen(text), error, sizeof(error)),
+                     0);
 
     assert_int_equal(weighted.n, 2);
     assert_ptr_equal(weighted.weights[0].scorer, &llmgw_scorer_queue_depth);
@@ -313,8 +315,8 @@ weights_are_shares_of_their_sum(void **state)
     assert_true(weighted.weights[0].share == 0.75);
     assert_true(weighted.weights[1].share == 0.25);
 
-    assert_int_equal(llmgw_weighted_parse(&weighted, "llm-d", 5, error,
-                                          sizeof(error)), 0);
+    assert_int_equal(llmgw_weighted_parse(&weighted, llmgw_scorers, "llm-d", 5,
+                                          error, sizeof(error)), 0);
     assert_int_equal(weighted.n, 3);
     assert_int_equal(weighted.needs, LLMGW_NEEDS_CACHED);
     assert_true(weighted.weights[0].share == 0.5);

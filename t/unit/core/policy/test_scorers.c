@@ -32,18 +32,16 @@ equal_candidates_score_one(void **state)
     score_scene_t  scene;
 
     static const char *const  names[] = {
-        "queue-depth", "running-requests", "vllm-dp", "precise-prefix-cache",
-        "lora-affinity", "effective-load"
+        "queue-depth", "running-requests", "precise-prefix-cache",
+        "effective-load"
     };
 
     score_scene_init(&scene, 3);
-    scene.scoring.wants_adapter = 1;
 
     for (i = 0; i < 3; i++) {
         scene.candidates[i].queue_depth = 7;
         scene.candidates[i].batch_size = 7;
         scene.candidates[i].cached = 7;
-        scene.candidates[i].has_adapter = 1;
     }
 
     for (k = 0; k < sizeof(names) / sizeof(names[0]); k++) {
@@ -87,21 +85,6 @@ running_requests_reads_the_batch(void **state)
     scene.candidates[2].batch_size = 1;
 
     assert_scores(&scene, "running-requests", 0, 6.0 / 9.0, 1);
-}
-
-
-static void
-vllm_dp_counts_a_waiting_request_as_four(void **state)
-{
-    score_scene_t  scene;
-
-    score_scene_init(&scene, 3);
-    scene.candidates[0].queue_depth = 1;        /* 4 */
-    scene.candidates[1].batch_size = 6;         /* 6 */
-    scene.candidates[2].queue_depth = 2;        /* 10 */
-    scene.candidates[2].batch_size = 2;
-
-    assert_scores(&scene, "vllm-dp", 1, 4.0 / 6.0, 0);
 }
 
 
@@ -153,22 +136,6 @@ active_requests_is_measured_from_the_highest(void **state)
 
 
 static void
-load_aware_ends_at_a_queue_of_128(void **state)
-{
-    score_scene_t  scene;
-
-    score_scene_init(&scene, 5);
-    scene.candidates[1].queue_depth = 1;
-    scene.candidates[2].queue_depth = 127;
-    scene.candidates[3].queue_depth = 128;
-    scene.candidates[4].queue_depth = 1000000;
-
-    assert_scores(&scene, "load-aware", 0.5, 0.5 * (1 - 1.0 / 128),
-                  0.5 * (1 - 127.0 / 128), 0, 0);
-}
-
-
-static void
 prefix_affinity_is_the_matched_share(void **state)
 {
     score_scene_t  scene;
@@ -201,20 +168,6 @@ precise_prefix_cache_is_spread_upwards(void **state)
     scene.candidates[2].cached = 5;
 
     assert_scores(&scene, "precise-prefix-cache", 0, 1, 3.0 / 10.0);
-}
-
-
-static void
-lora_affinity_asks_only_for_an_adapter_that_is_wanted(void **state)
-{
-    score_scene_t  scene;
-
-    score_scene_init(&scene, 3);
-    scene.candidates[1].has_adapter = 1;
-    assert_scores(&scene, "lora-affinity", 1, 1, 1);
-
-    scene.scoring.wants_adapter = 1;
-    assert_scores(&scene, "lora-affinity", 0, 1, 0);
 }
 
 
@@ -305,24 +258,29 @@ replica_that_was_away_counts_as_never_used(void **state)
 }
 
 
+static const llmgw_scorer_t *
+find(const char *name)
+{
+    return llmgw_scorer_find(llmgw_scorers, name, strlen(name));
+}
+
+
 static void
 scorers_are_sorted_and_found_with_either_dash(void **state)
 {
     size_t  i;
 
-    for (i = 1; i < LLMGW_NSCORERS; i++) {
+    for (i = 1; llmgw_scorers[i] != NULL; i++) {
         assert_true(strcmp(llmgw_scorers[i - 1]->name,
                            llmgw_scorers[i]->name) < 0);
     }
 
-    assert_ptr_equal(llmgw_scorer_find("no_hit_lru", 10),
-                     &llmgw_scorer_no_hit_lru);
-    assert_ptr_equal(llmgw_scorer_find("no-hit-lru", 10),
-                     &llmgw_scorer_no_hit_lru);
-    assert_null(llmgw_scorer_find("no-hit-lru", 9));
-    assert_null(llmgw_scorer_find("no-hit-lru2", 11));
-    assert_null(llmgw_scorer_find("no hit lru", 10));
-    assert_null(llmgw_scorer_find("", 0));
+    assert_ptr_equal(find("no_hit_lru"), &llmgw_scorer_no_hit_lru);
+    assert_ptr_equal(find("no-hit-lru"), &llmgw_scorer_no_hit_lru);
+    assert_null(find("no-hit-lr"));
+    assert_null(find("no-hit-lru2"));
+    assert_null(find("no hit lru"));
+    assert_null(find(""));
 }
 
 
@@ -334,14 +292,11 @@ main(void)
         cmocka_unit_test(equal_candidates_score_one),
         cmocka_unit_test(effective_load_reads_all_that_is_there),
         cmocka_unit_test(running_requests_reads_the_batch),
-        cmocka_unit_test(vllm_dp_counts_a_waiting_request_as_four),
         cmocka_unit_test(kv_utilization_is_what_is_left),
         cmocka_unit_test(load_balance_is_the_inverse_of_all_load),
         cmocka_unit_test(active_requests_is_measured_from_the_highest),
-        cmocka_unit_test(load_aware_ends_at_a_queue_of_128),
         cmocka_unit_test(prefix_affinity_is_the_matched_share),
         cmocka_unit_test(precise_prefix_cache_is_spread_upwards),
-        cmocka_unit_test(lora_affinity_asks_only_for_an_adapter_that_is_wanted),
         cmocka_unit_test(cold_requests_go_round_by_last_use),
         cmocka_unit_test(warm_request_says_nothing_about_cold_ones),
         cmocka_unit_test(cold_request_to_the_only_candidate),

@@ -4,8 +4,8 @@
  * compiler sees which field is read.
  */
 
-#ifndef LLMGW_SPREAD_INNER_H
-#define LLMGW_SPREAD_INNER_H
+#ifndef LLMGW_SPREAD_H
+#define LLMGW_SPREAD_H
 
 #include "core/policy/score.h"
 
@@ -85,4 +85,4 @@ spread_most(const llmgw_scoring_t *scoring, double *scores,
     }
 }
 
-#endif /* LLMGW_SPREAD_INNER_H */
+#endif /* LLMGW_SPREAD_H */
