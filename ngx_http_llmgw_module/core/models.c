@@ -290,8 +290,9 @@ llmgw_models_serves(const llmgw_models_t *models, uint64_t name)
 }
 
 
-void
-llmgw_models_select(const llmgw_models_t *models, uint64_t name,
+/* The lists that have the name or lack names. */
+static void
+models_select(const llmgw_models_t *models, uint64_t name,
     llmgw_model_set_t *set)
 {
     uint32_t                   i;
@@ -322,7 +323,7 @@ llmgw_models_restrict(const llmgw_models_t *models, uint64_t base,
         return 0;
     }
 
-    llmgw_models_select(models, name, set);
+    models_select(models, name, set);
 
     return 1;
 }

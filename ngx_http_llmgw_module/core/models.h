@@ -57,7 +57,7 @@ typedef struct {
 typedef enum {
     LLMGW_SERVES_NOT = 0,
     LLMGW_SERVES_MAYBE,         /* a list that lacks names may have it */
-    LLMGW_SERVES_SOME,          /* the lists of llmgw_models_select() do */
+    LLMGW_SERVES_SOME,          /* the lists of llmgw_models_restrict() do */
     LLMGW_SERVES_ALL            /* it is the base model */
 } llmgw_serves_t;
 
@@ -103,10 +103,6 @@ const llmgw_model_list_t *llmgw_models_yielding(const llmgw_models_t *models);
 
 /* By lists that have members, living or not. */
 llmgw_serves_t llmgw_models_serves(const llmgw_models_t *models, uint64_t name);
-
-/* The lists that have the name or lack names. */
-void llmgw_models_select(const llmgw_models_t *models, uint64_t name,
-    llmgw_model_set_t *set);
 
 /*
  * Which lists may serve a request that came while `base` was the pool's base

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/admission/lease.h"
 #include "sim/fleet/ring.h"
 #include "sim/gateway/gateway_inner.h"
 
@@ -285,7 +286,7 @@ front_news(gateway_t *g, uint32_t i, uint32_t replica,
     front_state(front, replica);
     front_move(g, i, replica, view);
 
-    llmgw_admission_wake(&front->self, gateway_ms(g), &wake);
+    llmgw_queue_wake(front->shared, gateway_ms(g), &wake);
     front_wake(g, front, &wake);
 }
 

@@ -237,10 +237,6 @@ void llmgw_admission_end(const llmgw_admission_self_t *self,
     const llmgw_breaker_conf_t *conf, llmgw_lease_t *lease,
     llmgw_verdict_t verdict, uint64_t now_ms, llmgw_admission_end_t *end);
 
-/* There may be capacity: grants the head, and tells where it waits. */
-void llmgw_admission_wake(const llmgw_admission_self_t *self, uint64_t now_ms,
-    llmgw_wake_t *wake);
-
 /*
  * Who is to claim again in this process, as its claim has entry and ticket:
  * one that was shed, or the head of the queue.  LLMGW_QUEUE_NONE: the head

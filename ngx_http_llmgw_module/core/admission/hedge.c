@@ -1,10 +1,7 @@
 
-/*
- * Hedge: the budget, the saturated pool, and the second lease.  hedge.h says
- * why.
- */
+/* Hedge: the budget and the saturated pool.  hedge.h says why. */
 
-#include "core/admission/lease.h"
+#include "core/admission/hedge.h"
 
 
 #define HEDGE_PERMILLE  1000    /* the price of a hedge */
@@ -100,48 +97,4 @@ llmgw_hedge_is_saturated(const llmgw_pick_pool_t *pool, uint64_t now_ms)
     }
 
     return taken * 1000 >= places * LLMGW_HEDGE_SATURATED_PERMILLE;
-}
-
-
-void
-llmgw_admission_second(const llmgw_admission_self_t *self,
-    const llmgw_admission_view_t *view, const llmgw_claim_t *claim,
-    int is_budgeted, llmgw_lease_t *lease, uint64_t now_ms, uint64_t random,
-    llmgw_admission_answer_t *answer)
-{
-    llmgw_admission_t  *shared;
-    llmgw_pick_key_t    key;
-
-    shared = self->shared;
-    key = llmgw_claim_key(claim, now_ms, random);
-
-    *answer = (llmgw_admission_answer_t) { .rc = LLMGW_ADMISSION_FULL,
-                                           .wake = LLMGW_WAKE_NOBODY };
-
-    if (shared->queue.length != 0
-        || (shared->queue.has_flow && view->saturation >= 1)
-        || (is_budgeted
-            && !llmgw_hedge_may_hedge(&shared->hedge,
-                                      view->hedge_budget_permille))
-        || llmgw_hedge_is_saturated(&view->pick, now_ms)
-        || llmgw_pick(&view->pick, &key, &answer->picked) != LLMGW_PICK_OK)
-    {
-        return;
-    }
-
-    llmgw_admission_begin(shared);
-
-    answer->rc = LLMGW_ADMISSION_STALE;
-
-    if (llmgw_lease_begin(self, view, answer->picked.peer, 0, now_ms, lease,
-                          &answer->change))
-    {
-        answer->rc = LLMGW_ADMISSION_LEASED;
-
-        if (is_budgeted) {
-            llmgw_hedge_note_hedge(&shared->hedge);
-        }
-    }
-
-    llmgw_admission_commit(shared);
 }

@@ -41,8 +41,8 @@ llmgw_high_water_note(llmgw_high_water_t *high, uint32_t in_flight,
 }
 
 
-uint32_t
-llmgw_high_water(const llmgw_high_water_t *high, uint32_t in_flight,
+static uint32_t
+high_water_own(const llmgw_high_water_t *high, uint32_t in_flight,
     uint64_t now_ms)
 {
     uint32_t  highest;
@@ -71,7 +71,7 @@ llmgw_high_water_foreign(const llmgw_high_water_t *high, uint32_t in_flight,
 {
     uint32_t  own;
 
-    own = llmgw_high_water(high, in_flight, now_ms);
+    own = high_water_own(high, in_flight, now_ms);
 
     return reported > own ? reported - own : 0;
 }

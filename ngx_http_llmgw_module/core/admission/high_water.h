@@ -40,10 +40,6 @@ typedef struct {
 void llmgw_high_water_note(llmgw_high_water_t *high, uint32_t in_flight,
     uint64_t now_ms);
 
-/* in_flight: as it is now */
-uint32_t llmgw_high_water(const llmgw_high_water_t *high, uint32_t in_flight,
-    uint64_t now_ms);
-
 /* The load that others put on the replica, by its own report. */
 uint32_t llmgw_high_water_foreign(const llmgw_high_water_t *high,
     uint32_t in_flight, uint32_t reported, uint64_t now_ms);

@@ -1,7 +1,7 @@
 
 /*
- * Leases: places at replicas that are held, and what follows when one is
- * given back.
+ * Leases: places at replicas that are held, a second one for a hedge, and what
+ * follows when one is given back.
  *
  * A place counts in the slot's total and in this process's share of it, and
  * holds a ticket of the slot's breaker.  It ends once, with a verdict.
@@ -46,6 +46,50 @@ llmgw_lease_begin(const llmgw_admission_self_t *self,
                                     now_ms, &lease->ticket);
 
     return 1;
+}
+
+
+void
+llmgw_admission_second(const llmgw_admission_self_t *self,
+    const llmgw_admission_view_t *view, const llmgw_claim_t *claim,
+    int is_budgeted, llmgw_lease_t *lease, uint64_t now_ms, uint64_t random,
+    llmgw_admission_answer_t *answer)
+{
+    llmgw_admission_t  *shared;
+    llmgw_pick_key_t    key;
+
+    shared = self->shared;
+    key = llmgw_claim_key(claim, now_ms, random);
+
+    *answer = (llmgw_admission_answer_t) { .rc = LLMGW_ADMISSION_FULL,
+                                           .wake = LLMGW_WAKE_NOBODY };
+
+    if (shared->queue.length != 0
+        || (shared->queue.has_flow && view->saturation >= 1)
+        || (is_budgeted
+            && !llmgw_hedge_may_hedge(&shared->hedge,
+                                      view->hedge_budget_permille))
+        || llmgw_hedge_is_saturated(&view->pick, now_ms)
+        || llmgw_pick(&view->pick, &key, &answer->picked) != LLMGW_PICK_OK)
+    {
+        return;
+    }
+
+    llmgw_admission_begin(shared);
+
+    answer->rc = LLMGW_ADMISSION_STALE;
+
+    if (llmgw_lease_begin(self, view, answer->picked.peer, 0, now_ms, lease,
+                          &answer->change))
+    {
+        answer->rc = LLMGW_ADMISSION_LEASED;
+
+        if (is_budgeted) {
+            llmgw_hedge_note_hedge(&shared->hedge);
+        }
+    }
+
+    llmgw_admission_commit(shared);
 }
 
 
@@ -226,16 +270,6 @@ llmgw_queue_wake(llmgw_admission_t *shared, uint64_t now_ms,
     if (wake->is_new) {
         llmgw_queue_grant(&shared->queue, head, now_ms);
     }
-}
-
-
-void
-llmgw_admission_wake(const llmgw_admission_self_t *self, uint64_t now_ms,
-    llmgw_wake_t *wake)
-{
-    llmgw_admission_begin(self->shared);
-    llmgw_queue_wake(self->shared, now_ms, wake);
-    llmgw_admission_commit(self->shared);
 }
 
 

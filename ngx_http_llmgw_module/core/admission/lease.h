@@ -1,5 +1,5 @@
 
-/* For admission alone: to begin a lease, to grant the head of the queue. */
+/* Parts of a change of shared memory: to begin a lease, to grant the head. */
 
 #ifndef LLMGW_LEASE_H
 #define LLMGW_LEASE_H
@@ -16,7 +16,7 @@ int llmgw_lease_begin(const llmgw_admission_self_t *self,
     const llmgw_admission_view_t *view, uint32_t peer, int is_forced,
     uint64_t now_ms, llmgw_lease_t *lease, llmgw_breaker_change_t *change);
 
-/* Grants the head, if there is one. */
+/* There may be capacity: grants the head, if there is one. */
 void llmgw_queue_wake(llmgw_admission_t *shared, uint64_t now_ms,
     llmgw_wake_t *wake);
 

@@ -96,13 +96,6 @@ llmgw_prefix_is_short(const llmgw_prefix_index_t *index)
 }
 
 
-uint32_t
-llmgw_prefix_known(const llmgw_prefix_index_t *index, uint32_t replica)
-{
-    return prefix_list(index, replica)->n;
-}
-
-
 /* As prefix_head(), of buckets that may be torn. */
 static inline uint32_t
 match_head(const llmgw_prefix_index_t *index, uint64_t hash)

@@ -93,10 +93,6 @@ void llmgw_prefix_forget(llmgw_prefix_index_t *index, uint32_t replica);
  */
 void llmgw_prefix_mend(llmgw_prefix_index_t *index, uint32_t replica);
 
-/* How many blocks are remembered of it. */
-uint32_t llmgw_prefix_known(const llmgw_prefix_index_t *index,
-    uint32_t replica);
-
 /* A replica has had fewer blocks than it may, for want of memory. */
 int llmgw_prefix_is_short(const llmgw_prefix_index_t *index);
 

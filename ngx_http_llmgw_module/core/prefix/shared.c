@@ -4,18 +4,6 @@
 #include "core/prefix/shared.h"
 
 
-size_t
-llmgw_prefix_shared_bytes(const llmgw_prefix_size_t *size)
-{
-    size_t  bytes;
-
-    bytes = llmgw_prefix_bytes(size);
-
-    return bytes == 0 ? 0 : sizeof(llmgw_prefix_shared_t)
-                            + size->replicas * sizeof(uint64_t) + bytes;
-}
-
-
 static int
 shared_fits(llmgw_prefix_size_t size, uint32_t total, size_t bytes)
 {

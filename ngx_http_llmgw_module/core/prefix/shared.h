@@ -38,7 +38,17 @@ typedef struct {
 
 
 /* As llmgw_prefix_bytes(). */
-size_t llmgw_prefix_shared_bytes(const llmgw_prefix_size_t *size);
+static inline size_t
+llmgw_prefix_shared_bytes(const llmgw_prefix_size_t *size)
+{
+    size_t  bytes;
+
+    bytes = llmgw_prefix_bytes(size);
+
+    return bytes == 0 ? 0 : sizeof(llmgw_prefix_shared_t)
+                            + size->replicas * sizeof(uint64_t) + bytes;
+}
+
 
 /* Sets size->total to the most that so many bytes hold; 0: not a node. */
 uint32_t llmgw_prefix_shared_fit(llmgw_prefix_size_t *size, size_t bytes);

@@ -185,13 +185,6 @@ llmgw_ring_init(void *memory, void *builder, const llmgw_ring_t *old,
 }
 
 
-int
-llmgw_ring_is_whole(const llmgw_ring_t *ring)
-{
-    return ring->builder == NULL;
-}
-
-
 uint64_t
 llmgw_ring_hash(const void *key, size_t len)
 {

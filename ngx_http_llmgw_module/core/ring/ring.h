@@ -72,8 +72,6 @@ llmgw_ring_t *llmgw_ring_init(void *memory, void *builder,
  */
 int llmgw_ring_build(llmgw_ring_t *ring, size_t budget);
 
-int llmgw_ring_is_whole(const llmgw_ring_t *ring);
-
 /* The hash of a key; the caller cuts the prompt to its prefix. */
 uint64_t llmgw_ring_hash(const void *key, size_t len);
 

@@ -96,7 +96,7 @@ selects(const scene_t *s, const char *name, uint32_t number)
 {
     llmgw_model_set_t  set;
 
-    llmgw_models_select(&s->models, hash(name), &set);
+    assert_true(llmgw_models_restrict(&s->models, 0, hash(name), &set));
 
     return set.words[number / 64] >> number % 64 & 1;
 }

@@ -5,6 +5,7 @@
  * and the pool serves exactly its capacity.  cut_scene.h says how it is done.
  */
 
+#include "core/admission/lease.h"
 #include "t/unit/core/admission/cut_scene.h"
 
 
@@ -74,7 +75,9 @@ wakes(world_t *world)
     llmgw_wake_t            wake;
     llmgw_admission_self_t  self = scene_self(&world->scene, DYING);
 
-    llmgw_admission_wake(&self, world->scene.now_ms, &wake);
+    llmgw_admission_begin(self.shared);
+    llmgw_queue_wake(self.shared, world->scene.now_ms, &wake);
+    llmgw_admission_commit(self.shared);
 }
 
 

@@ -120,7 +120,7 @@ list_is(const world_t *world, uint32_t replica, const model_t *model)
 
     return i == 0 && n == model->n
            && prefix_list(index, replica)->oldest == newer
-           && llmgw_prefix_known(index, replica) == n;
+           && prefix_list(index, replica)->n == n;
 }
 
 

@@ -1,6 +1,7 @@
 
 /* The prefix index, against one list per replica that is searched. */
 
+#include "core/prefix/index_inner.h"
 #include "t/unit/core/prefix/prefix_model.h"
 
 
@@ -59,7 +60,7 @@ match_is_the_models(scene_t *scene, const uint64_t *blocks, uint32_t n)
     for (r = 0; r < scene->size.replicas; r++) {
         model = &scene->models[r];
         assert_int_equal(scene->matched[r], model_match(model, blocks, n));
-        assert_int_equal(llmgw_prefix_known(scene->index, r), model->n);
+        assert_int_equal(prefix_list(scene->index, r)->n, model->n);
     }
 }
 
@@ -184,7 +185,7 @@ prompt_longer_than_the_list_matches_nothing(void **state)
     llmgw_prefix_record(scene.index, 0, blocks, 8);
     llmgw_prefix_match(scene.index, blocks, 8, scene.matched, scene.scratch);
     assert_int_equal(scene.matched[0], 0);
-    assert_int_equal(llmgw_prefix_known(scene.index, 0), 7);
+    assert_int_equal(prefix_list(scene.index, 0)->n, 7);
 
     scene_done(&scene);
 }
@@ -208,9 +209,9 @@ index_without_memory_left_stays_whole(void **state)
     llmgw_prefix_record(index, 0, a, 3);
     llmgw_prefix_record(index, 1, b, 3);
     llmgw_prefix_record(index, 2, a, 3);
-    assert_int_equal(llmgw_prefix_known(index, 0), 3);
-    assert_int_equal(llmgw_prefix_known(index, 1), 1);
-    assert_int_equal(llmgw_prefix_known(index, 2), 0);
+    assert_int_equal(prefix_list(index, 0)->n, 3);
+    assert_int_equal(prefix_list(index, 1)->n, 1);
+    assert_int_equal(prefix_list(index, 2)->n, 0);
 
     llmgw_prefix_match(index, &b[2], 1, matched, scratch);
     assert_int_equal(matched[1], 1);

@@ -21,6 +21,7 @@
 
 #include "t/unit/core/prefix/prefix_model.h"
 
+#include "core/prefix/index_inner.h"
 #include "core/prefix/shared.h"
 
 
@@ -224,8 +225,8 @@ assert_is_usable(table_t *table)
 
     for (r = 0; r < REPLICAS; r++) {
         lock(table);
-        assert_int_equal(llmgw_prefix_known(
-            llmgw_prefix_shared_index(table->shared), r) % LENGTH, 0);
+        assert_int_equal(prefix_list(
+            llmgw_prefix_shared_index(table->shared), r)->n % LENGTH, 0);
 
         for (which = 0; which < KEPT; which++) {
             prompt(blocks, r, which);
