@@ -1,5 +1,7 @@
-"""C functions: how long they are, and what the pure ones may call."""
+"""C functions: how long they are, what the pure ones may call, and that nginx
+calls those of core."""
 
+import collections
 import re
 import statistics
 
@@ -39,6 +41,7 @@ def check(tree):
         for prefix, patterns in PURE:
             if path.startswith(prefix):
                 _pure(tree, path, patterns)
+    _called(tree)
     return _summary(tree, sorted(sizes))
 
 
@@ -81,12 +84,39 @@ def _summary(tree, sizes):
             f" percentile {p90}, longest {sizes[-1][0]}")
 
 
+def _code(text):
+    """Without comments and strings; the lines stay."""
+    return re.sub(r"/\*.*?\*/|//[^\n]*|\"(\\.|[^\"\\])*\"",
+                  lambda m: "\n" * m.group().count("\n"), text, flags=re.S)
+
+
+def _called(tree):
+    """Each function that core's files offer has a caller in the module, and in
+    another file: what only the simulator or a test calls is not core's, what
+    only its own file calls is static.  Of a header its functions and macros
+    count, not what it declares."""
+    code = {path: _code(tree.text[path]) for path in tree.of(".c", ".h")
+            if path.startswith(MODULE + "/")}
+    files = collections.Counter()
+    for path, text in code.items():
+        if path.endswith(".h"):
+            text = " ".join(re.findall(
+                r"^\{\n(?s:.*?)^\}|^#define(?:.*\\\n)*.*", text, re.M))
+        files.update(set(re.findall(r"\w+", text)))
+    for path, text in code.items():
+        if not path.startswith(CORE + "/") or path.endswith(".h"):
+            continue
+        for got in re.finditer(r"^(?!static\b)\w[^\n;]*\n(\w+)\(", text,
+                               re.M):
+            if files[got.group(1)] < 2:
+                tree.say(path, text.count("\n", 0, got.start(1)) + 1,
+                         f"{got.group(1)}() has no caller in another file of"
+                         " the module")
+
+
 def _pure(tree, path, patterns):
-    code = re.sub(r"/\*.*?\*/|//[^\n]*|\"(\\.|[^\"\\])*\"",
-                  lambda m: "\n" * m.group().count("\n"),
-                  tree.text[path], flags=re.S)
     function = ""
-    for i, line in enumerate(code.splitlines(), 1):
+    for i, line in enumerate(_code(tree.text[path]).splitlines(), 1):
         begins = re.match(r"(\w+)\(", line)
         function = begins.group(1) if begins else function
         for pattern in patterns:

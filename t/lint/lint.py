@@ -2,7 +2,8 @@
 """`make lint`: checks the rules of this repository in a few seconds.
 
     lines.py      widths, lengths of files, sources per folder
-    functions.py  lengths of C functions; code that decides is pure
+    functions.py  lengths of C functions; code that decides is pure; nginx calls
+                  what core offers
     rooms.py      the includes that docs/ARCHITECTURE.md allows; circles
     docs.py       directives, variables, metrics, paths and walks in docs/
     python.py     compiles, no unused import, no test hides another

@@ -224,6 +224,14 @@ PLANTED = {
          '    printf("x");\n}\n'},
         "agent/swim/probe.c:5: printf( in what takes its surroundings as"
         " arguments"),
+    "a function of core that nginx does not call": (
+        {f"{GLUE}/core/queue.h": "#define X  1\n\nint queue_dead(void);\n",
+         f"{GLUE}/core/queue.c": "int\nqueue_dead(void)\n{\n"
+         "    return queue_dead();\n}\n",
+         f"{GLUE}/zone/rows.c": "/* queue_dead() */\n",
+         "t/unit/test_queue.c": "int  dead = queue_dead();\n"},
+        f"{GLUE}/core/queue.c:9: queue_dead() has no caller in another file"
+        " of the module"),
     "a directive that is not documented": (
         {f"{GLUE}/module.c": 'ngx_string("llmgw_new"), NGX_HTTP\n'},
         "docs/directives.md:1: directive llmgw_new is not documented"),
@@ -314,6 +322,16 @@ def test_clean_tree_passes(found):
 def test_planted_violation_is_found(found, kind):
     more, said = PLANTED[kind]
     assert said in found(more)
+
+
+def test_call_by_a_header_or_in_a_static_function_passes(found):
+    more = {f"{GLUE}/core/queue.c": "static int\nqueue_own(void)\n{\n"
+            "    return 1;\n}\n\n\nint\nqueue_at(int i)\n{\n"
+            "    return queue_own();\n}\n\n\nint\nqueue_of(int i)\n{\n"
+            "    return 2;\n}\n",
+            f"{GLUE}/zone/rows.h": "#define FIRST  \\\n    queue_at(1)\n\n"
+            "static inline int\nrow(void)\n{\n    return queue_of(1);\n}\n"}
+    assert found(more) == []
 
 
 def test_step_by_a_callback_passes(found):
