@@ -29,7 +29,7 @@
 #include <string.h>
 
 #include "agent/job.h"
-#include "common/drained.h"
+#include "rollout/drained.h"
 #include "swim/order/drain.h"
 
 

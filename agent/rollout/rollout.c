@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/drained.h"
 #include "proto/members/groups.h"
+#include "rollout/drained.h"
 #include "rollout/rollout_inner.h"
 
 

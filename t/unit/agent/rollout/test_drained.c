@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "common/drained.h"
+#include "rollout/drained.h"
 
 
 static void
