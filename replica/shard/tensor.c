@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "proto/half.h"
+#include "replica/shard/half.h"
 #include "replica/shard/tensor.h"
 
 

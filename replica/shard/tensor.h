@@ -3,7 +3,7 @@
  * A tensor on its way: rows of numbers, cut into chunks, in fp32 or fp16.
  *
  * Both ends of Shard.Forward speak of fp32 rows in memory; the wire's dtype
- * is known only here (proto/half.h rounds).  A number that fp16 cannot hold
+ * is known only here (half.h rounds).  A number that fp16 cannot hold
  * becomes an infinity on the wire: a sender asks tensor_fits() before.
  *
  * Chunks have SHARD_CHUNK_BYTES but the last one, which has the rest, so

@@ -16,9 +16,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "proto/half.h"
 #include "replica/engine/llama/plugin/shard/shard_inner.h"
 #include "replica/shard/check.h"
+#include "replica/shard/half.h"
 
 
 /*

@@ -19,8 +19,8 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "proto/half.h"
 #include "replica/engine/llama/plugin/shard/shard_inner.h"
+#include "replica/shard/half.h"
 
 
 #define PROBE_ROWS  SHARD_CORE_ROWS_MAX

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "proto/half.h"
+#include "replica/shard/half.h"
 #include "t/unit/replica/engine/llama/plugin/shard/shard_scene.h"
 
 

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#include "proto/half.h"
+#include "replica/shard/half.h"
 
 
 #define HALF_OVERFLOW   0x477ff000u     /* 65,520: rounds to infinity */

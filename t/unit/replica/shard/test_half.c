@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "proto/half.h"
+#include "replica/shard/half.h"
 
 
 #define HALVES    65536
