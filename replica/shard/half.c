@@ -49,7 +49,7 @@ half_bits(float f)
 
 
 int
-llmgw_half_encode(uint16_t *out, const float *in, size_t n)
+half_encode(uint16_t *out, const float *in, size_t n)
 {
     size_t    i;
     uint32_t  bits, sign, normal, small, is_bad;
@@ -74,7 +74,7 @@ llmgw_half_encode(uint16_t *out, const float *in, size_t n)
 
 
 void
-llmgw_half_decode(float *out, const uint16_t *in, size_t n)
+half_decode(float *out, const uint16_t *in, size_t n)
 {
     size_t    i;
     uint32_t  bits, sign, normal, small;

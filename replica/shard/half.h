@@ -18,8 +18,8 @@
 
 /* 0, or -1: one of them is NaN, or 65,520 or more in either direction.  All
    are written in any case. */
-int llmgw_half_encode(uint16_t *out, const float *in, size_t n);
+int half_encode(uint16_t *out, const float *in, size_t n);
 
-void llmgw_half_decode(float *out, const uint16_t *in, size_t n);
+void half_decode(float *out, const uint16_t *in, size_t n);
 
 #endif /* HALF_H */

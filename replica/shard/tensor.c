@@ -66,8 +66,8 @@ tensor_write(uint8_t *to, const float *from, uint64_t bytes, uint32_t chunk,
         memcpy(to, from, size);
 
     } else {
-        (void) llmgw_half_encode((uint16_t *) (void *) to, from,
-                                 size / sizeof(uint16_t));
+        (void) half_encode((uint16_t *) (void *) to, from,
+                           size / sizeof(uint16_t));
     }
 }
 
@@ -85,8 +85,8 @@ tensor_read(float *to, const uint8_t *data, uint64_t bytes, uint32_t chunk,
         memcpy(to, data, size);
 
     } else {
-        llmgw_half_decode(to, (const uint16_t *) (const void *) data,
-                          size / sizeof(uint16_t));
+        half_decode(to, (const uint16_t *) (const void *) data,
+                    size / sizeof(uint16_t));
     }
 }
 

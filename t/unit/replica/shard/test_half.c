@@ -37,7 +37,7 @@ encoded(float f)
 {
     uint16_t  half;
 
-    assert_int_equal(llmgw_half_encode(&half, &f, 1), 0);
+    assert_int_equal(half_encode(&half, &f, 1), 0);
 
     return half;
 }
@@ -57,7 +57,7 @@ each_half_is_one_float_and_comes_back(void **state)
             continue;
         }
 
-        llmgw_half_decode(&f, &half, 1);
+        half_decode(&f, &half, 1);
         assert_true((double) f == value_of(half));
         assert_int_equal(signbit(f) != 0, half >> 15);
         assert_int_equal(encoded(f), half);
@@ -102,7 +102,7 @@ what_would_be_infinite_is_refused(void **state)
         row[0] = 1;
         row[1] = refused[i];
         row[2] = 2;
-        assert_int_equal(llmgw_half_encode(halves, row, 3), -1);
+        assert_int_equal(half_encode(halves, row, 3), -1);
         assert_int_equal(halves[0], 0x3c00);
         assert_int_equal(halves[2], 0x4000);
     }
@@ -115,7 +115,7 @@ infinities_and_nan_stay_what_they_are(void **state)
     float     f[3];
     uint16_t  halves[] = { INFINITE, 0x8000 + INFINITE, INFINITE + 1 };
 
-    llmgw_half_decode(f, halves, 3);
+    half_decode(f, halves, 3);
     assert_true(isinf(f[0]) && f[0] > 0);
     assert_true(isinf(f[1]) && f[1] < 0);
     assert_true(isnan(f[2]));

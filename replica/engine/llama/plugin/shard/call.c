@@ -45,7 +45,7 @@ call_read(shard_core_t *core, part_t *part, float *rows)
     n = part->rows * (size_t) core->facts.width;
 
     if (core->options.is_fp16) {
-        llmgw_half_decode(rows, (const uint16_t *) (const void *) in, n);
+        half_decode(rows, (const uint16_t *) (const void *) in, n);
 
     } else {
         memcpy(rows, in, n * sizeof(float));
@@ -125,7 +125,7 @@ call_write(shard_core_t *core, part_t *part, const struct ggml_tensor *t,
     }
 
     if (core->options.is_fp16
-        && llmgw_half_encode((uint16_t *) (void *) out, rows, n) != 0)
+        && half_encode((uint16_t *) (void *) out, rows, n) != 0)
     {
         part->status = SHARD_STEP_CORRUPT;
     }

@@ -51,7 +51,7 @@ probe_fill(const probe_t *p, float *rows, size_t n)
     }
 
     if (p->core->options.is_fp16) {
-        (void) llmgw_half_encode((uint16_t *) (void *) p->in, rows, n);
+        (void) half_encode((uint16_t *) (void *) p->in, rows, n);
 
     } else {
         memcpy(p->in, rows, n * sizeof(float));

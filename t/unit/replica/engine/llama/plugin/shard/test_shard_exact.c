@@ -197,9 +197,9 @@ halves_are_floats_rounded_at_the_cuts(void **state)
     }
 
     assert_string_equal(halves[0].facts.numerics, halves[1].facts.numerics);
-    assert_int_equal(llmgw_half_encode(told, text_row(&reference.texts[0], 0,
-                                                      0), length(told)), 0);
-    llmgw_half_decode(rows, told, length(told));
+    assert_int_equal(half_encode(told, text_row(&reference.texts[0], 0, 0),
+                                 length(told)), 0);
+    half_decode(rows, told, length(told));
 
     assert_int_equal(node_step(&floats[0], 0, 0, 16, 0, rows, rows),
                      SHARD_STEP_DONE);
@@ -207,9 +207,9 @@ halves_are_floats_rounded_at_the_cuts(void **state)
                      SHARD_STEP_DONE);
     assert_false(text_has_rows(&reference.texts[0], 4, 0, rows, 16));
 
-    assert_int_equal(llmgw_half_encode(rounded, rows, length(rounded)), 0);
+    assert_int_equal(half_encode(rounded, rows, length(rounded)), 0);
     assert_memory_equal(rounded, told, sizeof(told));
-    llmgw_half_decode(rows, rounded, length(rounded));
+    half_decode(rows, rounded, length(rounded));
 
     assert_int_equal(node_step(&floats[1], 0, 0, 16, 16, rows, logits[0]),
                      SHARD_STEP_DONE);
