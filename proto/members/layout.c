@@ -319,7 +319,7 @@ llmgw_members_head_reason(const llmgw_members_head_t *head, off_t file_bytes)
         return "its capacity is out of range";
     }
 
-    if (file_bytes != llmgw_members_file_bytes(head)) {
+    if (file_bytes < llmgw_members_file_bytes(head)) {
         return "its size does not fit its capacity";
     }
 

@@ -39,8 +39,7 @@
  *   4096 + S        S        buffer 1
  *                            S = 64 + C * (R + L), rounded up to 4096
  *   4096 + 2 * S    4096     layout 2: directory of the names area
- *   8192 + 2 * S    1 MiB    layout 2: 256 places of 4096 bytes for names;
- *                            the file ends here, not before and not later
+ *   8192 + 2 * S    1 MiB    layout 2: 256 places of 4096 bytes for names
  *
  *   head                     rewritten whole by one aligned pwrite
  *   0               8        magic "LLMGWMBR"
@@ -139,6 +138,13 @@
  * The names area holds what is too long for a record and common to many: a
  * record names a list by its hash.  Lists never change; a place is given to
  * another list when neither the table in use nor the next one needs its own.
+ *
+ * LATER VERSIONS
+ *
+ * Within layout 2 a later version may use spare bytes and bits of `told`,
+ * lengthen records, put lists of other kinds into the names area, and append to
+ * the file.  A reader ignores all of that.  Whatever else changes is another
+ * layout.
  *
  * WRITER
  *

@@ -100,97 +100,6 @@ test_resume_group_is_told_where_there_is_a_place_for_it(void **state)
 }
 
 
-/*
- * As a later writer would make it: the file of `record_bytes`, out of ours.
- * Returns the bytes; free() them.
- */
-static unsigned char *
-stretch(fixture_t *f, uint32_t record_bytes, size_t *bytes)
-{
-    off_t                    from, to;
-    size_t                   i, some;
-    unsigned char           *data, *other;
-    llmgw_members_head_t     head, wide;
-    llmgw_members_buffer_t  *buffer;
-
-    data = file_load(f->path, bytes);
-    memcpy(&head, data, sizeof(head));
-    wide = head;
-    wide.record_bytes = record_bytes;
-    llmgw_members_head_seal(&wide);
-
-    *bytes = (size_t) llmgw_members_file_bytes(&wide);
-    other = malloc(*bytes);
-    assert_non_null(other);
-    memset(other, 'x', *bytes);
-    memcpy(other, &wide, sizeof(wide));
-
-    from = llmgw_members_buffer_at(&head, head.sequence);
-    to = llmgw_members_buffer_at(&wide, head.sequence);
-    memcpy(other + to, data + from, sizeof(*buffer));
-    buffer = (llmgw_members_buffer_t *) (other + to);
-    some = record_bytes < head.record_bytes ? record_bytes
-                                            : head.record_bytes;
-
-    for (i = 0; i < buffer->count; i++) {
-        memcpy(other + to + sizeof(*buffer) + i * record_bytes,
-               data + from + sizeof(*buffer) + i * head.record_bytes, some);
-    }
-
-    llmgw_members_buffer_seal(buffer, buffer + 1, record_bytes);
-    memcpy(other + llmgw_members_slots_at(&wide, head.sequence),
-           data + llmgw_members_slots_at(&head, head.sequence),
-           CAPACITY * sizeof(llmgw_members_slot_t));
-    free(data);
-
-    return other;
-}
-
-
-static void
-test_longer_records_are_read_as_far_as_they_are_known(void **state)
-{
-    size_t           i, bytes;
-    fixture_t       *f = *state;
-    const uint32_t   good[] = { 512, 576, 768, 1024 };
-    const uint32_t   bad[] = { 384, 448, 513, 520, 1088, 4096 };
-    unsigned char   *data;
-    llmgw_member_load_t  load = load_make(3, 2);
-
-    for (i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
-        fixture_write(f, CAPACITY);
-        publish(f, 5, 2);
-        set_load_of(f->writer, 3, &load);
-        data = stretch(f, good[i], &bytes);
-        file_replace(f->path, data, bytes);
-        free(data);
-        assert_int_equal(fixture_judge(f, &f->view), LLMGW_MEMBERS_DONE);
-        assert_int_equal(f->view.n, 5);
-        assert_int_equal(view_stamp(&f->view), 2);
-        assert_int_equal(f->view.loads[3].active_requests, 3002);
-
-        /* And taken over by a writer of shorter ones. */
-        fixture_rewrite(f, CAPACITY);
-        assert_int_equal(fixture_judge(f, &f->view), LLMGW_MEMBERS_DONE);
-        assert_int_equal(view_stamp(&f->view), 2);
-        llmgw_members_writer_destroy(f->writer);
-        f->writer = NULL;
-    }
-
-    fixture_write(f, CAPACITY);
-    publish(f, 5, 2);
-
-    for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        data = stretch(f, bad[i], &bytes);
-        file_replace(f->path, data, bytes);
-        free(data);
-        assert_int_equal(fixture_judge(f, &f->view), LLMGW_MEMBERS_REFUSED);
-        assert_non_null(strstr(f->error, "another layout"));
-        (void) llmgw_members_heartbeat(f->writer, 1, f->error);
-    }
-}
-
-
 /* --- the names area */
 
 /* "n00042" and a tail, with that many bytes in all. */
@@ -551,7 +460,6 @@ main(void)
     const struct CMUnitTest  tests[] = {
         fixture_test(test_each_layout_takes_over_from_the_other),
         fixture_test(test_resume_group_is_told_where_there_is_a_place_for_it),
-        fixture_test_2(test_longer_records_are_read_as_far_as_they_are_known),
         fixture_test_2(test_list_is_read_by_its_hash),
         fixture_test(test_models_are_told_where_there_is_a_place_for_them),
         fixture_test_2(test_writer_tells_the_lists_that_it_holds),
