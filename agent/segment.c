@@ -196,7 +196,6 @@ agent_segment_create(agent_t *agent, char *error)
 {
     agent->publish = publish_create(agent->settings->members,
                                     TABLE_MAX_MEMBERS,
-                                    agent->settings->members_layout,
                                     agent_segment_journal, agent, error);
     if (agent->publish == NULL) {
         return -1;

@@ -33,7 +33,6 @@ typedef struct {
     const char    *cluster;
     const char    *keyring;         /* NULL: gossip is plain */
     const char    *state_dir;
-    int64_t        members_layout;
     const char    *resume_group;    /* NULL: the empty one */
     int64_t        weight;
     int64_t        indirect_probes;

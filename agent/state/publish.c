@@ -30,7 +30,7 @@ struct publish_s {
 
 
 publish_t *
-publish_create(const char *path, uint32_t capacity, unsigned layout,
+publish_create(const char *path, uint32_t capacity,
     publish_change_pt on_change, void *data, char *error)
 {
     publish_t           *publish;
@@ -45,8 +45,7 @@ publish_create(const char *path, uint32_t capacity, unsigned layout,
     publish->on_change = on_change;
     publish->data = data;
 
-    rc = llmgw_members_writer_create(&publish->writer, path, capacity, layout,
-                                     error);
+    rc = llmgw_members_writer_create(&publish->writer, path, capacity, error);
 
     if (rc != LLMGW_MEMBERS_DONE) {
         free(publish);

@@ -41,15 +41,15 @@ typedef struct {
 } publish_source_t;
 
 /*
- * path NULL: a view alone.  capacity: members at most.  layout: of the segment.
- * on_change is called for each member that differs in a publication from the
- * one before.  NULL and a reason in error (of LLMGW_MEMBERS_ERROR_BYTES).
+ * path NULL: a view alone.  capacity: members at most.  on_change is called for
+ * each member that differs in a publication from the one before.  NULL and a
+ * reason in error (of LLMGW_MEMBERS_ERROR_BYTES).
  *
  * A disk that is full or broken is no reason: the segment is made by the first
  * publish_heartbeat() that can.  error is "" where it stands already.
  */
 publish_t *publish_create(const char *path, uint32_t capacity,
-    unsigned layout, publish_change_pt on_change, void *data, char *error);
+    publish_change_pt on_change, void *data, char *error);
 void publish_destroy(publish_t *publish);
 
 /* Members have changed, other than in loads. */

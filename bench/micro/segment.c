@@ -60,9 +60,7 @@ segment_init(segment_t *s, size_t n)
 
     error[0] = '\0';
     must_be_done(llmgw_members_writer_create(&s->writer, s->path,
-                                             (uint32_t) n,
-                                             LLMGW_MEMBERS_LAYOUT_2, error),
-                 error);
+                                             (uint32_t) n, error), error);
     must_be_done(llmgw_members_publish(s->writer, s->published, NULL, n, 0),
                  "publish");
     s->reader = micro_must(llmgw_members_reader_create(s->path));

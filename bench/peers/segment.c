@@ -187,8 +187,7 @@ main(int argc, char **argv)
 
     if (members == NULL || published == NULL
         || llmgw_members_writer_create(&writer, argv[1],
-                                       (uint32_t) n + NEWCOMERS,
-                                       LLMGW_MEMBERS_LAYOUT_2, error)
+                                       (uint32_t) n + NEWCOMERS, error)
            != LLMGW_MEMBERS_DONE)
     {
         fprintf(stderr, "segment: %s: %s\n", argv[1],

@@ -83,18 +83,17 @@ llmgw_members_head_read(int fd, off_t file_bytes, llmgw_members_head_t *head,
 
 
 static llmgw_members_rc_t
-slot_read_again(int fd, off_t at, size_t bytes, const char *id,
-    llmgw_member_load_t *load)
+slot_read_again(int fd, off_t at, const char *id, llmgw_member_load_t *load)
 {
     int                   tries;
     llmgw_members_slot_t  slot;
 
     for (tries = 0; tries < SLOT_TRIES; tries++) {
-        if (llmgw_members_pread(fd, &slot, bytes, at) != 1) {
+        if (llmgw_members_pread(fd, &slot, sizeof(slot), at) != 1) {
             return LLMGW_MEMBERS_REFUSED;
         }
 
-        if (llmgw_members_slot_decode(&slot, bytes, id, load)) {
+        if (llmgw_members_slot_decode(&slot, id, load)) {
             break;
         }
     }
@@ -107,28 +106,23 @@ llmgw_members_rc_t
 llmgw_members_slots_read(int fd, const llmgw_members_head_t *head,
     const llmgw_member_t *members, llmgw_member_load_t *loads, size_t n)
 {
-    off_t                       at;
-    size_t                      i, k, some, bytes;
-    llmgw_members_slot_t        slots[SLOTS_AT_ONCE];
-    const llmgw_members_slot_t *slot;
+    off_t                 at;
+    size_t                i, k, some;
+    llmgw_members_slot_t  slots[SLOTS_AT_ONCE];
 
     at = llmgw_members_slots_at(head, head->sequence);
-    bytes = llmgw_members_slot_bytes(head);
 
-    for (i = 0; i < n; i += some, at += (off_t) (some * bytes)) {
+    for (i = 0; i < n; i += some) {
         some = n - i < SLOTS_AT_ONCE ? n - i : SLOTS_AT_ONCE;
 
-        if (llmgw_members_pread(fd, slots, some * bytes, at) != 1) {
+        if (llmgw_members_pread(fd, slots, some * sizeof(slots[0]), at) != 1) {
             return LLMGW_MEMBERS_REFUSED;
         }
 
-        for (k = 0; k < some; k++) {
-            slot = (const void *) ((const char *) slots + k * bytes);
-
-            if (!llmgw_members_slot_decode(slot, bytes, members[i + k].id,
+        for (k = 0; k < some; k++, at += (off_t) sizeof(slots[0])) {
+            if (!llmgw_members_slot_decode(&slots[k], members[i + k].id,
                                            &loads[i + k])
-                && slot_read_again(fd, at + (off_t) (k * bytes), bytes,
-                                   members[i + k].id, &loads[i + k])
+                && slot_read_again(fd, at, members[i + k].id, &loads[i + k])
                    != LLMGW_MEMBERS_DONE)
             {
                 return LLMGW_MEMBERS_REFUSED;
@@ -216,66 +210,38 @@ table_check(const llmgw_members_buffer_t *buffer,
 }
 
 
-/*
- * Records as long as the file has them become records as long as ours, in
- * place: they were read to the end of the space, so none of ours runs over one
- * that is still to be moved.
- */
-static void
-records_move(llmgw_member_t *members, const char *raw, size_t n, size_t bytes)
-{
-    size_t  i, some;
-
-    if (bytes == sizeof(llmgw_member_t)) {
-        return;
-    }
-
-    some = bytes < sizeof(llmgw_member_t) ? bytes : sizeof(llmgw_member_t);
-
-    for (i = 0; i < n; i++) {
-        memmove(&members[i], raw + i * bytes, some);
-        memset((char *) &members[i] + some, 0,
-               sizeof(llmgw_member_t) - some);
-    }
-}
-
-
-/* Step 3. */
+/* Step 3.  Of longer records what is not known is cut off. */
 static llmgw_members_rc_t
 records_read(int fd, off_t at, const llmgw_members_head_t *head,
     const llmgw_members_buffer_t *buffer, llmgw_members_view_t *view,
     char *error)
 {
     int                 rc;
-    char               *raw;
-    size_t              bytes, space;
+    size_t              i, bytes, one;
     llmgw_members_rc_t  reserved;
 
-    bytes = (size_t) buffer->count * head->record_bytes;
-    space = (bytes + sizeof(llmgw_member_t) - 1) / sizeof(llmgw_member_t);
-    space = space > buffer->count ? space : buffer->count;
+    one = head->record_bytes;
+    bytes = buffer->count * one;
 
-    reserved = view_reserve(view, space, error);
+    reserved = view_reserve(view, (bytes + sizeof(llmgw_member_t) - 1)
+                                  / sizeof(llmgw_member_t), error);
     if (reserved != LLMGW_MEMBERS_DONE) {
         return reserved;
     }
 
-    raw = (char *) view->members;
-
-    if (space != 0) {
-        raw += space * sizeof(llmgw_member_t) - bytes;
-    }
-
-    rc = llmgw_members_pread(fd, raw, bytes, at);
+    rc = llmgw_members_pread(fd, view->members, bytes, at);
     if (rc != 1) {
         return short_read(rc, error);
     }
 
-    if (!llmgw_members_records_are_sealed(buffer, raw, head->record_bytes)) {
+    if (!llmgw_members_records_are_sealed(buffer, view->members, one)) {
         return LLMGW_MEMBERS_BUSY;
     }
 
-    records_move(view->members, raw, buffer->count, head->record_bytes);
+    for (i = 1; one > sizeof(llmgw_member_t) && i < buffer->count; i++) {
+        memmove(&view->members[i], (char *) view->members + i * one,
+                sizeof(llmgw_member_t));
+    }
 
     return LLMGW_MEMBERS_DONE;
 }

@@ -236,15 +236,13 @@ int
 llmgw_members_slot_write(int fd, const llmgw_members_head_t *head,
     const llmgw_members_table_t *table, size_t k)
 {
-    size_t                             bytes;
     _Alignas(64) llmgw_members_slot_t  copy;
 
-    bytes = table->slot_bytes;
-    memcpy(&copy, table->slots + k * bytes, bytes);
+    copy = table->slots[k];
 
-    return llmgw_members_pwrite(fd, &copy, bytes,
+    return llmgw_members_pwrite(fd, &copy, sizeof(copy),
                                 llmgw_members_slots_at(head, head->sequence)
-                                + (off_t) (k * bytes));
+                                + (off_t) (k * sizeof(copy)));
 }
 
 

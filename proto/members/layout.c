@@ -39,8 +39,8 @@ assert_at(llmgw_member_t, liveness, 377);
 assert_at(llmgw_member_t, service, 378);
 assert_at(llmgw_member_t, draining, 379);
 assert_at(llmgw_member_t, is_shard, 380);
-assert_at(llmgw_member_t, resume_group, LLMGW_MEMBERS_RECORD_1_BYTES);
-assert_at(llmgw_member_t, shard, LLMGW_MEMBERS_RECORD_1_BYTES);
+assert_at(llmgw_member_t, resume_group, 384);
+assert_at(llmgw_member_t, shard, 384);
 assert_at(llmgw_member_t, shard.memory_bytes, 416);
 assert_at(llmgw_member_t, shard.first, 424);
 assert_at(llmgw_member_t, shard.last, 426);
@@ -76,7 +76,7 @@ assert_at(llmgw_members_slot_t, active_requests, 8);
 assert_at(llmgw_members_slot_t, engine, 12);
 assert_at(llmgw_members_slot_t, engine.kv_free_blocks, 24);
 assert_at(llmgw_members_slot_t, engine.hit_permille, 28);
-assert_at(llmgw_members_slot_t, rest, 32);
+assert_at(llmgw_members_slot_t, check, 60);
 static_assert(sizeof(llmgw_members_slot_t) == 64, "load record");
 
 assert_at(llmgw_members_entry_t, bytes, 8);
@@ -84,24 +84,13 @@ static_assert(sizeof(llmgw_members_directory_t) == 4096, "directory");
 
 
 void
-llmgw_members_head_init(llmgw_members_head_t *head, unsigned layout,
-    uint32_t capacity)
+llmgw_members_head_init(llmgw_members_head_t *head, uint32_t capacity)
 {
     memset(head, 0, sizeof(*head));
     memcpy(head->magic, LLMGW_MEMBERS_MAGIC, LLMGW_MEMBERS_MAGIC_BYTES);
-    head->layout = layout;
+    head->layout = LLMGW_MEMBERS_LAYOUT;
     head->capacity = capacity;
-    head->record_bytes = layout == LLMGW_MEMBERS_LAYOUT_1
-                         ? LLMGW_MEMBERS_RECORD_1_BYTES
-                         : sizeof(llmgw_member_t);
-}
-
-
-size_t
-llmgw_members_slot_bytes(const llmgw_members_head_t *head)
-{
-    return head->layout == LLMGW_MEMBERS_LAYOUT_1
-           ? LLMGW_MEMBERS_SLOT_1_BYTES : sizeof(llmgw_members_slot_t);
+    head->record_bytes = sizeof(llmgw_member_t);
 }
 
 
@@ -112,7 +101,7 @@ buffer_bytes(const llmgw_members_head_t *head)
 
     bytes = sizeof(llmgw_members_buffer_t)
             + (off_t) head->capacity
-              * (off_t) (head->record_bytes + llmgw_members_slot_bytes(head));
+              * (off_t) (head->record_bytes + sizeof(llmgw_members_slot_t));
 
     return (bytes + LLMGW_MEMBERS_PAGE_BYTES - 1)
            / LLMGW_MEMBERS_PAGE_BYTES * LLMGW_MEMBERS_PAGE_BYTES;
@@ -122,9 +111,7 @@ buffer_bytes(const llmgw_members_head_t *head)
 off_t
 llmgw_members_file_bytes(const llmgw_members_head_t *head)
 {
-    return head->layout == LLMGW_MEMBERS_LAYOUT_1
-           ? llmgw_members_directory_at(head)
-           : llmgw_members_list_at(head, LLMGW_MEMBERS_LISTS);
+    return llmgw_members_list_at(head, LLMGW_MEMBERS_LISTS);
 }
 
 
@@ -223,59 +210,40 @@ llmgw_members_records_are_sealed(const llmgw_members_buffer_t *buffer,
 
 
 static uint32_t
-slot_check(const llmgw_members_slot_t *slot, size_t bytes, const char *id)
+slot_check(const llmgw_members_slot_t *slot, const char *id)
 {
     uint64_t  seed;
 
     seed = XXH3_64bits(id, strlen(id));
 
-    return (uint32_t) XXH3_64bits_withSeed(slot, bytes - sizeof(uint32_t),
-                                           seed);
-}
-
-
-static unsigned char *
-slot_end(const llmgw_members_slot_t *slot, size_t bytes)
-{
-    return (unsigned char *) slot + bytes - sizeof(uint32_t);
+    return (uint32_t) XXH3_64bits_withSeed(slot,
+                          offsetof(llmgw_members_slot_t, check), seed);
 }
 
 
 void
-llmgw_members_slot_encode(llmgw_members_slot_t *slot, size_t bytes,
-    const char *id, const llmgw_member_load_t *load)
+llmgw_members_slot_encode(llmgw_members_slot_t *slot, const char *id,
+    const llmgw_member_load_t *load)
 {
-    uint32_t  check;
-
-    memset(slot, 0, bytes);
+    memset(slot, 0, sizeof(*slot));
     slot->reported_ms = load->reported_ms;
     slot->active_requests = load->active_requests;
-
-    if (bytes > LLMGW_MEMBERS_SLOT_1_BYTES) {
-        slot->engine = load->engine;
-    }
-
-    check = slot_check(slot, bytes, id);
-    memcpy(slot_end(slot, bytes), &check, sizeof(check));
+    slot->engine = load->engine;
+    slot->check = slot_check(slot, id);
 }
 
 
 int
-llmgw_members_slot_decode(const llmgw_members_slot_t *slot, size_t bytes,
-    const char *id, llmgw_member_load_t *load)
+llmgw_members_slot_decode(const llmgw_members_slot_t *slot, const char *id,
+    llmgw_member_load_t *load)
 {
-    uint32_t  check;
-
-    check = slot_check(slot, bytes, id);
-
-    if (memcmp(slot_end(slot, bytes), &check, sizeof(check)) != 0) {
+    if (slot->check != slot_check(slot, id)) {
         return 0;
     }
 
     load->reported_ms = slot->reported_ms;
     load->active_requests = slot->active_requests;
-    load->engine = bytes > LLMGW_MEMBERS_SLOT_1_BYTES
-                   ? slot->engine : (llmgw_engine_load_t) { 0 };
+    load->engine = slot->engine;
 
     if (load->engine.kv_permille > 1000) {
         load->engine.kv_permille = 1000;
@@ -293,11 +261,7 @@ llmgw_members_slot_decode(const llmgw_members_slot_t *slot, size_t bytes,
 static int
 layout_is_known(const llmgw_members_head_t *head)
 {
-    if (head->layout == LLMGW_MEMBERS_LAYOUT_1) {
-        return head->record_bytes == LLMGW_MEMBERS_RECORD_1_BYTES;
-    }
-
-    return head->layout == LLMGW_MEMBERS_LAYOUT_2
+    return head->layout == LLMGW_MEMBERS_LAYOUT
            && head->record_bytes >= sizeof(llmgw_member_t)
            && head->record_bytes <= LLMGW_MEMBERS_RECORD_MAX_BYTES
            && head->record_bytes % sizeof(llmgw_members_slot_t) == 0;
@@ -309,6 +273,11 @@ llmgw_members_head_reason(const llmgw_members_head_t *head, off_t file_bytes)
 {
     if (memcmp(head->magic, LLMGW_MEMBERS_MAGIC, LLMGW_MEMBERS_MAGIC_BYTES)) {
         return "it has another magic";
+    }
+
+    if (head->layout == 1) {
+        return "it has layout 1, which is no longer read: upgrade the agent "
+               "that writes it";
     }
 
     if (!layout_is_known(head)) {

@@ -21,9 +21,8 @@
 
 #define LLMGW_MEMBERS_ISOLATED      1u      /* flags of a buffer */
 
-#define LLMGW_MEMBERS_RECORD_1_BYTES    384
+#define LLMGW_MEMBERS_LAYOUT            2
 #define LLMGW_MEMBERS_RECORD_MAX_BYTES  1024
-#define LLMGW_MEMBERS_SLOT_1_BYTES      16
 
 typedef struct {
     char      magic[LLMGW_MEMBERS_MAGIC_BYTES];
@@ -47,13 +46,13 @@ typedef struct {
     uint64_t  check;
 } llmgw_members_buffer_t;
 
-/* A load record; the check is in its last four bytes, which in layout 1 are
-   those behind active_requests. */
+/* A load record. */
 typedef struct {
     uint64_t             reported_ms;
     uint32_t             active_requests;
     llmgw_engine_load_t  engine;
-    uint8_t              rest[32];
+    uint8_t              reserved[28];
+    uint32_t             check;
 } llmgw_members_slot_t;
 
 /* One place of the names area. */
@@ -68,12 +67,10 @@ typedef struct {
 } llmgw_members_directory_t;
 
 
-/* A head of this layout and capacity, all else 0. */
-void llmgw_members_head_init(llmgw_members_head_t *head, unsigned layout,
-    uint32_t capacity);
+/* A head of this capacity, generation and all that follows 0. */
+void llmgw_members_head_init(llmgw_members_head_t *head, uint32_t capacity);
 
 /* Places in a file with this head; the sequence tells which buffer. */
-size_t llmgw_members_slot_bytes(const llmgw_members_head_t *head);
 off_t llmgw_members_file_bytes(const llmgw_members_head_t *head);
 off_t llmgw_members_buffer_at(const llmgw_members_head_t *head,
     uint64_t sequence);
@@ -91,16 +88,13 @@ int llmgw_members_buffer_is_sealed(const llmgw_members_buffer_t *buffer);
 int llmgw_members_records_are_sealed(const llmgw_members_buffer_t *buffer,
     const void *records, size_t record_bytes);
 
-/*
- * The first `bytes` of a slot, llmgw_members_slot_bytes().  It is bound to the
- * id of its member, so it fits no other.
- */
-void llmgw_members_slot_encode(llmgw_members_slot_t *slot, size_t bytes,
-    const char *id, const llmgw_member_load_t *load);
+/* A slot is bound to the id of its member, so it fits no other. */
+void llmgw_members_slot_encode(llmgw_members_slot_t *slot, const char *id,
+    const llmgw_member_load_t *load);
 
 /* 0: not a whole slot of this id, and load is as it was. */
-int llmgw_members_slot_decode(const llmgw_members_slot_t *slot, size_t bytes,
-    const char *id, llmgw_member_load_t *load);
+int llmgw_members_slot_decode(const llmgw_members_slot_t *slot, const char *id,
+    llmgw_member_load_t *load);
 
 /*
  * Everything about a head but its check, in a file of this size.  NULL: it is

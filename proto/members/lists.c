@@ -116,9 +116,7 @@ llmgw_members_lists_hold(llmgw_members_lists_t *lists, int fd,
     size_t    i;
     uint64_t  hash;
 
-    if (head->layout == LLMGW_MEMBERS_LAYOUT_1
-        || !llmgw_members_list_is_valid(names, bytes))
-    {
+    if (!llmgw_members_list_is_valid(names, bytes)) {
         return LLMGW_MEMBERS_REFUSED;
     }
 
@@ -201,10 +199,9 @@ llmgw_members_lists_adopt(llmgw_members_lists_t *lists, int fd,
     uint64_t                   list;
     llmgw_members_directory_t  found;
 
-    if (head->layout == LLMGW_MEMBERS_LAYOUT_1
-        || llmgw_members_pread(fd, &found, sizeof(found),
-                               llmgw_members_directory_at(head))
-           != 1)
+    if (llmgw_members_pread(fd, &found, sizeof(found),
+                            llmgw_members_directory_at(head))
+        != 1)
     {
         return;
     }
@@ -229,10 +226,6 @@ llmgw_members_lists_write(const llmgw_members_lists_t *lists, int fd,
 {
     size_t  i;
 
-    if (head->layout == LLMGW_MEMBERS_LAYOUT_1) {
-        return 0;
-    }
-
     for (i = 0; i < LLMGW_MEMBERS_LISTS; i++) {
         if (lists->directory.entries[i].list != 0
             && place_write(lists, i, fd, head) == -1)
@@ -251,10 +244,6 @@ llmgw_members_lists_stand(const llmgw_members_lists_t *lists, int fd,
 {
     size_t                        i;
     const llmgw_members_entry_t  *entry;
-
-    if (head->layout == LLMGW_MEMBERS_LAYOUT_1) {
-        return 1;
-    }
 
     for (i = 0; i < LLMGW_MEMBERS_LISTS; i++) {
         entry = &lists->directory.entries[i];

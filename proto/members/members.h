@@ -21,29 +21,21 @@
  * Integers are in the machine's own byte order: the file never leaves it.
  * Spare and reserved bytes are written as 0 and not looked at.  "Check" is
  * XXH3, 64 bits, seed 0 where nothing else is said.  C is the capacity in
- * records, R the bytes of a record, L the bytes of a load record.
- *
- * There are two layouts.  Readers read both; a writer is told which to write.
- *
- *                  R                               L     names area
- *   layout 1       384                             16    none
- *   layout 2       512 (a reader accepts more,     64    yes
- *                  up to 1024, in steps of 64,
- *                  and ignores what it does not
- *                  know)
+ * records, R the bytes of a record: 512 are written, and up to 1024 read, in
+ * steps of 64.
  *
  *   offset          bytes    what
  *   0               64       head
  *   64              4032     reserved
  *   4096            S        buffer 0
  *   4096 + S        S        buffer 1
- *                            S = 64 + C * (R + L), rounded up to 4096
- *   4096 + 2 * S    4096     layout 2: directory of the names area
- *   8192 + 2 * S    1 MiB    layout 2: 256 places of 4096 bytes for names
+ *                            S = 64 + C * (R + 64), rounded up to 4096
+ *   4096 + 2 * S    4096     directory of the names area
+ *   8192 + 2 * S    1 MiB    256 places of 4096 bytes for names
  *
  *   head                     rewritten whole by one aligned pwrite
  *   0               8        magic "LLMGWMBR"
- *   8               4        layout version, 1 or 2
+ *   8               4        layout, 2
  *   12              4        capacity C, 1 .. LLMGW_MEMBERS_MAX
  *   16              8        generation, never 0
  *   24              8        sequence; buffer (sequence mod 2) is in use
@@ -56,7 +48,7 @@
  *   0               64       buffer's header
  *   64              C * R    records, of which the first `count` count,
  *                            strictly ascending by id (as strcmp orders)
- *   64 + C * R      C * L    load records; number i is of record i
+ *   64 + C * R      C * 64   load records; number i is of record i
  *
  *   buffer's header
  *   0               8        sequence of the publish that wrote it
@@ -83,7 +75,7 @@
  *   380             1        1: a shard; its role is that of a gateway, so that
  *                            a reader that knows no shards routes nothing to it
  *   381             3        reserved
- *   384             64       layout 2: resume group, may be empty; of a shard
+ *   384             64       resume group, may be empty; of a shard
  *                            instead:
  *       384         32       zone, may be empty
  *       416         8        bytes of memory that it takes or would take
@@ -91,30 +83,30 @@
  *                            model has; these 0: it says nothing of itself
  *       430         1        loaded
  *       431         17       reserved
- *   448             8        layout 2: hash of the list of its models' names
+ *   448             8        hash of the list of its models' names
  *                            in the names area, the base model first; 0: none;
  *                            of a shard the list of proto/members/shards.h
- *   456             4        layout 2: how many further names the list lacks
- *   460             1        layout 2: state in its standby group
+ *   456             4        how many further names the list lacks
+ *   460             1        state in its standby group
  *   461             3        reserved
- *   464             8        layout 2: epoch that its lock service granted
- *   472             32       layout 2: standby group, may be empty: then the
+ *   464             8        epoch that its lock service granted
+ *   472             32       standby group, may be empty: then the
  *                            state, the epoch and the next are 0, and else the
  *                            state is not 0
- *   504             8        layout 2: which lock service that was
+ *   504             8        which lock service that was
  *
  *   load record              rewritten whole by one aligned pwrite
  *   0               8        reported, CLOCK_MONOTONIC ms; 0: never
  *   8               4        active requests
- *   12              4        layout 2: requests that its engine runs
- *   16              4        layout 2: requests that wait in its engine
- *   20              2        layout 2: its KV cache in use, permille
- *   22              2        layout 2: which of its figures are told, a sum of
- *                            1, 2, 4 (those above), 8, 16 (those below)
- *   24              4        layout 2: free blocks of that cache
- *   28              2        layout 2: prompt blocks found in it, permille
- *   30              L - 34   layout 2: spare
- *   L - 4           4        low half of the check of the bytes before it,
+ *   12              4        requests that its engine runs
+ *   16              4        requests that wait in its engine
+ *   20              2        its KV cache in use, permille
+ *   22              2        which of its figures are told, a sum of 1, 2, 4
+ *                            (those above), 8, 16 (those below)
+ *   24              4        free blocks of that cache
+ *   28              2        prompt blocks found in it, permille
+ *   30              30       spare
+ *   60              4        low half of the check of the bytes before it,
  *                            whose seed is the check of the record's id
  *
  *   directory                256 entries; entry i is of place i
@@ -144,15 +136,15 @@
  * Within layout 2 a later version may use spare bytes and bits of `told`,
  * lengthen records, put lists of other kinds into the names area, and append to
  * the file.  A reader ignores all of that.  Whatever else changes is another
- * layout.
+ * layout, which a reader refuses, as it does layout 1 (llmgw 0.1.0).
  *
  * WRITER
  *
  *   start      Take the lock on PATH.lock (flock; the file stays for ever and
- *              holds the pid).  If PATH is a valid segment of the layout that
- *              is to be written, of at least the capacity asked for, and ours,
- *              go on in it.  Otherwise make one; a valid segment of the other
- *              layout, or a smaller one, gives its table, lists and
+ *              holds the pid).  If PATH is a valid segment with records of the
+ *              length to be written, of at least the capacity asked for, and
+ *              ours, go on in it.  Otherwise make one; a valid segment with
+ *              other records, or a smaller one, gives its table, lists and
  *              generation.
  *   make       PATH.tmp: take the space (posix_fallocate, so that no later
  *              write can fail for want of it), write what is known so far,
@@ -195,8 +187,8 @@
  *   The writer dies in publish 1 or 2: the buffer not in use holds a mixture;
  *   no reader looks there, and the next publish begins it anew.
  *
- *   In publish 3, heartbeat or load: the write is of 64 (16) bytes, aligned,
- *   within one page, from an aligned source.  The kernel copies that without
+ *   In publish 3, heartbeat or load: the write is of 64 bytes, aligned, within
+ *   one page, from an aligned source.  The kernel copies that without
  *   looking at signals, so it is there or it is not.
  *
  *   In list: the place holds a mixture, which no hash fits, and no record of
@@ -226,10 +218,6 @@
 
 #define LLMGW_MEMBERS_MAX            65536  /* records a segment can hold */
 #define LLMGW_MEMBERS_WEIGHT_MAX     65536
-
-/* What a writer may be told to write. */
-#define LLMGW_MEMBERS_LAYOUT_1       1
-#define LLMGW_MEMBERS_LAYOUT_2       2
 
 #define LLMGW_MEMBERS_LIST_BYTES     4096   /* the longest list of names */
 #define LLMGW_MEMBERS_LISTS          256    /* that a segment can hold */
@@ -389,10 +377,10 @@ typedef enum {
 typedef struct llmgw_members_writer_s  llmgw_members_writer_t;
 
 /*
- * Opens a valid segment of this layout (LLMGW_MEMBERS_LAYOUT_1 or _2) and at
- * least this capacity and goes on from its generation, else makes a new one,
- * whole, and renames it into place (the space is taken by posix_fallocate, mode
- * 0644).  error holds LLMGW_MEMBERS_ERROR_BYTES.
+ * Opens a valid segment of at least this capacity and goes on from its
+ * generation, else makes a new one, whole, and renames it into place (the space
+ * is taken by posix_fallocate, mode 0644).  error holds
+ * LLMGW_MEMBERS_ERROR_BYTES.
  *
  * A disk that refuses the file (llmgw_disk_refuses()) is left to the heartbeat:
  * the writer is there, error says why, and publishing fails meanwhile.  Else
@@ -402,7 +390,7 @@ typedef struct llmgw_members_writer_s  llmgw_members_writer_t;
  * it; everything below works on it but the names area.
  */
 llmgw_members_rc_t llmgw_members_writer_create(llmgw_members_writer_t **writer,
-    const char *path, uint32_t capacity, unsigned layout, char *error);
+    const char *path, uint32_t capacity, char *error);
 
 /*
  * 1: this errno is that of a full or broken disk, which may pass, and not of a
@@ -435,9 +423,9 @@ void llmgw_members_set_load(llmgw_members_writer_t *writer, const char *id,
 /*
  * Holds a list for the next publish: puts it into the names area, or finds it
  * there, and returns its hash.  names: each ended by a NUL.  A list stays
- * until a publish that it was not held for.  REFUSED: it is no valid list, or
- * layout 1, which has no place for it; EFULL: the lists held for the table in
- * use and for the next one take all places.
+ * until a publish that it was not held for.  REFUSED: it is no valid list;
+ * EFULL: the lists held for the table in use and for the next one take all
+ * places.
  */
 llmgw_members_rc_t llmgw_members_hold_list(llmgw_members_writer_t *writer,
     const char *names, size_t bytes, uint64_t *list);

@@ -338,9 +338,5 @@ llmgw_members_read_list(llmgw_members_reader_t *r, uint64_t list, char *names,
         return rc;
     }
 
-    if (head.layout == LLMGW_MEMBERS_LAYOUT_1) {
-        return LLMGW_MEMBERS_ABSENT;
-    }
-
     return llmgw_members_list_fetch(r->fd, &head, list, names, bytes);
 }

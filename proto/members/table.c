@@ -7,50 +7,30 @@
 
 /* calloc: pages of records that never come are never touched. */
 int
-llmgw_members_table_init(llmgw_members_table_t *table,
-    const llmgw_members_head_t *head)
+llmgw_members_table_init(llmgw_members_table_t *table, uint32_t capacity)
 {
-    memset(table, 0, sizeof(*table));
-
-    table->record_bytes = head->record_bytes;
-    table->slot_bytes = llmgw_members_slot_bytes(head);
-
     table->header = calloc(1, sizeof(llmgw_members_buffer_t)
-                              + head->capacity * table->record_bytes);
-    table->loads = calloc(head->capacity, sizeof(llmgw_member_load_t));
-    table->slots = calloc(head->capacity, table->slot_bytes);
-    table->sorted = calloc(head->capacity, sizeof(uint32_t));
-    table->records = table->record_bytes == sizeof(llmgw_member_t)
-                     && table->header != NULL
-                     ? (llmgw_member_t *) (table->header + 1)
-                     : calloc(head->capacity, sizeof(llmgw_member_t));
+                              + capacity * sizeof(llmgw_member_t));
+    table->loads = calloc(capacity, sizeof(llmgw_member_load_t));
+    table->slots = calloc(capacity, sizeof(llmgw_members_slot_t));
+    table->sorted = calloc(capacity, sizeof(uint32_t));
 
-    if (table->header == NULL || table->records == NULL
-        || table->loads == NULL || table->slots == NULL
+    if (table->header == NULL || table->loads == NULL || table->slots == NULL
         || table->sorted == NULL)
     {
         llmgw_members_table_done(table);
         return -1;
     }
 
+    table->records = (llmgw_member_t *) (table->header + 1);
+
     return 0;
-}
-
-
-static int
-records_are_apart(const llmgw_members_table_t *table)
-{
-    return (const void *) table->records != (const void *) (table->header + 1);
 }
 
 
 void
 llmgw_members_table_done(llmgw_members_table_t *table)
 {
-    if (table->header == NULL || records_are_apart(table)) {
-        free(table->records);
-    }
-
     free(table->header);
     free(table->loads);
     free(table->slots);
@@ -63,91 +43,50 @@ size_t
 llmgw_members_table_bytes(const llmgw_members_table_t *table)
 {
     return sizeof(llmgw_members_buffer_t)
-           + table->header->count * table->record_bytes;
+           + table->header->count * sizeof(llmgw_member_t);
 }
 
 
 size_t
 llmgw_members_table_slots_bytes(const llmgw_members_table_t *table)
 {
-    return table->header->count * table->slot_bytes;
+    return table->header->count * sizeof(llmgw_members_slot_t);
 }
 
 
 /* Bytes after the NUL, perhaps of the caller's stack, must not get out. */
 static void
-string_encode(char *to, const char *from, size_t bytes)
+string_end(char *string, size_t bytes)
 {
     size_t  len;
 
-    len = strnlen(from, bytes);
-    memcpy(to, from, len);
-    memset(to + len, 0, bytes - len);
+    len = strnlen(string, bytes);
+    memset(string + len, 0, bytes - len);
 }
 
 
 static void
-shard_encode(llmgw_shard_t *to, const llmgw_shard_t *from)
+record_encode(llmgw_member_t *to, const llmgw_member_t *from)
 {
-    string_encode(to->zone, from->zone, sizeof(to->zone));
-    to->memory_bytes = from->memory_bytes;
-    to->first = from->first;
-    to->last = from->last;
-    to->layers = from->layers;
-    to->is_loaded = from->is_loaded;
-}
+    *to = *from;
 
+    string_end(to->id, sizeof(to->id));
+    string_end(to->model_version, sizeof(to->model_version));
+    string_end(to->address, sizeof(to->address));
+    string_end(to->grpc, sizeof(to->grpc));
+    string_end(to->drain_owner, sizeof(to->drain_owner));
+    string_end(to->group, sizeof(to->group));
 
-/* What layout 2 has beyond layout 1. */
-static void
-record_encode_2(llmgw_member_t *to, const llmgw_member_t *from)
-{
-    if (from->is_shard) {
-        shard_encode(&to->shard, &from->shard);
+    if (to->is_shard) {
+        string_end(to->shard.zone, sizeof(to->shard.zone));
+        memset(to->shard.reserved, 0, sizeof(to->shard.reserved));
 
     } else {
-        string_encode(to->resume_group, from->resume_group,
-                      sizeof(to->resume_group));
+        string_end(to->resume_group, sizeof(to->resume_group));
     }
 
-    to->models = from->models;
-    to->models_cut = from->models_cut;
-    to->group_state = from->group_state;
-    to->group_epoch = from->group_epoch;
-    to->group_lock = from->group_lock;
-    string_encode(to->group, from->group, sizeof(to->group));
-}
-
-
-/* What the layout has no place for is left out of the table, too. */
-static void
-record_encode(llmgw_member_t *to, const llmgw_member_t *from,
-    size_t record_bytes)
-{
-    memset(to, 0, sizeof(*to));
-
-    string_encode(to->id, from->id, sizeof(to->id));
-    string_encode(to->model_version, from->model_version,
-                  sizeof(to->model_version));
-    string_encode(to->address, from->address, sizeof(to->address));
-    string_encode(to->grpc, from->grpc, sizeof(to->grpc));
-    string_encode(to->drain_owner, from->drain_owner,
-                  sizeof(to->drain_owner));
-
-    to->epoch = from->epoch;
-    to->incarnation = from->incarnation;
-    to->replica_start_ms = from->replica_start_ms;
-    to->weight = from->weight;
-    to->max_capacity = from->max_capacity;
-    to->role = from->role;
-    to->liveness = from->liveness;
-    to->service = from->service;
-    to->draining = from->draining;
-    to->is_shard = from->is_shard;
-
-    if (record_bytes > LLMGW_MEMBERS_RECORD_1_BYTES) {
-        record_encode_2(to, from);
-    }
+    memset(to->reserved, 0, sizeof(to->reserved));
+    memset(to->group_reserved, 0, sizeof(to->group_reserved));
 }
 
 
@@ -177,8 +116,7 @@ records_encode(llmgw_members_table_t *table,
     qsort_r(table->sorted, n, sizeof(uint32_t), order_by_id, (void *) members);
 
     for (k = 0; k < n; k++) {
-        record_encode(&table->records[k], members[table->sorted[k]],
-                      table->record_bytes);
+        record_encode(&table->records[k], members[table->sorted[k]]);
     }
 }
 
@@ -260,8 +198,7 @@ llmgw_members_table_set_load(llmgw_members_table_t *table, size_t k,
     const llmgw_member_load_t *load)
 {
     table->loads[k] = *load;
-    llmgw_members_slot_encode((void *) (table->slots + k * table->slot_bytes),
-                              table->slot_bytes, table->records[k].id, load);
+    llmgw_members_slot_encode(&table->slots[k], table->records[k].id, load);
 }
 
 
@@ -269,22 +206,13 @@ void
 llmgw_members_table_seal(llmgw_members_table_t *table,
     const llmgw_members_head_t *head, size_t n, uint32_t flags)
 {
-    size_t  k;
-    char   *image;
-
-    image = (char *) (table->header + 1);
-
-    for (k = 0; records_are_apart(table) && k < n; k++) {
-        memcpy(image + k * table->record_bytes, &table->records[k],
-               table->record_bytes);
-    }
-
     memset(table->header, 0, sizeof(*table->header));
     table->header->sequence = head->sequence;
     table->header->generation = head->generation;
     table->header->count = (uint32_t) n;
     table->header->flags = flags;
-    llmgw_members_buffer_seal(table->header, image, table->record_bytes);
+    llmgw_members_buffer_seal(table->header, table->records,
+                              sizeof(llmgw_member_t));
 }
 
 

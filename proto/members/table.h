@@ -1,10 +1,7 @@
 
 /*
  * The writer's table in memory: what one buffer of the file is to hold, and
- * the members and loads that it was made of.
- *
- * In layout 2 the records lie in memory as they lie in the file.  Those of
- * layout 1 are shorter, so the buffer's image is packed apart.
+ * the loads that it was made of.
  */
 
 #ifndef LLMGW_MEMBERS_TABLE_H
@@ -14,18 +11,15 @@
 
 
 typedef struct {
-    llmgw_members_buffer_t  *header;    /* the image: records follow */
-    llmgw_member_t          *records;   /* in the image, or apart */
+    llmgw_members_buffer_t  *header;
+    llmgw_member_t          *records;   /* behind the header, as in the file */
     llmgw_member_load_t     *loads;
-    unsigned char           *slots;     /* the same as in the file */
+    llmgw_members_slot_t    *slots;     /* the same as in the file */
     uint32_t                *sorted;    /* k-th record: which published one */
-    size_t                   record_bytes;
-    size_t                   slot_bytes;
 } llmgw_members_table_t;
 
-/* Allocates the head's capacity, all zero.  0, or -1. */
-int llmgw_members_table_init(llmgw_members_table_t *table,
-    const llmgw_members_head_t *head);
+/* All zero.  0, or -1. */
+int llmgw_members_table_init(llmgw_members_table_t *table, uint32_t capacity);
 void llmgw_members_table_done(llmgw_members_table_t *table);
 
 /* Bytes of header and records, and of load records, that are in use. */

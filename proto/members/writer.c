@@ -142,8 +142,8 @@ table_adopt(llmgw_members_writer_t *w, int fd,
 static int
 tables_init(llmgw_members_writer_t *w, char *error)
 {
-    if (llmgw_members_table_init(&w->current, &w->head) == -1
-        || llmgw_members_table_init(&w->next, &w->head) == -1)
+    if (llmgw_members_table_init(&w->current, w->head.capacity) == -1
+        || llmgw_members_table_init(&w->next, w->head.capacity) == -1)
     {
         errno = ENOMEM;
         snprintf(error, LLMGW_MEMBERS_ERROR_BYTES,
@@ -152,17 +152,6 @@ tables_init(llmgw_members_writer_t *w, char *error)
     }
 
     return 0;
-}
-
-
-/* The same layout, to the byte, and enough capacity. */
-static int
-is_reusable(const llmgw_members_head_t *wanted,
-    const llmgw_members_head_t *found)
-{
-    return found->layout == wanted->layout
-           && found->record_bytes == wanted->record_bytes
-           && found->capacity >= wanted->capacity;
 }
 
 
@@ -180,10 +169,10 @@ segment_begin(llmgw_members_writer_t *w, char *error)
 
 
 /*
- * Goes on from what lies at the path.  A valid segment that is too small or of
- * the other layout is not continued in its file, but its table and generation
+ * Goes on from what lies at the path.  A valid segment that is too small or
+ * has longer records is not continued in its file, but its table and generation
  * are: the fleet does not vanish from the readers' sight because a limit was
- * raised or an agent was upgraded.
+ * raised or an agent was set back.
  */
 static llmgw_members_rc_t
 segment_open(llmgw_members_writer_t *w, char *error)
@@ -200,7 +189,9 @@ segment_open(llmgw_members_writer_t *w, char *error)
                                       error)
                   == LLMGW_MEMBERS_DONE;
 
-    if (is_valid && is_reusable(&w->head, &head)) {
+    if (is_valid && head.record_bytes == w->head.record_bytes
+        && head.capacity >= w->head.capacity)
+    {
         w->head.capacity = head.capacity;
         w->fd = fd;
     }
@@ -253,7 +244,7 @@ writer_open(llmgw_members_writer_t *w, const char *path, char *error)
 
 llmgw_members_rc_t
 llmgw_members_writer_create(llmgw_members_writer_t **writer, const char *path,
-    uint32_t capacity, unsigned layout, char *error)
+    uint32_t capacity, char *error)
 {
     int                      saved;
     llmgw_members_rc_t       rc;
@@ -276,7 +267,7 @@ llmgw_members_writer_create(llmgw_members_writer_t **writer, const char *path,
 
     w->fd = -1;
     w->lock = -1;
-    llmgw_members_head_init(&w->head, layout, capacity);
+    llmgw_members_head_init(&w->head, capacity);
 
     rc = writer_open(w, path, error);
 

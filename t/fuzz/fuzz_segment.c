@@ -1,14 +1,13 @@
 
 /*
- * Fuzzes the reader of the members segment, in both layouts.
+ * Fuzzes the reader of the members segment.
  *
  * The bytes become a file (memfd, opened again through /proc/self/fd like any
  * path), and a reader reads it in every way it has.  Raw bytes never get past
- * the first check, so the input's first byte chooses the layout and how valid
- * the file is: raw bytes; damage to a valid segment; or contents of a segment
- * whose sizes and checksums are set right afterwards, so that the checks of
- * every field are reached.  What the reader returns must keep every promise of
- * members.h.
+ * the first check, so the input's first byte chooses how valid the file is: raw
+ * bytes; damage to a valid segment; or contents of a segment whose sizes and
+ * checksums are set right afterwards, so that the checks of every field are
+ * reached.  What the reader returns must keep every promise of members.h.
  */
 
 #define XXH_INLINE_ALL
@@ -49,7 +48,7 @@ expect(int truth)
 
 /* A segment with two members, written out by hand. */
 static void
-segment_build(uint8_t *file, unsigned layout)
+segment_build(uint8_t *file)
 {
     size_t                   i;
     llmgw_member_t           m;
@@ -58,7 +57,7 @@ segment_build(uint8_t *file, unsigned layout)
     llmgw_members_buffer_t   buffer = { .sequence = 2, .generation = 9 };
 
     memset(file, 0, FILE_BYTES);
-    llmgw_members_head_init(&head, layout, CAPACITY);
+    llmgw_members_head_init(&head, CAPACITY);
     head.generation = 9;
     head.sequence = 2;
     memcpy(file, &head, sizeof(head));
@@ -83,18 +82,15 @@ segment_build(uint8_t *file, unsigned layout)
             m.group_epoch = 7;
         }
 
-        memcpy(file + TABLES_AT + 64 + i * head.record_bytes, &m,
-               head.record_bytes);
+        memcpy(file + TABLES_AT + 64 + i * sizeof(m), &m, sizeof(m));
     }
 
     buffer.count = 2;
     memcpy(file + TABLES_AT, &buffer, sizeof(buffer));
 
-    if (layout == LLMGW_MEMBERS_LAYOUT_2) {
-        entry.list = llmgw_members_list_hash(names, sizeof(names));
-        memcpy(file + TABLES_BYTES, &entry, sizeof(entry));
-        memcpy(file + NAMES_AT, names, sizeof(names));
-    }
+    entry.list = llmgw_members_list_hash(names, sizeof(names));
+    memcpy(file + TABLES_BYTES, &entry, sizeof(entry));
+    memcpy(file + NAMES_AT, names, sizeof(names));
 }
 
 
@@ -251,7 +247,6 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     uint8_t         kind;
-    unsigned        layout;
     static uint8_t  file[FILE_BYTES];
 
     if (size == 0) {
@@ -259,7 +254,6 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
 
     kind = data[0] % 4;
-    layout = data[0] & 4 ? LLMGW_MEMBERS_LAYOUT_1 : LLMGW_MEMBERS_LAYOUT_2;
     data++;
     size--;
 
@@ -268,7 +262,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     }
 
-    segment_build(file, layout);
+    segment_build(file);
 
     if (kind == 1) {
         segment_seal(file);
@@ -283,8 +277,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         segment_seal(file);
     }
 
-    file_try(file, layout == LLMGW_MEMBERS_LAYOUT_1 ? TABLES_BYTES
-                                                    : FILE_BYTES);
+    file_try(file, FILE_BYTES);
 
     return 0;
 }

@@ -16,10 +16,10 @@ SERVICES = ["STARTING", "READY", "STALLED", "DOWN", "READY"]
 @pytest.fixture
 def sidecar(cluster):
     """A gateway, nginx, and an agent whose replica is the test itself."""
-    def make(nginx=True, **options):
-        cluster.agent("gw", "gateway", **options)
+    def make(nginx=True):
+        cluster.agent("gw", "gateway")
         replica = cluster.replica("r1")
-        agent = cluster.agent("r1", grpc=replica.target, **options)
+        agent = cluster.agent("r1", grpc=replica.target)
         return agent, cluster.nginx() if nginx else None
     return make
 
@@ -167,13 +167,3 @@ def test_next_agent_of_the_gateway_keeps_the_models(cluster, sidecar):
     with open(cluster.gateway.members, "rb") as f:
         assert struct.unpack_from("=8sI", f.read(12))[1] == 2
     assert nginx.pool()["view"]["generation"] >= generation
-
-
-@pytest.mark.soak
-def test_layout_1_has_no_models(cluster, sidecar):
-    agent, nginx = sidecar(members_layout="1")
-    Reporter(cluster, agent, models=["a"], waiting=5)
-    wait_for(lambda: nginx.routable() == ["r1"], "r1 to be routable")
-    assert routed(nginx, "models") == []
-    assert routed(nginx, "engine") is None
-    assert nginx.pool()["model"] is None

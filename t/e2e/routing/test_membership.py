@@ -4,6 +4,7 @@ import itertools
 import os
 import signal
 import statistics
+import struct
 import time
 
 import pytest
@@ -225,11 +226,13 @@ def start_anew(cluster, nginx):
 
 GARBAGE = {"empty": b"", "short": b"x", "zeros": bytes(65536),
            "noise": bytes((i * 197 + i // 251) & 255 for i in range(300_000)),
-           "text": b"id address state\n" * 1000}
+           "text": b"id address state\n" * 1000,
+           "layout 1": struct.pack("=8sII", b"LLMGWMBR", 1, 8).ljust(12288)}
 
 
 @pytest.mark.parametrize("kind", [
-    pytest.param(kind, marks=() if kind == "noise" else pytest.mark.soak)
+    pytest.param(kind, marks=() if kind in ("noise", "layout 1")
+                 else pytest.mark.soak)
     for kind in GARBAGE])
 def test_garbage_for_a_segment_is_refused(cluster, client, expect, kind):
     nginx = cluster.fleet(2)
@@ -245,6 +248,8 @@ def test_garbage_for_a_segment_is_refused(cluster, client, expect, kind):
     for i in range(10):
         c.stream(f"{i}", 2).check(expect(f"{i}", 2))
     never(lambda: len(complaints(nginx)) != said + 1, 1.2, "logged once")
+    if kind == "layout 1":
+        assert "no longer read: upgrade the agent" in complaints(nginx)[-1]
     assert nginx.routable() == ["r1", "r2"]
     start_anew(cluster, nginx)
 

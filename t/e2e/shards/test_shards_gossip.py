@@ -184,17 +184,6 @@ def test_nothing_is_routed_to_shards(cluster, client, expect):
     assert named.returncode == 4 and "is no replica" in named.stderr
 
 
-@pytest.mark.soak
-def test_layout_1_has_shards_without_what_they_say(cluster, client, expect):
-    nginx = cluster.fleet(1, agent={"members_layout": "1"})
-    ToldShard(cluster, "s1", 0, 15, agent={"members_layout": "1"})
-    wait_for(lambda: nginx.pool()["view"]["members"] == 3, "nginx's view")
-    assert nginx.routable() == ["r1"]
-    client(nginx).stream("hello", 3).check(expect("hello", 3))
-    wait_for(lambda: collected(cluster.gateway)["silent"] == ["s1"],
-             "the shard")
-
-
 def test_report_of_a_shard_is_for_a_shards_agent(cluster, gateway):
     replica = cluster.replica("r1")
     agent = cluster.agent("r1", grpc=replica.target)

@@ -19,8 +19,8 @@ EPOCH = int(time.time() * 1e6)
 def pair(cluster):
     """A gateway's agent, and two whose replicas are the test itself: r1 is
     active, and r2 stands by."""
-    def make(**options):
-        gw = cluster.agent("gw", "gateway", **options)
+    def make():
+        gw = cluster.agent("gw", "gateway")
         wait_for(lambda: os.path.exists(gw.members), "the segment")
         return [Reporter(cluster, cluster.agent(id, grpc=f"127.0.0.1:{port}"),
                          group="g", **says)
@@ -123,15 +123,6 @@ def test_next_agent_of_the_gateway_keeps_groups(cluster, pair):
                            group_state="active", group_epoch=EPOCH), "it")
     wait_for(lambda: in_segment(cluster, "r1", group_epoch=EPOCH,
                                 group_lock=LOCK), "it in the segment")
-
-
-@pytest.mark.soak
-def test_layout_1_has_no_groups(cluster, pair):
-    """A standby is STARTING there all the same."""
-    pair(members_layout="1")
-    wait_for(lambda: in_segment(cluster, "r1", service="READY", group=None)
-             and in_segment(cluster, "r2", service="STARTING", group=None),
-             "both")
 
 
 def test_epoch_a_day_ahead_of_the_clock_is_refused(cluster, pair):

@@ -94,8 +94,8 @@ scene_flush(uint64_t now_us)
 static void
 scene_open(void)
 {
-    scene.publish = publish_create(scene.path, 8, LLMGW_MEMBERS_LAYOUT_2,
-                                   scene_told, NULL, scene.error);
+    scene.publish = publish_create(scene.path, 8, scene_told, NULL,
+                                   scene.error);
     assert_non_null(scene.publish);
     scene.nnew = scene.ngone = scene.nchanged = 0;
 }

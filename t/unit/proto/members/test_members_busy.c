@@ -107,7 +107,7 @@ test_overtaken_reader_tries_again_then_says_busy(void **state)
     assert_non_null(strstr(f->error, "changes faster"));
 
     /* Between records and slots: the view is right, if not the newest. */
-    h.bytes = RECORDS * fixture_record_bytes(f);
+    h.bytes = RECORDS * sizeof(llmgw_member_t);
     expect_read_in_haste(f, &h, 1, LLMGW_MEMBERS_DONE);
     assert_int_equal(view_stamp(&f->view), h.stamp - 2);
     assert_true(view_loads_are_right(&f->view));
@@ -125,7 +125,7 @@ test_slots_of_a_later_table_are_not_taken_for_ones_own(void **state)
 
     fixture_write(f, CAPACITY);
     h.f = f;
-    h.bytes = RECORDS * fixture_record_bytes(f);
+    h.bytes = RECORDS * sizeof(llmgw_member_t);
 
     /* r000 .. r004 with loads; in haste r009 is there in r000's stead. */
     members_make(members, RECORDS, 10);
@@ -156,8 +156,7 @@ torment(fixture_t *f)
 {
     uint64_t  stamp;
 
-    if (llmgw_members_writer_create(&f->writer, f->path, CAPACITY, f->layout,
-                                    f->error)
+    if (llmgw_members_writer_create(&f->writer, f->path, CAPACITY, f->error)
         != LLMGW_MEMBERS_DONE)
     {
         _exit(1);

@@ -76,8 +76,7 @@ die_writing(fixture_t *f, deed_t deed, int write, size_t permille)
         return;
     }
 
-    if (llmgw_members_writer_create(&writer, f->path, 8, f->layout,
-                                    f->error)
+    if (llmgw_members_writer_create(&writer, f->path, 8, f->error)
         != LLMGW_MEMBERS_DONE)
     {
         _exit(1);
@@ -302,7 +301,7 @@ test_writer_killed_while_making_leaves_no_half_file(void **state)
             seam.die_at = write;
             seam.die_permille = 500;
             (void) llmgw_members_writer_create(&f->writer, f->path, 8,
-                                               f->layout, f->error);
+                                               f->error);
             _exit(0);
         }
 
@@ -330,8 +329,7 @@ publish_until_killed(fixture_t *f)
     llmgw_member_load_t      load;
     llmgw_members_writer_t  *writer;
 
-    if (llmgw_members_writer_create(&writer, f->path, 32, f->layout,
-                                    f->error)
+    if (llmgw_members_writer_create(&writer, f->path, 32, f->error)
         != LLMGW_MEMBERS_DONE)
     {
         _exit(1);
@@ -442,7 +440,7 @@ main(void)
         fixture_test(test_writer_killed_in_a_publish_leaves_old_or_new),
         fixture_test(test_writer_killed_in_load_or_heartbeat_leaves_the_view),
         fixture_test(test_torn_load_says_never),
-        fixture_test_2(test_writer_killed_in_a_list_leaves_no_half_of_it),
+        fixture_test(test_writer_killed_in_a_list_leaves_no_half_of_it),
         fixture_test(test_half_a_head_is_refused_and_replaced),
         fixture_test(test_writer_killed_while_making_leaves_no_half_file),
         fixture_test(test_writers_killed_at_random_never_leave_a_mixture),

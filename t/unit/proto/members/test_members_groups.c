@@ -1,7 +1,7 @@
 
 /*
- * Standby groups in the segment: they route, they are there in layout 2 alone,
- * and a member's group says nothing without a name.
+ * Standby groups in the segment: they route, and a member's group says nothing
+ * without a name.
  */
 
 #include "t/unit/proto/members/test_members_support.h"
@@ -30,31 +30,21 @@ moves(fixture_t *f, const llmgw_member_t *m)
     read = &f->view.members[0];
     assert_in_range(f->view.generation, before, before + 1);
 
-    if (f->layout == LLMGW_MEMBERS_LAYOUT_1) {
-        assert_string_equal(read->group, "");
-        assert_int_equal(read->group_state, LLMGW_GROUP_NONE);
-        assert_int_equal(read->group_epoch, 0);
-        assert_int_equal(read->group_lock, 0);
-
-    } else {
-        assert_string_equal(read->group, m->group);
-        assert_int_equal(read->group_state, m->group_state);
-        assert_int_equal(read->group_epoch, m->group_epoch);
-        assert_int_equal(read->group_lock, m->group_lock);
-    }
+    assert_string_equal(read->group, m->group);
+    assert_int_equal(read->group_state, m->group_state);
+    assert_int_equal(read->group_epoch, m->group_epoch);
+    assert_int_equal(read->group_lock, m->group_lock);
 
     return f->view.generation != before;
 }
 
 
 static void
-test_group_routes_where_there_is_a_place_for_it(void **state)
+test_group_routes(void **state)
 {
-    int             is_told;
     fixture_t      *f = *state;
     llmgw_member_t  m;
 
-    is_told = f->layout == LLMGW_MEMBERS_LAYOUT_2;
     fixture_write(f, CAPACITY);
     member_make(&m, 1, 1);
     assert_int_equal(publish_one(f, &m), LLMGW_MEMBERS_DONE);
@@ -62,13 +52,13 @@ test_group_routes_where_there_is_a_place_for_it(void **state)
 
     strcpy(m.group, "0123456789012345678901234567890");
     m.group_state = LLMGW_GROUP_INIT;
-    assert_int_equal(moves(f, &m), is_told);
+    assert_int_equal(moves(f, &m), 1);
     m.group_state = LLMGW_GROUP_ACTIVE;
-    assert_int_equal(moves(f, &m), is_told);
+    assert_int_equal(moves(f, &m), 1);
     m.group_epoch = UINT64_MAX;
-    assert_int_equal(moves(f, &m), is_told);
+    assert_int_equal(moves(f, &m), 1);
     m.group_lock = 0x0123456789abcdefULL;
-    assert_int_equal(moves(f, &m), is_told);
+    assert_int_equal(moves(f, &m), 1);
     assert_int_equal(moves(f, &m), 0);
 
     /* A dead member's epoch still counts. */
@@ -110,28 +100,12 @@ test_group_of_no_name_says_nothing(void **state)
 }
 
 
-/* A new writer, of this layout, takes over; what a new reader then finds. */
-static void
-take_over(fixture_t *f, unsigned layout, const char *group, uint64_t epoch)
-{
-    llmgw_members_view_t  view = { 0 };
-
-    f->layout = layout;
-    fixture_rewrite(f, CAPACITY);
-    assert_int_equal(fixture_judge(f, &view), LLMGW_MEMBERS_DONE);
-    assert_int_equal(view.n, 1);
-    assert_string_equal(view.members[0].group, group);
-    assert_int_equal(view.members[0].group_epoch, epoch);
-    llmgw_members_view_done(&view);
-}
-
-
-/* Layout 1 has none, so neither has a segment that was made out of one. */
 static void
 test_group_outlives_its_writer(void **state)
 {
-    fixture_t      *f = *state;
-    llmgw_member_t  m;
+    fixture_t             *f = *state;
+    llmgw_member_t         m;
+    llmgw_members_view_t   view = { 0 };
 
     fixture_write(f, CAPACITY);
     member_make(&m, 1, 1);
@@ -140,9 +114,12 @@ test_group_outlives_its_writer(void **state)
     m.group_epoch = 7;
     assert_int_equal(publish_one(f, &m), LLMGW_MEMBERS_DONE);
 
-    take_over(f, LLMGW_MEMBERS_LAYOUT_2, "g", 7);
-    take_over(f, LLMGW_MEMBERS_LAYOUT_1, "", 0);
-    take_over(f, LLMGW_MEMBERS_LAYOUT_2, "", 0);
+    fixture_rewrite(f, CAPACITY);
+    assert_int_equal(fixture_judge(f, &view), LLMGW_MEMBERS_DONE);
+    assert_int_equal(view.n, 1);
+    assert_string_equal(view.members[0].group, "g");
+    assert_int_equal(view.members[0].group_epoch, 7);
+    llmgw_members_view_done(&view);
 }
 
 
@@ -168,38 +145,14 @@ test_only_the_active_one_is_routable(void **state)
 }
 
 
-static void
-test_names_of_groups_and_states(void **state)
-{
-    assert_true(llmgw_group_is_valid("-", 1));
-    assert_true(llmgw_group_is_valid("_a.b-C9", 7));
-    assert_true(llmgw_group_is_valid("0123456789012345678901234567890", 31));
-    assert_false(llmgw_group_is_valid("", 0));
-    assert_false(llmgw_group_is_valid(".lock", 5));
-    assert_false(llmgw_group_is_valid("a b", 3));
-    assert_false(llmgw_group_is_valid("a\0b", 3));
-    assert_false(llmgw_group_is_valid("01234567890123456789012345678901", 32));
-
-    assert_string_equal(llmgw_group_state_name(LLMGW_GROUP_NONE), "none");
-    assert_string_equal(llmgw_group_state_name(LLMGW_GROUP_INIT), "init");
-    assert_string_equal(llmgw_group_state_name(LLMGW_GROUP_STANDBY),
-                        "standby");
-    assert_string_equal(llmgw_group_state_name(LLMGW_GROUP_WAKING), "waking");
-    assert_string_equal(llmgw_group_state_name(LLMGW_GROUP_ACTIVE), "active");
-    assert_string_equal(llmgw_group_state_name(LLMGW_GROUP_ACTIVE + 1),
-                        "unknown");
-}
-
-
 int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
-        fixture_test(test_group_routes_where_there_is_a_place_for_it),
-        fixture_test_2(test_group_of_no_name_says_nothing),
-        fixture_test_2(test_group_outlives_its_writer),
+        fixture_test(test_group_routes),
+        fixture_test(test_group_of_no_name_says_nothing),
+        fixture_test(test_group_outlives_its_writer),
         cmocka_unit_test(test_only_the_active_one_is_routable),
-        cmocka_unit_test(test_names_of_groups_and_states),
     };
 
     return cmocka_run_group_tests_name("members_groups", tests, NULL, NULL);

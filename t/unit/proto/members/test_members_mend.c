@@ -41,7 +41,7 @@ test_no_space_is_told_and_made_good_by_the_heartbeat(void **state)
 
     seam.no_space = 1;
     assert_int_equal(llmgw_members_writer_create(&f->writer, f->path, 8,
-                                                 f->layout, f->error),
+                                                 f->error),
                      LLMGW_MEMBERS_DONE);
     assert_non_null(strstr(f->error, "posix_fallocate"));
     assert_non_null(strstr(f->error, "No space left"));
@@ -130,16 +130,16 @@ test_heartbeat_puts_the_segment_back(void **state)
     /* By a valid one that is a thousand generations ahead. */
     data = file_load(f->path, &bytes);
     memcpy(&head, data, sizeof(head));
-    memcpy(&buffer, data + fixture_buffer_at(f, 8, head.sequence),
+    memcpy(&buffer, data + fixture_buffer_at(8, head.sequence),
            sizeof(buffer));
     head.generation += 1000;
     buffer.generation += 1000;
     llmgw_members_head_seal(&head);
     llmgw_members_buffer_seal(&buffer,
-        data + fixture_buffer_at(f, 8, head.sequence) + sizeof(buffer),
+        data + fixture_buffer_at(8, head.sequence) + sizeof(buffer),
         head.record_bytes);
     memcpy(data, &head, sizeof(head));
-    memcpy(data + fixture_buffer_at(f, 8, head.sequence), &buffer,
+    memcpy(data + fixture_buffer_at(8, head.sequence), &buffer,
            sizeof(buffer));
     file_replace(f->path, data, bytes);
     free(data);
@@ -160,7 +160,7 @@ test_heartbeat_puts_the_segment_back(void **state)
     data = file_load(f->path, &bytes);
     memcpy(&head, data, sizeof(head));
     free(data);
-    scribble(f->path, fixture_buffer_at(f, 8, head.sequence) + 500);
+    scribble(f->path, fixture_buffer_at(8, head.sequence) + 500);
     expect_put_back(f, "was overwritten");
 }
 

@@ -1,7 +1,7 @@
 
 /*
- * Shards in the members segment: what each layout has of them, what is refused,
- * the list that says what they compute, and when they are offered.
+ * Shards in the members segment: what it has of them, what is refused, the list
+ * that says what they compute, and when they are offered.
  */
 
 #include "proto/members/shards.h"
@@ -43,11 +43,9 @@ hold_model(fixture_t *f, const char *name)
 }
 
 
-/* Layout 1 knows that it is one, and nothing else. */
 static void
 test_readers_see_what_a_shard_says(void **state)
 {
-    int                   is_2;
     char                  names[LLMGW_MEMBERS_LIST_BYTES];
     size_t                bytes;
     fixture_t            *f = *state;
@@ -56,7 +54,6 @@ test_readers_see_what_a_shard_says(void **state)
     llmgw_shard_model_t   model;
     const llmgw_member_t *seen;
 
-    is_2 = f->layout == LLMGW_MEMBERS_LAYOUT_2;
     fixture_write(f, CAPACITY);
     shard_make(&m, 1, 4, 11, 16);
     m.shard.memory_bytes = 5ULL << 32;
@@ -71,12 +68,7 @@ test_readers_see_what_a_shard_says(void **state)
     assert_int_equal(seen->role, LLMGW_ROLE_GATEWAY);
     assert_int_equal(llmgw_member_role(seen), LLMGW_ROLE_SHARD);
     assert_false(llmgw_member_is_routable(seen));
-    assert_int_equal(llmgw_member_shard(seen, &shard), is_2 ? 0 : -1);
-
-    if (!is_2) {
-        return;
-    }
-
+    assert_int_equal(llmgw_member_shard(seen, &shard), 0);
     assert_int_equal(shard.first, 4);
     assert_int_equal(shard.last, 11);
     assert_int_equal(shard.layers, 16);
@@ -365,7 +357,7 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         fixture_test(test_readers_see_what_a_shard_says),
-        fixture_test_2(test_each_word_of_a_shard_moves_the_generation),
+        fixture_test(test_each_word_of_a_shard_moves_the_generation),
         cmocka_unit_test(test_wrong_words_of_a_shard_are_refused),
         cmocka_unit_test(test_list_says_what_shards_compute),
         cmocka_unit_test(test_list_with_a_longer_name_is_refused),

@@ -28,7 +28,6 @@ typedef struct {
     char                     dir[64];
     char                     path[80];
     char                     error[LLMGW_MEMBERS_ERROR_BYTES];
-    unsigned                 layout;        /* that the writer writes */
     llmgw_members_writer_t  *writer;
     llmgw_members_reader_t  *reader;
     llmgw_members_view_t     view;
@@ -48,69 +47,34 @@ fixture_setup(void **state)
 
     f->reader = llmgw_members_reader_create(f->path);
     assert_non_null(f->reader);
-    f->layout = LLMGW_MEMBERS_LAYOUT_2;
     *state = f;
 
     return 0;
 }
 
 
-static inline int
-fixture_setup_1(void **state)
-{
-    fixture_setup(state);
-    ((fixture_t *) *state)->layout = LLMGW_MEMBERS_LAYOUT_1;
-
-    return 0;
-}
-
-
-/* The same test beside a writer of each layout. */
 #define fixture_test(name)                                                   \
-    { #name " (layout 1)", name, fixture_setup_1, fixture_teardown, NULL },  \
-    { #name " (layout 2)", name, fixture_setup, fixture_teardown, NULL }
-
-#define fixture_test_2(name)                                                 \
     cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
 
 
-/* Of the writer's segments with this capacity. */
-static inline llmgw_members_head_t
-fixture_head(const fixture_t *f, uint32_t capacity)
-{
-    llmgw_members_head_t  head;
-
-    llmgw_members_head_init(&head, f->layout, capacity);
-
-    return head;
-}
-
-
 static inline off_t
-fixture_buffer_at(const fixture_t *f, uint32_t capacity, uint64_t sequence)
+fixture_buffer_at(uint32_t capacity, uint64_t sequence)
 {
     llmgw_members_head_t  head;
 
-    head = fixture_head(f, capacity);
+    llmgw_members_head_init(&head, capacity);
 
     return llmgw_members_buffer_at(&head, sequence);
 }
 
 
-static inline size_t
-fixture_record_bytes(const fixture_t *f)
-{
-    return fixture_head(f, 1).record_bytes;
-}
-
-
 /* Of head and buffers: what is behind them is the names area, a MiB of it. */
 static inline size_t
-fixture_tables_bytes(const fixture_t *f, uint32_t capacity)
+fixture_tables_bytes(uint32_t capacity)
 {
     llmgw_members_head_t  head;
 
-    head = fixture_head(f, capacity);
+    llmgw_members_head_init(&head, capacity);
 
     return (size_t) llmgw_members_directory_at(&head);
 }
@@ -146,7 +110,7 @@ static inline void
 fixture_write(fixture_t *f, uint32_t capacity)
 {
     assert_int_equal(llmgw_members_writer_create(&f->writer, f->path, capacity,
-                                                 f->layout, f->error),
+                                                 f->error),
                      LLMGW_MEMBERS_DONE);
 }
 

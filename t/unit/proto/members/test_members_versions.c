@@ -128,7 +128,7 @@ scene_write(fixture_t *f)
 
 /* The file's bytes; free() them. */
 static unsigned char *
-golden_load(const fixture_t *f, size_t *bytes)
+golden_load(size_t *bytes)
 {
     char                  line[128];
     FILE                 *file;
@@ -138,7 +138,7 @@ golden_load(const fixture_t *f, size_t *bytes)
     unsigned char        *data;
     llmgw_members_head_t  head;
 
-    head = fixture_head(f, CAPACITY);
+    llmgw_members_head_init(&head, CAPACITY);
     *bytes = (size_t) llmgw_members_file_bytes(&head);
     data = calloc(1, *bytes);
     file = fopen(GOLDEN, "re");
@@ -223,7 +223,7 @@ test_segment_of_0_2_0_is_read(void **state)
     fixture_t      *f = *state;
     unsigned char  *data;
 
-    data = golden_load(f, &bytes);
+    data = golden_load(&bytes);
     file_replace(f->path, data, bytes);
     free(data);
     expect_scene(f);
@@ -242,7 +242,7 @@ test_segment_of_0_2_0_is_what_is_written(void **state)
 
     scene_write(f);
     own = file_load(f->path, &written);
-    data = golden_load(f, &bytes);
+    data = golden_load(&bytes);
     assert_int_equal(written, bytes);
     assert_memory_equal(own, data, bytes);
     free(own);
@@ -259,7 +259,7 @@ test_segment_of_0_2_0_is_continued(void **state)
     struct stat     before, after;
     unsigned char  *data;
 
-    data = golden_load(f, &bytes);
+    data = golden_load(&bytes);
     file_replace(f->path, data, bytes);
     free(data);
     assert_int_equal(stat(f->path, &before), 0);
@@ -275,6 +275,34 @@ test_segment_of_0_2_0_is_continued(void **state)
     assert_int_equal(before.st_ino, after.st_ino);
     expect_scene(f);
     assert_int_equal(f->view.generation, 1764306438123458);
+}
+
+
+/* A file of llmgw 0.1.0, as far as it counts, is replaced by an empty one. */
+static void
+test_segment_of_layout_1_is_refused_by_name_and_replaced(void **state)
+{
+    size_t                 bytes;
+    fixture_t             *f = *state;
+    unsigned char         *data;
+    llmgw_members_head_t   head;
+
+    data = golden_load(&bytes);
+    memcpy(&head, data, sizeof(head));
+    head.layout = 1;
+    head.record_bytes = 384;
+    llmgw_members_head_seal(&head);
+    memcpy(data, &head, sizeof(head));
+    file_replace(f->path, data, 12288);
+    free(data);
+    assert_int_equal(llmgw_members_reader_check(f->reader, f->error),
+                     LLMGW_MEMBERS_REFUSED);
+    assert_string_equal(f->error, "no members segment: it has layout 1, which "
+                        "is no longer read: upgrade the agent that writes it");
+
+    fixture_write(f, CAPACITY);
+    fixture_read(f);
+    assert_int_equal(f->view.n, 0);
 }
 
 
@@ -296,14 +324,11 @@ record_fill_spare(llmgw_member_t *m)
 static void
 slot_fill_spare(llmgw_members_slot_t *slot, const char *id)
 {
-    uint32_t  check;
-
     slot->engine.told |= (uint16_t) ~LLMGW_ENGINE_ALL;
     slot->engine.reserved = 0x7878;
-    memset(slot->rest, 'x', sizeof(slot->rest));
-    check = (uint32_t) XXH3_64bits_withSeed(slot, sizeof(*slot) - 4,
-                                            XXH3_64bits(id, strlen(id)));
-    memcpy((char *) slot + sizeof(*slot) - 4, &check, sizeof(check));
+    memset(slot->reserved, 'x', sizeof(slot->reserved));
+    slot->check = (uint32_t) XXH3_64bits_withSeed(slot, 60,
+                                 XXH3_64bits(id, strlen(id)));
 }
 
 
@@ -394,7 +419,7 @@ test_segment_of_a_later_version_is_read_as_far_as_it_is_known(void **state)
     unsigned char         *data, *later;
     llmgw_members_head_t   head;
 
-    data = golden_load(f, &bytes);
+    data = golden_load(&bytes);
 
     for (i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
         later = later_make(data, good[i], &later_bytes);
@@ -431,10 +456,11 @@ int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
-        fixture_test_2(test_segment_of_0_2_0_is_read),
-        fixture_test_2(test_segment_of_0_2_0_is_what_is_written),
-        fixture_test_2(test_segment_of_0_2_0_is_continued),
-        fixture_test_2(
+        fixture_test(test_segment_of_0_2_0_is_read),
+        fixture_test(test_segment_of_0_2_0_is_what_is_written),
+        fixture_test(test_segment_of_0_2_0_is_continued),
+        fixture_test(test_segment_of_layout_1_is_refused_by_name_and_replaced),
+        fixture_test(
             test_segment_of_a_later_version_is_read_as_far_as_it_is_known),
     };
 

@@ -503,9 +503,8 @@ shards_are_remembered_up_to_a_limit(void **state)
     scene_add(s, "s0000", 0, 7);
     llmgw_members_writer_destroy(s->writer);
     assert_int_equal(llmgw_members_writer_create(&s->writer, s->path,
-                                                 (uint32_t) n,
-                                                 LLMGW_MEMBERS_LAYOUT_2,
-                                                 error), LLMGW_MEMBERS_DONE);
+                                                 (uint32_t) n, error),
+                     LLMGW_MEMBERS_DONE);
     members = calloc(n, sizeof(members[0]));
     all = calloc(n, sizeof(all[0]));
     assert_int_equal(llmgw_members_hold_list(s->writer, names,

@@ -55,7 +55,6 @@ scene_init(scene_t *s)
     assert_non_null(mkdtemp(s->dir));
     snprintf(s->path, sizeof(s->path), "%s/members", s->dir);
     assert_int_equal(llmgw_members_writer_create(&s->writer, s->path, 64,
-                                                 LLMGW_MEMBERS_LAYOUT_2,
                                                  error), LLMGW_MEMBERS_DONE);
     s->loop = ev_loop_new(0);
     s->log.program = "test";

@@ -1,9 +1,7 @@
 
 /*
- * The two layouts of the members segment beside each other: a writer of one
- * goes on from a segment of the other, readers follow it without a gap, and
- * each field is where a layout has a place for it.  And the names area, which
- * only layout 2 has.
+ * The names area of the members segment, and what records and load records say
+ * of a replica's engine.
  */
 
 #include "t/unit/proto/members/test_members_support.h"
@@ -12,61 +10,8 @@
 #define CAPACITY  8
 
 
-/* A writer of the other layout takes over, beside an open reader. */
 static void
-hand_over(fixture_t *f, unsigned to)
-{
-    uint64_t             generation;
-    struct stat          before, after;
-    llmgw_member_load_t  load = load_make(1, 5);
-
-    fixture_write(f, CAPACITY);
-    publish(f, 3, 5);
-    set_load_of(f->writer, 1, &load);
-    assert_int_equal(llmgw_members_heartbeat(f->writer, 123, f->error),
-                     LLMGW_MEMBERS_DONE);
-    fixture_read(f);
-    generation = f->view.generation;
-    assert_int_equal(stat(f->path, &before), 0);
-
-    f->layout = to;
-    fixture_rewrite(f, CAPACITY);
-    assert_int_equal(stat(f->path, &after), 0);
-    assert_int_not_equal(before.st_ino, after.st_ino);
-
-    /* A reader of the old file reads on in it, until it checks the path. */
-    fixture_read(f);
-    assert_int_equal(f->view.generation, generation);
-    assert_int_equal(view_stamp(&f->view), 5);
-
-    assert_int_equal(llmgw_members_reader_check(f->reader, f->error),
-                     LLMGW_MEMBERS_DONE);
-    fixture_read(f);
-    assert_int_equal(f->view.generation, generation + 1);
-    assert_int_equal(f->view.n, 3);
-    assert_int_equal(view_stamp(&f->view), 5);
-    assert_int_equal(f->view.heartbeat_ms, 123);
-    assert_int_equal(f->view.loads[1].active_requests, 1005);
-    assert_int_equal(f->view.loads[1].reported_ms, 6);
-
-    publish(f, 4, 6);
-    fixture_read(f);
-    assert_int_equal(f->view.n, 4);
-    assert_int_equal(view_stamp(&f->view), 6);
-}
-
-
-static void
-test_each_layout_takes_over_from_the_other(void **state)
-{
-    fixture_t  *f = *state;
-
-    hand_over(f, LLMGW_MEMBERS_LAYOUT_1 + LLMGW_MEMBERS_LAYOUT_2 - f->layout);
-}
-
-
-static void
-test_resume_group_is_told_where_there_is_a_place_for_it(void **state)
+test_resume_group_routes(void **state)
 {
     uint64_t        generation;
     fixture_t      *f = *state;
@@ -79,17 +24,10 @@ test_resume_group_is_told_where_there_is_a_place_for_it(void **state)
     fixture_read(f);
     generation = f->view.generation;
 
-    /* It routes, so the generation moves; in layout 1 there is none. */
     strcpy(m.resume_group, "llama-8b.v1");
     assert_int_equal(publish_array(f->writer, &m, NULL, 1, 0),
                      LLMGW_MEMBERS_DONE);
     fixture_read(f);
-
-    if (f->layout == LLMGW_MEMBERS_LAYOUT_1) {
-        assert_int_equal(f->view.generation, generation);
-        assert_string_equal(f->view.members[0].resume_group, "");
-        return;
-    }
 
     assert_int_equal(f->view.generation, generation + 1);
     assert_string_equal(f->view.members[0].resume_group, "llama-8b.v1");
@@ -191,35 +129,27 @@ test_list_is_read_by_its_hash(void **state)
 }
 
 
-/* A list moves the generation, unless there is no place for it. */
+/* A list moves the generation. */
 static void
-test_models_are_told_where_there_is_a_place_for_them(void **state)
+test_models_route(void **state)
 {
-    int             is_2;
     uint64_t        generation, list;
     fixture_t      *f = *state;
     llmgw_member_t  m;
 
-    is_2 = f->layout == LLMGW_MEMBERS_LAYOUT_2;
     fixture_write(f, CAPACITY);
     member_make(&m, 1, 1);
     publish_array(f->writer, &m, NULL, 1, 0);
     fixture_read(f);
     generation = f->view.generation;
 
-    m.models = hold(f, 1, 30, is_2 ? LLMGW_MEMBERS_DONE
-                                   : LLMGW_MEMBERS_REFUSED);
-    m.models = m.models ? m.models : 5;
+    m.models = hold(f, 1, 30, LLMGW_MEMBERS_DONE);
     m.models_cut = 3;
     publish_array(f->writer, &m, NULL, 1, 0);
     fixture_read(f);
-    assert_int_equal(f->view.generation, generation + is_2);
-    assert_int_equal(f->view.members[0].models, is_2 ? m.models : 0);
-    assert_int_equal(f->view.members[0].models_cut, is_2 ? 3 : 0);
-
-    if (!is_2) {
-        return;
-    }
+    assert_int_equal(f->view.generation, generation + 1);
+    assert_int_equal(f->view.members[0].models, m.models);
+    assert_int_equal(f->view.members[0].models_cut, 3);
 
     expect_list(f, m.models, 1, 30);
     list = m.models;
@@ -251,7 +181,7 @@ test_writer_tells_the_lists_that_it_holds(void **state)
     fixture_t   *f = *state;
 
     assert_int_equal(llmgw_members_writer_create(&f->writer, NULL, CAPACITY,
-                                                 f->layout, f->error),
+                                                 f->error),
                      LLMGW_MEMBERS_DONE);
     list = hold(f, 1, 30, LLMGW_MEMBERS_DONE);
     publish(f, 2, 1);
@@ -266,15 +196,13 @@ test_writer_tells_the_lists_that_it_holds(void **state)
 
 
 static void
-test_engine_load_is_told_where_there_is_a_place_for_it(void **state)
+test_engine_load_changes_in_place(void **state)
 {
-    int                          is_2;
     uint64_t                     generation;
     fixture_t                   *f = *state;
     llmgw_member_load_t          load = load_make(3, 2);
     const llmgw_engine_load_t   *engine;
 
-    is_2 = f->layout == LLMGW_MEMBERS_LAYOUT_2;
     fixture_write(f, CAPACITY);
     publish(f, 5, 2);
     fixture_read(f);
@@ -290,14 +218,14 @@ test_engine_load_is_told_where_there_is_a_place_for_it(void **state)
                      LLMGW_MEMBERS_DONE);
     assert_int_equal(f->view.generation, generation);
     assert_int_equal(f->view.loads[3].active_requests, 3002);
-    assert_int_equal(engine->told, is_2 ? LLMGW_ENGINE_ALL : 0);
-    assert_int_equal(engine->running, is_2 ? 7 : 0);
-    assert_int_equal(engine->waiting, is_2 ? UINT32_MAX : 0);
+    assert_int_equal(engine->told, LLMGW_ENGINE_ALL);
+    assert_int_equal(engine->running, 7);
+    assert_int_equal(engine->waiting, UINT32_MAX);
 
     /* More than all of it is all of it. */
-    assert_int_equal(engine->kv_permille, is_2 ? 1000 : 0);
-    assert_int_equal(engine->hit_permille, is_2 ? 1000 : 0);
-    assert_int_equal(engine->kv_free_blocks, is_2 ? UINT32_MAX - 1 : 0);
+    assert_int_equal(engine->kv_permille, 1000);
+    assert_int_equal(engine->hit_permille, 1000);
+    assert_int_equal(engine->kv_free_blocks, UINT32_MAX - 1);
     assert_int_equal(f->view.loads[2].engine.told, 0);
 }
 
@@ -313,7 +241,7 @@ test_older_load_records_lack_what_came_later(void **state)
 
     load.engine = (llmgw_engine_load_t) { 1, 2, 3, LLMGW_ENGINE_ALL,
                                           0x01020304, 0x0105, 0 };
-    llmgw_members_slot_encode(&slot, sizeof(slot), "r1", &load);
+    llmgw_members_slot_encode(&slot, "r1", &load);
     memcpy(bytes, &slot, sizeof(bytes));
     assert_int_equal(bytes[12], 1);
     assert_int_equal(bytes[16], 2);
@@ -324,24 +252,11 @@ test_older_load_records_lack_what_came_later(void **state)
 
     /* An older writer tells three and leaves the rest 0. */
     load.engine = (llmgw_engine_load_t) { 1, 2, 3, 7, 0, 0, 0 };
-    llmgw_members_slot_encode(&slot, sizeof(slot), "r1", &load);
-    assert_true(llmgw_members_slot_decode(&slot, sizeof(slot), "r1", &read));
+    llmgw_members_slot_encode(&slot, "r1", &load);
+    assert_true(llmgw_members_slot_decode(&slot, "r1", &read));
     assert_int_equal(read.engine.told & LLMGW_ENGINE_FREE_BLOCKS, 0);
     assert_int_equal(read.engine.told & LLMGW_ENGINE_HITS, 0);
     assert_int_equal(read.engine.kv_permille, 3);
-}
-
-
-static void
-test_layout_1_has_no_place_for_lists(void **state)
-{
-    fixture_t  *f = *state;
-
-    f->layout = LLMGW_MEMBERS_LAYOUT_1;
-    fixture_write(f, CAPACITY);
-    fixture_read(f);
-    hold(f, 1, 30, LLMGW_MEMBERS_REFUSED);
-    expect_no_list(f, 1);
 }
 
 
@@ -410,7 +325,7 @@ test_lists_outlive_their_writer_and_their_file(void **state)
     fd = open(f->path, O_RDWR);
     assert_int_not_equal(fd, -1);
     assert_int_equal(pwrite(fd, "y", 1,
-                            (off_t) (fixture_tables_bytes(f, CAPACITY * 2)
+                            (off_t) (fixture_tables_bytes(CAPACITY * 2)
                                      + 4096 * LLMGW_MEMBERS_LISTS)),
                      1);
     close(fd);
@@ -434,7 +349,7 @@ test_writer_without_a_file_keeps_the_table(void **state)
     const llmgw_member_load_t  *loads;
 
     assert_int_equal(llmgw_members_writer_create(&f->writer, NULL, CAPACITY,
-                                                 f->layout, f->error),
+                                                 f->error),
                      LLMGW_MEMBERS_DONE);
     publish(f, 3, 1);
     publish(f, 2, 2);
@@ -458,18 +373,16 @@ int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
-        fixture_test(test_each_layout_takes_over_from_the_other),
-        fixture_test(test_resume_group_is_told_where_there_is_a_place_for_it),
-        fixture_test_2(test_list_is_read_by_its_hash),
-        fixture_test(test_models_are_told_where_there_is_a_place_for_them),
-        fixture_test_2(test_writer_tells_the_lists_that_it_holds),
-        fixture_test(test_engine_load_is_told_where_there_is_a_place_for_it),
+        fixture_test(test_resume_group_routes),
+        fixture_test(test_list_is_read_by_its_hash),
+        fixture_test(test_models_route),
+        fixture_test(test_writer_tells_the_lists_that_it_holds),
+        fixture_test(test_engine_load_changes_in_place),
         cmocka_unit_test(test_older_load_records_lack_what_came_later),
-        fixture_test_2(test_layout_1_has_no_place_for_lists),
-        fixture_test_2(test_list_stays_as_long_as_a_table_may_need_it),
-        fixture_test_2(test_lists_outlive_their_writer_and_their_file),
-        fixture_test_2(test_writer_without_a_file_keeps_the_table),
+        fixture_test(test_list_stays_as_long_as_a_table_may_need_it),
+        fixture_test(test_lists_outlive_their_writer_and_their_file),
+        fixture_test(test_writer_without_a_file_keeps_the_table),
     };
 
-    return cmocka_run_group_tests_name("members_layouts", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("members_lists", tests, NULL, NULL);
 }
