@@ -32,7 +32,7 @@
 #include <string.h>
 
 #include "agent/job.h"
-#include "proto/members/groups.h"
+#include "proto/members/member.h"
 
 
 /* Gossip is faster than that. */

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/members/groups.h"
+#include "proto/members/member.h"
 #include "rollout/rollout_inner.h"
 
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "proto/members/groups.h"
+#include "proto/members/member.h"
 #include "rollout/rollout_inner.h"
 
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "proto/members/groups.h"
+#include "proto/members/member.h"
 #include "rollout/drained.h"
 #include "rollout/rollout_inner.h"
 

@@ -14,7 +14,7 @@
 
 #include <string.h>
 
-#include "proto/members/groups.h"
+#include "proto/members/member.h"
 #include "swim/swim_inner.h"
 
 

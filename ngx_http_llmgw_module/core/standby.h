@@ -37,7 +37,7 @@
 
 #define LLMGW_STANDBY_NOBODY  UINT32_MAX
 
-/* What a record says; the numbers are those of proto/members/members.h. */
+/* What a record says; the numbers are those of proto/members/member.h. */
 typedef enum {
     LLMGW_STANDBY_NONE = 0,
     LLMGW_STANDBY_INIT,

@@ -361,7 +361,8 @@ llmgw_members_list_fetch(int fd, const llmgw_members_head_t *head,
     uint64_t list, char *names, size_t *bytes)
 {
     int                        tries;
-    size_t                     i, n;
+    size_t                     n;
+    ssize_t                    i;
     llmgw_members_directory_t  directory;
 
     for (tries = 0; tries < LIST_TRIES; tries++) {
@@ -372,13 +373,8 @@ llmgw_members_list_fetch(int fd, const llmgw_members_head_t *head,
             return LLMGW_MEMBERS_REFUSED;
         }
 
-        for (i = 0; i < LLMGW_MEMBERS_LISTS
-                    && directory.entries[i].list != list; i++)
-        {
-            /* void */
-        }
-
-        if (i == LLMGW_MEMBERS_LISTS) {
+        i = llmgw_members_directory_find(&directory, list);
+        if (i == -1) {
             break;
         }
 

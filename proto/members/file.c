@@ -30,18 +30,6 @@
 #define COMPARE_BYTES  16384
 
 
-void
-llmgw_members_file_error(const char *call, const char *path, char *error)
-{
-    int  saved;
-
-    saved = errno;
-    snprintf(error, LLMGW_MEMBERS_ERROR_BYTES, "%s(\"%.150s\") failed (%d: %s)",
-             call, path, saved, strerror(saved));
-    errno = saved;
-}
-
-
 int
 llmgw_disk_refuses(int error)
 {
@@ -59,7 +47,7 @@ path_with_suffix(char *buf, const char *path, const char *suffix, char *error)
     n = snprintf(buf, PATH_MAX, "%s%s", path, suffix);
     if (n < 0 || n >= PATH_MAX) {
         errno = ENAMETOOLONG;
-        llmgw_members_file_error("open", path, error);
+        llmgw_members_system_error("open", path, error);
         return -1;
     }
 
@@ -113,7 +101,7 @@ llmgw_members_lock(const char *path, char *error)
     fd = open(lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK,
               LLMGW_MEMBERS_MODE);
     if (fd == -1) {
-        llmgw_members_file_error("open", lock, error);
+        llmgw_members_system_error("open", lock, error);
         return -1;
     }
 
@@ -123,7 +111,7 @@ llmgw_members_lock(const char *path, char *error)
     }
 
     if (errno != EWOULDBLOCK) {
-        llmgw_members_file_error("flock", lock, error);
+        llmgw_members_system_error("flock", lock, error);
         close(fd);
         return -1;
     }
@@ -253,13 +241,13 @@ file_fill(int fd, const char *tmp, const llmgw_members_head_t *head,
     char *error)
 {
     if (fchmod(fd, LLMGW_MEMBERS_MODE) == -1) {
-        llmgw_members_file_error("fchmod", tmp, error);
+        llmgw_members_system_error("fchmod", tmp, error);
         return -1;
     }
 
     errno = posix_fallocate(fd, 0, llmgw_members_file_bytes(head));
     if (errno != 0) {
-        llmgw_members_file_error("posix_fallocate", tmp, error);
+        llmgw_members_system_error("posix_fallocate", tmp, error);
         return -1;
     }
 
@@ -267,7 +255,7 @@ file_fill(int fd, const char *tmp, const llmgw_members_head_t *head,
         || llmgw_members_lists_write(lists, fd, head) == -1
         || llmgw_members_head_write(fd, head) == -1)
     {
-        llmgw_members_file_error("pwrite", tmp, error);
+        llmgw_members_system_error("pwrite", tmp, error);
         return -1;
     }
 
@@ -291,7 +279,7 @@ llmgw_members_file_make(const char *path, const llmgw_members_head_t *head,
 
     fd = open(tmp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, LLMGW_MEMBERS_MODE);
     if (fd == -1) {
-        llmgw_members_file_error("open", tmp, error);
+        llmgw_members_system_error("open", tmp, error);
         return -1;
     }
 
@@ -300,7 +288,7 @@ llmgw_members_file_make(const char *path, const llmgw_members_head_t *head,
     }
 
     if (rename(tmp, path) == -1) {
-        llmgw_members_file_error("rename", path, error);
+        llmgw_members_system_error("rename", path, error);
         goto failed;
     }
 

@@ -57,7 +57,4 @@ const char *llmgw_members_file_loss(const char *path, int fd,
     const llmgw_members_head_t *head, const llmgw_members_table_t *table,
     const llmgw_members_lists_t *lists);
 
-/* errno and the call, as "CALL("PATH") failed (N: TEXT)". */
-void llmgw_members_file_error(const char *call, const char *path, char *error);
-
 #endif /* LLMGW_MEMBERS_FILE_H */

@@ -1,13 +1,11 @@
 
 /*
- * Places, checks and rules of the members segment (the format stands in
- * members.h).
+ * Places and checks of the members segment (the format stands in members.h).
  *
  * A record is an llmgw_member_t, byte for byte: the assertions below hold the
  * compiler to the documented offsets, so that neither side copies field by
  * field.  What comes out of a file is untrusted all the same; *_reason() look
- * at every field that a program later branches, indexes or prints by, and
- * give the first thing wrong in words.
+ * at everything that a program later branches, indexes or prints by.
  */
 
 #define XXH_INLINE_ALL
@@ -16,6 +14,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -148,31 +147,25 @@ llmgw_members_list_at(const llmgw_members_head_t *head, size_t place)
 }
 
 
+/* Of a head, or of a buffer's header. */
 static uint64_t
-head_check(const llmgw_members_head_t *head)
+check_of(const void *sealed)
 {
-    return XXH3_64bits(head, offsetof(llmgw_members_head_t, check));
+    return XXH3_64bits(sealed, offsetof(llmgw_members_head_t, check));
 }
 
 
 void
 llmgw_members_head_seal(llmgw_members_head_t *head)
 {
-    head->check = head_check(head);
+    head->check = check_of(head);
 }
 
 
 int
 llmgw_members_head_is_sealed(const llmgw_members_head_t *head)
 {
-    return head->check == head_check(head);
-}
-
-
-static uint64_t
-buffer_check(const llmgw_members_buffer_t *buffer)
-{
-    return XXH3_64bits(buffer, offsetof(llmgw_members_buffer_t, check));
+    return head->check == check_of(head);
 }
 
 
@@ -189,14 +182,14 @@ llmgw_members_buffer_seal(llmgw_members_buffer_t *buffer, const void *records,
     size_t record_bytes)
 {
     buffer->records_check = records_check(buffer, records, record_bytes);
-    buffer->check = buffer_check(buffer);
+    buffer->check = check_of(buffer);
 }
 
 
 int
 llmgw_members_buffer_is_sealed(const llmgw_members_buffer_t *buffer)
 {
-    return buffer->check == buffer_check(buffer);
+    return buffer->check == check_of(buffer);
 }
 
 
@@ -300,142 +293,6 @@ llmgw_members_head_reason(const llmgw_members_head_t *head, off_t file_bytes)
 }
 
 
-static int
-is_terminated(const char *text, size_t bytes)
-{
-    return memchr(text, '\0', bytes) != NULL;
-}
-
-
-static int
-strings_are_terminated(const llmgw_member_t *m)
-{
-    return is_terminated(m->id, sizeof(m->id))
-           && is_terminated(m->model_version, sizeof(m->model_version))
-           && is_terminated(m->address, sizeof(m->address))
-           && is_terminated(m->grpc, sizeof(m->grpc))
-           && is_terminated(m->drain_owner, sizeof(m->drain_owner))
-           && is_terminated(m->resume_group, sizeof(m->resume_group))
-           && is_terminated(m->group, sizeof(m->group));
-}
-
-
-static int
-is_printable(const char *text)
-{
-    for (; *text; text++) {
-        if (*text < ' ' || *text > '~') {
-            return 0;
-        }
-    }
-
-    return 1;
-}
-
-
-static int
-grpc_is_valid(const llmgw_member_t *m)
-{
-    if (m->grpc[0] == '\0') {
-        return llmgw_member_role(m) == LLMGW_ROLE_GATEWAY;
-    }
-
-    return llmgw_members_address_is_valid(m->grpc);
-}
-
-
-static int
-name_may_be_empty(const char *name)
-{
-    return name[0] == '\0' || llmgw_name_is_valid(name, strlen(name));
-}
-
-
-static const char *
-shard_reason(const llmgw_member_t *m)
-{
-    if (m->is_shard > 1 || (m->is_shard && m->role != LLMGW_ROLE_GATEWAY)) {
-        return "a shard in another role";
-    }
-
-    if (m->is_shard && !llmgw_shard_is_valid(&m->shard)) {
-        return "invalid layers of a shard";
-    }
-
-    return NULL;
-}
-
-
-static const char *
-strings_reason(const llmgw_member_t *m)
-{
-    if (!strings_are_terminated(m)) {
-        return "a string without an end";
-    }
-
-    if (!llmgw_name_is_valid(m->id, strlen(m->id))) {
-        return "an invalid id";
-    }
-
-    if (!name_may_be_empty(m->model_version)) {
-        return "an invalid model version";
-    }
-
-    if (!m->is_shard && !name_may_be_empty(m->resume_group)) {
-        return "an invalid resume group";
-    }
-
-    if (!llmgw_member_group_is_valid(m)) {
-        return "an invalid group";
-    }
-
-    if (!llmgw_members_address_is_valid(m->address)) {
-        return "an invalid address";
-    }
-
-    if (!grpc_is_valid(m)) {
-        return "an invalid gRPC address";
-    }
-
-    if (!is_printable(m->drain_owner)) {
-        return "an invalid owner of its drain";
-    }
-
-    return shard_reason(m);
-}
-
-
-const char *
-llmgw_members_record_reason(const llmgw_member_t *m)
-{
-    if (m->role > LLMGW_ROLE_GATEWAY) {
-        return "an unknown role";
-    }
-
-    if (m->liveness > LLMGW_LIVENESS_LEFT) {
-        return "an unknown liveness";
-    }
-
-    if (m->service > LLMGW_SERVICE_DOWN) {
-        return "an unknown service state";
-    }
-
-    if (m->group_state > LLMGW_GROUP_ACTIVE) {
-        return "an unknown state in its group";
-    }
-
-    if (m->draining > 1) {
-        return "a drain flag that is neither 0 nor 1";
-    }
-
-    if (m->weight == 0 || m->weight > LLMGW_MEMBERS_WEIGHT_MAX) {
-        return "a weight out of range";
-    }
-
-    return strings_reason(m);
-}
-
-
 uint64_t
 llmgw_members_list_hash(const char *names, size_t bytes)
 {
@@ -444,27 +301,6 @@ llmgw_members_list_hash(const char *names, size_t bytes)
     hash = XXH3_64bits(names, bytes);
 
     return hash ? hash : 1;
-}
-
-
-int
-llmgw_members_list_is_valid(const char *names, size_t bytes)
-{
-    size_t  at;
-
-    if (bytes == 0 || bytes > LLMGW_MEMBERS_LIST_BYTES
-        || names[bytes - 1] != '\0')
-    {
-        return 0;
-    }
-
-    for (at = 0; at < bytes; at += strlen(names + at) + 1) {
-        if (names[at] == '\0' || !is_printable(names + at)) {
-            return 0;
-        }
-    }
-
-    return 1;
 }
 
 
@@ -505,7 +341,7 @@ llmgw_members_table_reason(const llmgw_member_t *records, size_t n,
         *where = i;
 
         if (known == NULL || !is_known(known, &next, &records[i])) {
-            reason = llmgw_members_record_reason(&records[i]);
+            reason = llmgw_member_reason(&records[i]);
             if (reason != NULL) {
                 return reason;
             }
@@ -543,4 +379,32 @@ llmgw_members_pread(int fd, void *buf, size_t bytes, off_t offset)
     }
 
     return 1;
+}
+
+
+ssize_t
+llmgw_members_directory_find(const llmgw_members_directory_t *directory,
+    uint64_t list)
+{
+    ssize_t  i;
+
+    for (i = 0; list != 0 && i < LLMGW_MEMBERS_LISTS; i++) {
+        if (directory->entries[i].list == list) {
+            return i;
+        }
+    }
+
+    return -1;
+}
+
+
+void
+llmgw_members_system_error(const char *call, const char *path, char *error)
+{
+    int  saved;
+
+    saved = errno;
+    snprintf(error, LLMGW_MEMBERS_ERROR_BYTES, "%s(\"%.150s\") failed (%d: %s)",
+             call, path, saved, strerror(saved));
+    errno = saved;
 }

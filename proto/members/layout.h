@@ -67,7 +67,7 @@ typedef struct {
 } llmgw_members_directory_t;
 
 
-/* A head of this capacity, generation and all that follows 0. */
+/* A head of this capacity; generation, sequence and heartbeat are 0. */
 void llmgw_members_head_init(llmgw_members_head_t *head, uint32_t capacity);
 
 /* Places in a file with this head; the sequence tells which buffer. */
@@ -103,13 +103,11 @@ int llmgw_members_slot_decode(const llmgw_members_slot_t *slot, const char *id,
 const char *llmgw_members_head_reason(const llmgw_members_head_t *head,
     off_t file_bytes);
 
-/* Every field of a member.  NULL: all are right; else the reason in words. */
-const char *llmgw_members_record_reason(const llmgw_member_t *member);
-
 /*
- * The same for a table: each record, and ids that strictly ascend.  A record
- * that stands in `known`, an ascending table that was checked before, byte by
- * byte the same, is not checked again; NULL: none is known.
+ * The same for a table: every field of each record (llmgw_member_reason()), and
+ * ids that strictly ascend.  A record that stands in `known`, an ascending
+ * table that was checked before, byte by byte the same, is not checked again;
+ * NULL: none is known.
  */
 const char *llmgw_members_table_reason(const llmgw_member_t *records,
     size_t n, const llmgw_members_view_t *known, size_t *where);
@@ -148,7 +146,12 @@ llmgw_members_rc_t llmgw_members_slots_read(int fd,
     const llmgw_members_head_t *head, const llmgw_member_t *members,
     llmgw_member_load_t *loads, size_t n);
 
-/* Syntax of HOST:PORT; HOST is IPv4, [IPv6] or a host name. */
-int llmgw_members_address_is_valid(const char *address);
+/* The place of a list; -1: it has none. */
+ssize_t llmgw_members_directory_find(
+    const llmgw_members_directory_t *directory, uint64_t list);
+
+/* errno and the call, as "CALL("PATH") failed (N: TEXT)"; errno stays. */
+void llmgw_members_system_error(const char *call, const char *path,
+    char *error);
 
 #endif /* LLMGW_MEMBERS_LAYOUT_H */

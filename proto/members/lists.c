@@ -19,35 +19,21 @@ llmgw_members_lists_done(llmgw_members_lists_t *lists)
 }
 
 
-void
-llmgw_members_lists_published(llmgw_members_lists_t *lists)
+/* One that neither the table in use nor the next one needs; -1: none. */
+static ssize_t
+place_unused(const llmgw_members_lists_t *lists)
 {
-    lists->publishes++;
-}
+    ssize_t  i;
 
-
-/* The list's own place, or one that nobody needs; LISTS: none. */
-static size_t
-place_find(const llmgw_members_lists_t *lists, uint64_t list)
-{
-    size_t                        i, found;
-    const llmgw_members_entry_t  *entry;
-
-    found = LLMGW_MEMBERS_LISTS;
-
-    for (i = 0; i < LLMGW_MEMBERS_LISTS; i++) {
-        entry = &lists->directory.entries[i];
-
-        if (entry->list == list) {
-            return i;
-        }
-
-        if (entry->list == 0 || lists->held[i] < lists->publishes) {
-            found = i;
+    for (i = LLMGW_MEMBERS_LISTS - 1; i >= 0; i--) {
+        if (lists->directory.entries[i].list == 0
+            || lists->held[i] < lists->publishes)
+        {
+            break;
         }
     }
 
-    return found;
+    return i;
 }
 
 
@@ -113,7 +99,7 @@ llmgw_members_lists_hold(llmgw_members_lists_t *lists, int fd,
     const llmgw_members_head_t *head, const char *names, size_t bytes,
     uint64_t *list)
 {
-    size_t    i;
+    ssize_t   i;
     uint64_t  hash;
 
     if (!llmgw_members_list_is_valid(names, bytes)) {
@@ -122,12 +108,14 @@ llmgw_members_lists_hold(llmgw_members_lists_t *lists, int fd,
 
     hash = llmgw_members_list_hash(names, bytes);
 
-    i = place_find(lists, hash);
-    if (i == LLMGW_MEMBERS_LISTS) {
-        return LLMGW_MEMBERS_EFULL;
-    }
+    i = llmgw_members_directory_find(&lists->directory, hash);
 
-    if (lists->directory.entries[i].list != hash) {
+    if (i == -1) {
+        i = place_unused(lists);
+        if (i == -1) {
+            return LLMGW_MEMBERS_EFULL;
+        }
+
         if (place_take(lists, i, hash, names, bytes) == -1) {
             return LLMGW_MEMBERS_ESYSTEM;
         }
@@ -145,29 +133,14 @@ llmgw_members_lists_hold(llmgw_members_lists_t *lists, int fd,
 }
 
 
-static size_t
-list_find(const llmgw_members_lists_t *lists, uint64_t list)
-{
-    size_t  i;
-
-    for (i = 0; i < LLMGW_MEMBERS_LISTS; i++) {
-        if (lists->directory.entries[i].list == list) {
-            break;
-        }
-    }
-
-    return i;
-}
-
-
 int
 llmgw_members_lists_holds(const llmgw_members_lists_t *lists, uint64_t list)
 {
-    size_t  i;
+    ssize_t  i;
 
-    i = list_find(lists, list);
+    i = llmgw_members_directory_find(&lists->directory, list);
 
-    return i != LLMGW_MEMBERS_LISTS && lists->held[i] > lists->publishes;
+    return i != -1 && lists->held[i] > lists->publishes;
 }
 
 
@@ -175,11 +148,10 @@ const char *
 llmgw_members_lists_names(const llmgw_members_lists_t *lists, uint64_t list,
     size_t *bytes)
 {
-    size_t  i;
+    ssize_t  i;
 
-    i = list_find(lists, list);
-
-    if (list == 0 || i == LLMGW_MEMBERS_LISTS) {
+    i = llmgw_members_directory_find(&lists->directory, list);
+    if (i == -1) {
         return NULL;
     }
 

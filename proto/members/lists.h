@@ -24,9 +24,6 @@ typedef struct {
 /* Zero is empty. */
 void llmgw_members_lists_done(llmgw_members_lists_t *lists);
 
-/* A publish is done: what was held for it belongs to the table in use. */
-void llmgw_members_lists_published(llmgw_members_lists_t *lists);
-
 /* llmgw_members_hold_list(); fd -1: no file. */
 llmgw_members_rc_t llmgw_members_lists_hold(llmgw_members_lists_t *lists,
     int fd, const llmgw_members_head_t *head, const char *names, size_t bytes,

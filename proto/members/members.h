@@ -208,153 +208,11 @@
 #ifndef LLMGW_MEMBERS_H
 #define LLMGW_MEMBERS_H
 
-#include <stddef.h>
-#include <stdint.h>
+#include "proto/members/member.h"
 
 
-#define LLMGW_MEMBERS_NAME_BYTES     64     /* id, version; with the NUL */
-#define LLMGW_MEMBERS_ADDRESS_BYTES  72     /* HOST:PORT with the NUL */
-#define LLMGW_MEMBERS_OWNER_BYTES    72
-
-#define LLMGW_MEMBERS_MAX            65536  /* records a segment can hold */
-#define LLMGW_MEMBERS_WEIGHT_MAX     65536
-
-#define LLMGW_MEMBERS_LIST_BYTES     4096   /* the longest list of names */
-#define LLMGW_MEMBERS_LISTS          256    /* that a segment can hold */
-
-typedef enum {
-    LLMGW_LIVENESS_ALIVE = 0,
-    LLMGW_LIVENESS_SUSPECT,
-    LLMGW_LIVENESS_DEAD,
-    LLMGW_LIVENESS_LEFT
-} llmgw_liveness_t;
-
-typedef enum {
-    LLMGW_SERVICE_STARTING = 0,
-    LLMGW_SERVICE_READY,
-    LLMGW_SERVICE_STALLED,
-    LLMGW_SERVICE_STOPPED,
-    LLMGW_SERVICE_DOWN
-} llmgw_service_t;
-
-/* What an agent stands beside: llmgw_member_role(). */
-typedef enum {
-    LLMGW_ROLE_REPLICA = 0,
-    LLMGW_ROLE_GATEWAY,
-    LLMGW_ROLE_SHARD            /* never in `role` of a record */
-} llmgw_role_t;
-
-/*
- * Engines of one host that stand by for each other are a group.  A lock service
- * lets one of them at a time be Active, by an epoch that is greater than any
- * before (lock/).  This is how far an engine is, as its last report said, and
- * stands until the next one: whether it still lives is said by its service.
- */
-typedef enum {
-    LLMGW_GROUP_NONE = 0,       /* of no group */
-    LLMGW_GROUP_INIT,
-    LLMGW_GROUP_STANDBY,
-    LLMGW_GROUP_WAKING,
-    LLMGW_GROUP_ACTIVE
-} llmgw_group_state_t;
-
-#define LLMGW_GROUP_BYTES  32       /* a group's name with the NUL */
-
-#define LLMGW_ZONE_BYTES   32       /* a shard's zone with the NUL */
-
-#define LLMGW_SHARD_MAX_LAYERS  4096    /* more than any model has */
-
-/*
- * What a shard says of itself: it computes the layers first .. last of a model
- * that has so many.  Which model by which weights stands in the list that
- * `models` of its record names, which all shards have in common that may serve
- * one request together (proto/members/shards.h).
- */
-typedef struct {
-    char      zone[LLMGW_ZONE_BYTES];   /* may be "" */
-    uint64_t  memory_bytes;     /* of weights and KV cache; what they would
-                                   take where it is not loaded */
-    uint16_t  first;            /* layers count from 0 */
-    uint16_t  last;
-    uint16_t  layers;           /* 0: it says nothing, all else is 0 */
-    uint8_t   is_loaded;
-    uint8_t   reserved[17];
-} llmgw_shard_t;
-
-typedef struct {
-    char      id[LLMGW_MEMBERS_NAME_BYTES];
-    char      model_version[LLMGW_MEMBERS_NAME_BYTES];
-    char      address[LLMGW_MEMBERS_ADDRESS_BYTES];     /* gossip */
-    char      grpc[LLMGW_MEMBERS_ADDRESS_BYTES];        /* "" for a gateway */
-    char      drain_owner[LLMGW_MEMBERS_OWNER_BYTES];
-    uint64_t  epoch;
-    uint64_t  incarnation;
-    uint64_t  replica_start_ms;     /* wall clock */
-    uint32_t  weight;               /* >= 1 */
-    uint32_t  max_capacity;         /* 0: unlimited */
-    uint8_t   role;
-    uint8_t   liveness;
-    uint8_t   service;
-    uint8_t   draining;
-    uint8_t   is_shard;             /* then its role is that of a gateway */
-    uint8_t   reserved[3];
-    union {
-        char           resume_group[LLMGW_MEMBERS_NAME_BYTES];  /* may be "" */
-        llmgw_shard_t  shard;       /* of a shard; read it by
-                                       llmgw_member_shard() */
-    };
-    uint64_t  models;               /* hash of their list; 0: none */
-    uint32_t  models_cut;           /* names that the list lacks */
-    uint8_t   group_state;          /* llmgw_group_state_t */
-    uint8_t   group_reserved[3];
-    uint64_t  group_epoch;          /* 0: none was granted */
-    char      group[LLMGW_GROUP_BYTES];     /* "": of no group */
-    uint64_t  group_lock;           /* instance id of its lock service */
-} llmgw_member_t;
-
-/*
- * Of a replica's names the agents pass on as many as fit into so many bytes, so
- * that the longest datagram still has room for its sender's record
- * (agent/swim/wire/packet.h).  The longest name fits.
- */
-#define LLMGW_MEMBERS_MODELS_BYTES   256
-
-/* More than any engine has. */
-#define LLMGW_ENGINE_MAX_REQUESTS    1000000
-
-#define LLMGW_ENGINE_RUNNING         1      /* bits of `told` */
-#define LLMGW_ENGINE_WAITING         2
-#define LLMGW_ENGINE_KV              4
-#define LLMGW_ENGINE_FREE_BLOCKS     8
-#define LLMGW_ENGINE_HITS            16
-#define LLMGW_ENGINE_ALL             31
-
-/* More than fit into any memory. */
-#define LLMGW_ENGINE_MAX_BLOCKS      1000000000
-
-/*
- * What an engine says of its own load.  Zeroed: it says nothing.  A block is
- * what the engine's KV cache is made of, as large as the engine likes.
- */
-typedef struct {
-    uint32_t  running;
-    uint32_t  waiting;
-    uint16_t  kv_permille;          /* 0 .. 1000 */
-    uint16_t  told;                 /* which of these it tells */
-    uint32_t  kv_free_blocks;
-    uint16_t  hit_permille;         /* of the blocks of prompts, those that
-                                       were in the cache: in the last minute
-                                       in which there were prompts */
-    uint16_t  reserved;
-} llmgw_engine_load_t;
-
-/* Updated in place; moves no generation. */
-typedef struct {
-    uint32_t             active_requests;
-    uint64_t             reported_ms;   /* CLOCK_MONOTONIC of this machine;
-                                           0: never */
-    llmgw_engine_load_t  engine;
-} llmgw_member_load_t;
+#define LLMGW_MEMBERS_MAX    65536      /* records a segment can hold */
+#define LLMGW_MEMBERS_LISTS  256        /* and lists of names */
 
 typedef enum {
     LLMGW_MEMBERS_DONE = 0,
@@ -406,7 +264,7 @@ void llmgw_members_writer_destroy(llmgw_members_writer_t *writer);
  * generation moves only when something that routes has changed: membership,
  * role, liveness, service, replica_start_ms, draining, grpc, weight, capacity,
  * resume group, models, group and its state, epoch and lock, isolated.
- * loads[i] belongs to members[i]; NULL: keep what is known by id, else "never".
+ * loads[i] belongs to members[i]; NULL: none of them ever reported.
  * A list of models that is not held for this publish is left out of the record.
  *
  * REFUSED: a member that readers would refuse, or an id twice.  EFULL, REFUSED
@@ -528,51 +386,7 @@ llmgw_members_rc_t llmgw_members_read_loads(llmgw_members_reader_t *reader,
 llmgw_members_rc_t llmgw_members_read_list(llmgw_members_reader_t *reader,
     uint64_t list, char *names, size_t *bytes);
 
-
-/* Names of printable ASCII, none of them empty, each ended by a NUL. */
-int llmgw_members_list_is_valid(const char *names, size_t bytes);
-
 /* The hash of a list; never 0. */
 uint64_t llmgw_members_list_hash(const char *names, size_t bytes);
-
-const char *llmgw_role_name(unsigned role);             /* "replica" ... */
-const char *llmgw_liveness_name(unsigned liveness);     /* "ALIVE" ... */
-const char *llmgw_service_name(unsigned service);       /* "READY" ... */
-const char *llmgw_group_state_name(unsigned state);     /* "none", "init" ... */
-
-llmgw_role_t llmgw_member_role(const llmgw_member_t *member);
-
-/* 0; -1: it is no shard, or one that says nothing of itself (any more). */
-int llmgw_member_shard(const llmgw_member_t *member, llmgw_shard_t *shard);
-
-/*
- * A replica that gets requests: ALIVE, READY, not draining, and of a group the
- * Active one.  That no other member of its group has a greater epoch is for
- * the caller to know.
- */
-int llmgw_member_is_routable(const llmgw_member_t *member);
-
-/* The layers are in order, and the strings and flags right; or it says nothing,
-   wholly.  To be asked of a shard's. */
-int llmgw_shard_is_valid(const llmgw_shard_t *shard);
-
-/* Without a group there is no state and no epoch, with one there is a state; to
-   be asked of strings that end. */
-int llmgw_member_group_is_valid(const llmgw_member_t *member);
-
-/* Both are shards that say the same, or none is and their resume groups are
-   equal.  To be asked of strings that are filled up with NULs. */
-int llmgw_member_shards_are_alike(const llmgw_member_t *a,
-    const llmgw_member_t *b);
-
-/* They say the same of their groups. */
-int llmgw_member_groups_are_alike(const llmgw_member_t *a,
-    const llmgw_member_t *b);
-
-/* [A-Za-z0-9][A-Za-z0-9._-]{0,62}: ids, versions, cluster names. */
-int llmgw_name_is_valid(const char *name, size_t len);
-
-/* [A-Za-z0-9_-][A-Za-z0-9._-]{0,30}: of groups. */
-int llmgw_group_is_valid(const char *name, size_t len);
 
 #endif /* LLMGW_MEMBERS_H */

@@ -114,14 +114,9 @@ is_unchanged_file(const struct stat *a, const struct stat *b)
 static llmgw_members_rc_t
 system_error(const char *call, const char *path, char *error)
 {
-    int  saved;
+    llmgw_members_system_error(call, path, error);
 
-    saved = errno;
-    snprintf(error, LLMGW_MEMBERS_ERROR_BYTES, "%s(\"%.150s\") failed (%d: %s)",
-             call, path, saved, strerror(saved));
-    errno = saved;
-
-    return saved == ENOENT || saved == ENOTDIR ? LLMGW_MEMBERS_ABSENT
+    return errno == ENOENT || errno == ENOTDIR ? LLMGW_MEMBERS_ABSENT
                                                : LLMGW_MEMBERS_ESYSTEM;
 }
 
@@ -329,7 +324,7 @@ llmgw_members_read_list(llmgw_members_reader_t *r, uint64_t list, char *names,
     llmgw_members_head_t  head;
     char                  error[LLMGW_MEMBERS_ERROR_BYTES];
 
-    if (r->fd == -1 || list == 0) {
+    if (r->fd == -1) {
         return LLMGW_MEMBERS_ABSENT;
     }
 

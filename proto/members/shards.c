@@ -108,25 +108,3 @@ llmgw_shard_model_write(const llmgw_shard_model_t *model, char *names)
 
     return (size_t) (at - names);
 }
-
-
-int
-llmgw_shard_is_advertised(const llmgw_member_t *member)
-{
-    llmgw_shard_t  shard;
-
-    return llmgw_member_shard(member, &shard) == 0
-           && (member->liveness == LLMGW_LIVENESS_ALIVE
-               || member->liveness == LLMGW_LIVENESS_SUSPECT)
-           && (member->service == LLMGW_SERVICE_READY
-               || member->service == LLMGW_SERVICE_STALLED);
-}
-
-
-int
-llmgw_shard_is_usable(const llmgw_member_t *member)
-{
-    return llmgw_shard_is_advertised(member)
-           && member->liveness == LLMGW_LIVENESS_ALIVE
-           && member->service == LLMGW_SERVICE_READY && !member->draining;
-}

@@ -1,7 +1,6 @@
 
 /*
- * Shards among the members of a cluster: which model's layers each computes,
- * and which of them serve together.
+ * Which model shards compute layers of, and which of them serve together.
  *
  * A shard's record says its layers (llmgw_member_shard()).  What is longer, and
  * the same for all shards of one model, stands in the list that `models` of
@@ -18,7 +17,7 @@
 #ifndef LLMGW_SHARDS_H
 #define LLMGW_SHARDS_H
 
-#include "proto/members/members.h"
+#include "proto/members/member.h"
 
 
 #define LLMGW_WEIGHTS_ID_BYTES  32
@@ -49,15 +48,5 @@ size_t llmgw_shard_model_write(const llmgw_shard_model_t *model, char *names);
 /* 64 hexadecimal digits in lower case and a NUL; and back: 0, or -1. */
 void llmgw_weights_id_write(const uint8_t *id, char *text);
 int llmgw_weights_id_read(uint8_t *id, const char *text, size_t len);
-
-/*
- * It is offered: it says what it computes, its agent is ALIVE or SUSPECT and
- * its process runs.  Between two that differ in this lies an event,
- * shard_advertised or shard_retired.
- */
-int llmgw_shard_is_advertised(const llmgw_member_t *member);
-
-/* A new session may be opened there: offered, ALIVE, READY, not draining. */
-int llmgw_shard_is_usable(const llmgw_member_t *member);
 
 #endif /* LLMGW_SHARDS_H */

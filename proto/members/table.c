@@ -121,60 +121,14 @@ records_encode(llmgw_members_table_t *table,
 }
 
 
-/* What the table in use knows of this id's load, from `*from` upwards. */
-static void
-load_recall(const llmgw_members_table_t *table, const char *id, size_t *from,
-    llmgw_member_load_t *load)
-{
-    int     order;
-    size_t  k;
-
-    memset(load, 0, sizeof(*load));
-
-    for (k = *from; k < table->header->count; k++) {
-        order = strcmp(table->records[k].id, id);
-
-        if (order == 0) {
-            *load = table->loads[k];
-        }
-
-        if (order >= 0) {
-            break;
-        }
-    }
-
-    *from = k;
-}
-
-
-static void
-loads_encode(llmgw_members_table_t *table,
-    const llmgw_members_table_t *before,
-    const llmgw_member_load_t *const *loads, size_t n)
-{
-    size_t               k, from;
-    llmgw_member_load_t  load;
-
-    for (k = 0, from = 0; k < n; k++) {
-        if (loads != NULL) {
-            load = *loads[table->sorted[k]];
-
-        } else {
-            load_recall(before, table->records[k].id, &from, &load);
-        }
-
-        llmgw_members_table_set_load(table, k, &load);
-    }
-}
-
-
 int
 llmgw_members_table_build(llmgw_members_table_t *table,
     const llmgw_members_table_t *before, const llmgw_member_t *const *members,
     const llmgw_member_load_t *const *loads, size_t n)
 {
-    size_t                where;
-    llmgw_members_view_t  known = { 0 };
+    size_t                     k, where;
+    llmgw_members_view_t       known = { 0 };
+    const llmgw_member_load_t  never = { 0 };
 
     known.members = before->records;
     known.n = before->header->count;
@@ -187,7 +141,11 @@ llmgw_members_table_build(llmgw_members_table_t *table,
         return -1;
     }
 
-    loads_encode(table, before, loads, n);
+    for (k = 0; k < n; k++) {
+        llmgw_members_table_set_load(table, k,
+                                     loads != NULL ? loads[table->sorted[k]]
+                                                   : &never);
+    }
 
     return 0;
 }

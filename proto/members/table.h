@@ -27,9 +27,9 @@ size_t llmgw_members_table_bytes(const llmgw_members_table_t *table);
 size_t llmgw_members_table_slots_bytes(const llmgw_members_table_t *table);
 
 /*
- * Members become records, in the order of ids.  loads NULL: as `before`, which
- * is the table in use, knows them.  Records that it has too are not checked
- * again.  0, or -1: a reader would refuse one of them.
+ * Members become records, in the order of ids.  Records that `before` has too,
+ * which is the table in use, are not checked again.  loads NULL: none is known.
+ * 0, or -1: a reader would refuse one of the records.
  */
 int llmgw_members_table_build(llmgw_members_table_t *table,
     const llmgw_members_table_t *before, const llmgw_member_t *const *members,

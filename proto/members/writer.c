@@ -139,32 +139,27 @@ table_adopt(llmgw_members_writer_t *w, int fd,
 }
 
 
-static int
+static llmgw_members_rc_t
+out_of_memory(uint32_t capacity, char *error)
+{
+    snprintf(error, LLMGW_MEMBERS_ERROR_BYTES,
+             "no memory for a segment of %u members", capacity);
+    errno = ENOMEM;
+
+    return LLMGW_MEMBERS_ESYSTEM;
+}
+
+
+static llmgw_members_rc_t
 tables_init(llmgw_members_writer_t *w, char *error)
 {
     if (llmgw_members_table_init(&w->current, w->head.capacity) == -1
         || llmgw_members_table_init(&w->next, w->head.capacity) == -1)
     {
-        errno = ENOMEM;
-        snprintf(error, LLMGW_MEMBERS_ERROR_BYTES,
-                 "no memory for a segment of %u members", w->head.capacity);
-        return -1;
+        return out_of_memory(w->head.capacity, error);
     }
 
-    return 0;
-}
-
-
-/* Where the disk is full it is left to the heartbeat; error says so. */
-static llmgw_members_rc_t
-segment_begin(llmgw_members_writer_t *w, char *error)
-{
-    llmgw_members_rc_t  rc;
-
-    rc = segment_make(w, error);
-
-    return rc == LLMGW_MEMBERS_DONE || llmgw_disk_refuses(errno)
-           ? LLMGW_MEMBERS_DONE : rc;
+    return LLMGW_MEMBERS_DONE;
 }
 
 
@@ -196,8 +191,7 @@ segment_open(llmgw_members_writer_t *w, char *error)
         w->fd = fd;
     }
 
-    rc = tables_init(w, error) == -1 ? LLMGW_MEMBERS_ESYSTEM
-                                     : LLMGW_MEMBERS_DONE;
+    rc = tables_init(w, error);
 
     if (rc == LLMGW_MEMBERS_DONE && is_valid) {
         table_adopt(w, fd, &head, &view);
@@ -215,7 +209,13 @@ segment_open(llmgw_members_writer_t *w, char *error)
 
     error[0] = '\0';
 
-    return w->fd == -1 ? segment_begin(w, error) : LLMGW_MEMBERS_DONE;
+    /* A full disk is left to the heartbeat; error says so. */
+    if (w->fd == -1) {
+        rc = segment_make(w, error);
+    }
+
+    return rc != LLMGW_MEMBERS_DONE && llmgw_disk_refuses(errno)
+           ? LLMGW_MEMBERS_DONE : rc;
 }
 
 
@@ -224,16 +224,12 @@ writer_open(llmgw_members_writer_t *w, const char *path, char *error)
 {
     if (path == NULL) {
         error[0] = '\0';
-
-        return tables_init(w, error) == -1 ? LLMGW_MEMBERS_ESYSTEM
-                                           : LLMGW_MEMBERS_DONE;
+        return tables_init(w, error);
     }
 
     w->path = strdup(path);
     if (w->path == NULL) {
-        errno = ENOMEM;
-        snprintf(error, LLMGW_MEMBERS_ERROR_BYTES, "no memory for a writer");
-        return LLMGW_MEMBERS_ESYSTEM;
+        return out_of_memory(w->head.capacity, error);
     }
 
     w->lock = llmgw_members_lock(path, error);
@@ -260,9 +256,7 @@ llmgw_members_writer_create(llmgw_members_writer_t **writer, const char *path,
 
     w = calloc(1, sizeof(*w));
     if (w == NULL) {
-        errno = ENOMEM;
-        snprintf(error, LLMGW_MEMBERS_ERROR_BYTES, "no memory for a writer");
-        return LLMGW_MEMBERS_ESYSTEM;
+        return out_of_memory(capacity, error);
     }
 
     w->fd = -1;
@@ -384,7 +378,7 @@ llmgw_members_publish(llmgw_members_writer_t *w,
     w->head = head;
     w->next = w->current;
     w->current = table;
-    llmgw_members_lists_published(&w->lists);
+    w->lists.publishes++;
 
     return LLMGW_MEMBERS_DONE;
 }
@@ -458,7 +452,7 @@ llmgw_members_heartbeat(llmgw_members_writer_t *w, uint64_t now_ms, char *error)
     llmgw_members_head_seal(&head);
 
     if (llmgw_members_head_write(w->fd, &head) == -1) {
-        llmgw_members_file_error("pwrite", w->path, error);
+        llmgw_members_system_error("pwrite", w->path, error);
         return LLMGW_MEMBERS_ESYSTEM;
     }
 

@@ -162,7 +162,7 @@ view_expect(const llmgw_members_view_t *view)
     expect(view->n <= LLMGW_MEMBERS_MAX && view->n <= view->capacity);
 
     for (i = 0; i < view->n; i++) {
-        expect(llmgw_members_record_reason(&view->members[i]) == NULL);
+        expect(llmgw_member_reason(&view->members[i]) == NULL);
         expect(i == 0 || strcmp(view->members[i - 1].id,
                                 view->members[i].id) < 0);
         expect(!llmgw_shard_is_usable(&view->members[i])

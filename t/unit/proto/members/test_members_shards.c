@@ -136,9 +136,9 @@ expect_refused(const llmgw_member_t *right, void (*spoil)(llmgw_member_t *m))
     llmgw_member_t  m;
 
     m = *right;
-    assert_null(llmgw_members_record_reason(&m));
+    assert_null(llmgw_member_reason(&m));
     spoil(&m);
-    assert_non_null(llmgw_members_record_reason(&m));
+    assert_non_null(llmgw_member_reason(&m));
 }
 
 
@@ -241,7 +241,7 @@ test_wrong_words_of_a_shard_are_refused(void **state)
 
     m.shard.layers = LLMGW_SHARD_MAX_LAYERS;
     m.shard.last = LLMGW_SHARD_MAX_LAYERS - 1;
-    assert_null(llmgw_members_record_reason(&m));
+    assert_null(llmgw_member_reason(&m));
 }
 
 

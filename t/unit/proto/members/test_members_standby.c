@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "proto/members/groups.h"
+#include "proto/members/member.h"
 
 
 static llmgw_member_t

@@ -268,8 +268,9 @@ test_segment_of_0_2_0_is_continued(void **state)
     assert_int_equal(llmgw_members_heartbeat(f->writer, 123456789, f->error),
                      LLMGW_MEMBERS_DONE);
     assert_string_equal(f->error, "");
+    expect_scene(f);
     scene_hold(f);
-    assert_int_equal(publish_array(f->writer, scene, NULL, N, 1),
+    assert_int_equal(publish_array(f->writer, scene, scene_loads, N, 1),
                      LLMGW_MEMBERS_DONE);
     assert_int_equal(stat(f->path, &after), 0);
     assert_int_equal(before.st_ino, after.st_ino);

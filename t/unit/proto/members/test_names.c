@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "proto/members/layout.h"
+#include "proto/members/member.h"
 
 
 static void
