@@ -184,11 +184,9 @@ segment_open(llmgw_members_writer_t *w, char *error)
                                       error)
                   == LLMGW_MEMBERS_DONE;
 
-    if (is_valid && head.record_bytes == w->head.record_bytes
-        && head.capacity >= w->head.capacity)
-    {
+    if (is_valid && head.capacity >= w->head.capacity) {
         w->head.capacity = head.capacity;
-        w->fd = fd;
+        w->fd = head.record_bytes == w->head.record_bytes ? fd : -1;
     }
 
     rc = tables_init(w, error);

@@ -428,8 +428,9 @@ test_segment_of_a_later_version_is_read_as_far_as_it_is_known(void **state)
         free(later);
         expect_scene(f);
 
-        /* And an agent that is set back to this version goes on from it. */
-        fixture_write(f, CAPACITY);
+        /* And an agent that is set back to this version, with a limit below
+           the members that it finds, goes on from it. */
+        fixture_write(f, N - 1);
         assert_int_equal(llmgw_members_heartbeat(f->writer, 123456789,
                                                  f->error),
                          LLMGW_MEMBERS_DONE);
