@@ -1,6 +1,5 @@
 
 #include <errno.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -12,14 +11,13 @@
 #include <unistd.h>
 
 #include "common/os/pidfd.h"
+#include "common/os/process.h"
 
 
 /* Linux 6.5: the peer itself, and not a process that got its number. */
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD  77
 #endif
-
-#define PIDFD_START_FIELD  22       /* of /proc/PID/stat, see proc(5) */
 
 
 uint64_t
@@ -33,39 +31,6 @@ pidfd_ticks(void)
 
     return (uint64_t) now.tv_sec * hz
            + (uint64_t) now.tv_nsec * hz / 1000000000;
-}
-
-
-/* 0: there is no such process. */
-static uint64_t
-pidfd_start_ticks(pid_t pid)
-{
-    int       i;
-    char     *field, path[64], text[1024];
-    FILE     *file;
-    size_t    n;
-    uint64_t  ticks;
-
-    snprintf(path, sizeof(path), "/proc/%d/stat", (int) pid);
-    file = fopen(path, "re");
-
-    if (file == NULL) {
-        return 0;
-    }
-
-    n = fread(text, 1, sizeof(text) - 1, file);
-    fclose(file);
-    text[n] = '\0';
-
-    /* The second field is a name, and may hold anything. */
-    field = strrchr(text, ')');
-
-    for (i = 2; field != NULL && i < PIDFD_START_FIELD; i++) {
-        field = strchr(field + 1, ' ');
-    }
-
-    return field != NULL && sscanf(field, "%" SCNu64, &ticks) == 1 ? ticks
-                                                                   : 0;
 }
 
 
@@ -101,7 +66,7 @@ pidfd_open_older(pid_t pid, uint64_t not_after, uint64_t *start_ticks)
         return -1;
     }
 
-    *start_ticks = pidfd_start_ticks(pid);
+    *start_ticks = process_start_ticks(pid);
 
     if (*start_ticks == 0 || *start_ticks > not_after || pidfd_is_dead(fd)) {
         close(fd);
@@ -128,7 +93,7 @@ pidfd_of_peer(int sock, uint64_t accepted_ticks, pidfd_t *peer)
     len = sizeof(peer->fd);
 
     if (getsockopt(sock, SOL_SOCKET, SO_PEERPIDFD, &peer->fd, &len) == 0) {
-        peer->start_ticks = who.pid > 0 ? pidfd_start_ticks(who.pid) : 0;
+        peer->start_ticks = who.pid > 0 ? process_start_ticks(who.pid) : 0;
         return 0;
     }
 

@@ -11,6 +11,7 @@
  */
 
 #include "zone/zone.h"
+#include "common/os/process.h"
 
 
 #define NGX_HTTP_LLMGW_SWEEP_MS  1000
@@ -25,7 +26,6 @@ static void ngx_http_llmgw_zone_take_back_dead_locked(
 static ngx_uint_t ngx_http_llmgw_zone_is_dead(ngx_http_llmgw_row_t *row);
 static void ngx_http_llmgw_zone_take_back_locked(
     ngx_http_llmgw_zone_t *zone, uint32_t row);
-static uint64_t ngx_http_llmgw_zone_started(ngx_pid_t pid);
 
 
 ngx_http_llmgw_zone_t *
@@ -57,7 +57,7 @@ ngx_http_llmgw_zone_claim(ngx_shm_zone_t *shm_zone, ngx_log_t *log)
         return NULL;
     }
 
-    started = ngx_http_llmgw_zone_started(ngx_pid);
+    started = process_start_ticks(ngx_pid);
     ngx_http_llmgw_zone_look(zone);
 
     ngx_http_llmgw_zone_lock(zone);
@@ -240,7 +240,7 @@ ngx_http_llmgw_zone_is_dead(ngx_http_llmgw_row_t *row)
         return 1;
     }
 
-    started = ngx_http_llmgw_zone_started(row->pid);
+    started = process_start_ticks(row->pid);
 
     return row->started && started && started != row->started;
 }
@@ -265,44 +265,4 @@ ngx_http_llmgw_zone_take_back_locked(ngx_http_llmgw_zone_t *zone,
 
     ngx_memory_barrier();
     shared->rows[row].pid = 0;
-}
-
-
-/*
- * When the process began, in clock ticks since boot: field 22 of its stat,
- * counted behind the name, which may hold anything.  A pid alone may have
- * been given to another process meanwhile.  0: it could not be read.
- */
-
-static uint64_t
-ngx_http_llmgw_zone_started(ngx_pid_t pid)
-{
-    char        *p, buf[1024];
-    ssize_t      n;
-    ngx_fd_t     fd;
-    ngx_uint_t   field;
-    u_char       path[sizeof("/proc//stat") + NGX_INT64_LEN];
-
-    ngx_sprintf(path, "/proc/%P/stat%Z", pid);
-
-    fd = open((char *) path, O_RDONLY|O_CLOEXEC);
-    if (fd == -1) {
-        return 0;
-    }
-
-    n = read(fd, buf, sizeof(buf) - 1);
-    (void) close(fd);
-
-    if (n <= 0) {
-        return 0;
-    }
-
-    buf[n] = '\0';
-    p = strrchr(buf, ')');
-
-    for (field = 2; p && field < 22; field++) {
-        p = strchr(p + 1, ' ');
-    }
-
-    return p ? strtoull(p, NULL, 10) : 0;
 }
