@@ -50,12 +50,12 @@ CPPFLAGS := -D_GNU_SOURCE -DLLMGW_VERSION='"$(VERSION)"' -I. -Iagent \
             -Ingx_http_llmgw_module -I$(GEN)
 CFLAGS   := -std=gnu11 $(OPT) $(SAN) $(WARN) -fPIC -ffp-contract=off
 LDFLAGS  := $(SAN) -Wl,--as-needed
-LDLIBS   := -lnghttp2 -lprotobuf-c -lev -ljansson -lyajl -lcurl -lsodium -lm \
+LDLIBS   := -lnghttp2 -lprotobuf-c -lev -ljansson -lcurl -lsodium -lm \
             -lyaml -lssl -lcrypto -lpthread
 
 DEB_PACKAGES := build-essential pkg-config nginx nginx-dev libnghttp2-dev \
     protobuf-c-compiler protobuf-compiler libprotobuf-c-dev libev-dev \
-    libxxhash-dev libsodium-dev libjansson-dev libyajl-dev libcurl4-openssl-dev \
+    libxxhash-dev libsodium-dev libjansson-dev libcurl4-openssl-dev \
     libyaml-dev libpcre2-dev zlib1g-dev libssl-dev openssl libcmocka-dev clang libclang-rt-14-dev \
     python3 python3-pytest python3-grpcio python3-protobuf python3-h2 \
     python3-jsonschema python3-uvicorn python3-yaml chromium-headless-shell prometheus \

@@ -15,7 +15,7 @@ FLAGS = ["-O2", "-std=gnu11", "-Wall", "-Wextra", "-Werror",
          "-Ibuild/gen", "-Ingx_http_llmgw_module"]
 ARCHIVES = ["build/obj/release/libcore.a", "build/obj/release/libreplica.a",
             "build/obj/release/libproto.a"]
-LIBS = ["-lprotobuf-c", "-lnghttp2", "-lxxhash", "-lyajl", "-lm"]
+LIBS = ["-lprotobuf-c", "-lnghttp2", "-lxxhash", "-lm"]
 LIMIT_S = 120
 COLUMNS = ("build_ms", "slice_us", "change_ms", "change_slice_us",
            "find_ns", "pick_ns", "breaker_ns", "bounded_ns", "full_ns",

@@ -15,6 +15,8 @@
 
 #define JSON_EACH(byte)  (0x0101010101010101ull * (byte))
 
+#define JSON_UNIT_BYTES  6              /* \uXXXX */
+
 
 #ifdef __SSE2__
 
@@ -81,6 +83,32 @@ json_special(const uint8_t *p, const uint8_t *end)
     }
 
     return p;
+}
+
+
+/* The 16 bits of an escape \uXXXX; -1: it is cut off, or has other digits. */
+static inline int
+json_unit(const uint8_t *p, const uint8_t *end)
+{
+    int      i, unit;
+    uint8_t  digit, letter;
+
+    if (end - p < JSON_UNIT_BYTES) {
+        return -1;
+    }
+
+    for (unit = 0, i = 2; i < JSON_UNIT_BYTES; i++) {
+        digit = (uint8_t) (p[i] - '0');
+        letter = (uint8_t) ((p[i] | 0x20) - 'a');
+
+        if (digit > 9 && letter > 5) {
+            return -1;
+        }
+
+        unit = unit * 16 + (digit > 9 ? letter + 10 : digit);
+    }
+
+    return unit;
 }
 
 #endif /* LLMGW_JSON_INNER_H */

@@ -3,8 +3,7 @@
 #include "proto/json/text.h"
 
 
-#define UNICODE_BYTES  6            /* \uXXXX */
-#define PIECE_BYTES    64
+#define PIECE_BYTES  64
 
 
 static size_t text_escape(const uint8_t *p, const uint8_t *end,
@@ -78,8 +77,8 @@ text_escape(const uint8_t *p, const uint8_t *end, uint8_t out[4],
         n = llmgw_json_unicode(p, end, &character);
         *written = text_utf8(n ? character : 0xfffd, out);
 
-        return n ? n : (end - p < UNICODE_BYTES) ? (size_t) (end - p)
-                                                 : UNICODE_BYTES;
+        return n ? n : (end - p < JSON_UNIT_BYTES) ? (size_t) (end - p)
+                                                   : JSON_UNIT_BYTES;
     }
 
     found = memchr(letters, p[1], sizeof(letters) - 1);
@@ -89,47 +88,36 @@ text_escape(const uint8_t *p, const uint8_t *end, uint8_t out[4],
 }
 
 
-static uint32_t
-text_unit(const uint8_t *p)
-{
-    size_t    i;
-    uint32_t  unit;
-
-    for (unit = 0, i = 2; i < UNICODE_BYTES; i++) {
-        unit = unit * 16
-               + (p[i] <= '9' ? p[i] - '0' : (p[i] | 0x20) - 'a' + 10);
-    }
-
-    return unit & 0xffff;
-}
-
-
 size_t
 llmgw_json_unicode(const uint8_t *p, const uint8_t *end, uint32_t *character)
 {
-    uint32_t  high, low;
+    int  high, low;
 
-    if (end - p < UNICODE_BYTES) {
-        return 0;
-    }
-
-    high = text_unit(p);
-    *character = high;
+    high = json_unit(p, end);
 
     if (high < 0xd800 || high > 0xdfff) {
-        return UNICODE_BYTES;
+        *character = (uint32_t) high;
+        return high < 0 ? 0 : JSON_UNIT_BYTES;
     }
 
-    if (high > 0xdbff || end - p < 2 * UNICODE_BYTES
-        || p[UNICODE_BYTES] != '\\' || p[UNICODE_BYTES + 1] != 'u')
+    p += JSON_UNIT_BYTES;
+
+    if (high > 0xdbff || end - p < JSON_UNIT_BYTES || p[0] != '\\'
+        || p[1] != 'u')
     {
         return 0;
     }
 
-    low = text_unit(p + UNICODE_BYTES);
-    *character = 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00);
+    low = json_unit(p, end);
 
-    return low < 0xdc00 || low > 0xdfff ? 0 : 2 * UNICODE_BYTES;
+    if (low < 0xdc00 || low > 0xdfff) {
+        return 0;
+    }
+
+    *character = (uint32_t) (0x10000 + ((high - 0xd800) << 10)
+                             + (low - 0xdc00));
+
+    return 2 * JSON_UNIT_BYTES;
 }
 
 

@@ -28,7 +28,7 @@ void llmgw_json_copy(llmgw_json_t value, char *to, size_t size);
 
 /*
  * The character of an escape \uXXXX or of two that are a surrogate pair, and
- * its length.  0: there is half a pair, or it is cut off.
+ * its length.  0: half a pair, cut off, or digits that are not hexadecimal.
  */
 size_t llmgw_json_unicode(const uint8_t *p, const uint8_t *end,
     uint32_t *character);

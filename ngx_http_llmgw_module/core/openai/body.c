@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "core/openai/body.h"
-#include "core/openai/judge.h"
 #include "core/openai/known.h"
+#include "proto/json/check.h"
 
 
 /* Most bodies have fewer members. */
@@ -75,6 +75,9 @@ llmgw_openai_body_value(const llmgw_openai_body_t *body,
 static int
 body_judge(const llmgw_openai_body_t *body, llmgw_openai_error_t *error)
 {
+    llmgw_json_t        value;
+    llmgw_json_error_t  wrong;
+
     if (body->len == 0) {
         return body_wrong(error, "The body is empty.");
     }
@@ -87,8 +90,18 @@ body_judge(const llmgw_openai_body_t *body, llmgw_openai_error_t *error)
         return -1;
     }
 
-    return body->api == LLMGW_OPENAI_ANY_API
-           ? 0 : llmgw_judge_json(body->bytes, body->len, body->memory, error);
+    if (body->api == LLMGW_OPENAI_ANY_API
+        || llmgw_json_check_strict(body->bytes, body->len, &value, &wrong)
+           == 0)
+    {
+        return 0;
+    }
+
+    llmgw_openai_error_set(error, 400, LLMGW_OPENAI_INVALID_REQUEST,
+                           "invalid_json", NULL,
+                           "Invalid JSON at byte %zu: %s.", wrong.at,
+                           wrong.reason);
+    return -1;
 }
 
 

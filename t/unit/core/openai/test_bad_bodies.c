@@ -20,44 +20,47 @@ static const bad_t  bad[] = {
 
     /* no JSON */
     { CHAT, "", NULL, "", "is empty" },
-    { CHAT, " \n", "invalid_json", "", "premature EOF" },
-    { CHAT, "hello", "invalid_json", "", "near byte 1." },
+    { CHAT, " \n", "invalid_json", "", "unexpected end." },
+    { CHAT, "hello", "invalid_json", "", "at byte 0: expected a value." },
     { CHAT, "{\"model\":\"m\"", "invalid_json", "",
-      "premature EOF near byte 12" },
+      "at byte 12: unexpected end." },
     { CHAT, "{\"model\":\"m", "invalid_json", "",
-      "premature EOF near byte 11." },
-    { CHAT, "{\"model\":\"m\",}", "invalid_json", "", "near byte 14." },
-    { CHAT, "{\"model\" \"m\"}", "invalid_json", "", "colon" },
-    { CHAT, "{'model':'m'}", "invalid_json", "", "near byte 2." },
-    { CHAT, "{model:\"m\"}", "invalid_json", "", "near byte 2." },
-    { CHAT, WITH("\"a\":[1,]"), "invalid_json", "", "not valid JSON" },
-    { CHAT, WITH("\"a\":01"), "invalid_json", "", "not valid JSON" },
-    { CHAT, WITH("\"a\":1."), "invalid_json", "", "decimal point" },
-    { CHAT, WITH("\"a\":+1"), "invalid_json", "", "not valid JSON" },
-    { CHAT, WITH("\"a\":NaN"), "invalid_json", "", "not valid JSON" },
-    { CHAT, WITH("\"a\":tru"), "invalid_json", "", "not valid JSON" },
-    { CHAT, WITH("\"a\":\"\n\""), "invalid_json", "", "inside string" },
-    { CHAT, WITH("\"a\":\"\x01\""), "invalid_json", "", "inside string" },
-    { CHAT, WITH("\"a\":\"\\x\""), "invalid_json", "", "not valid JSON" },
-    { CHAT, WITH("\"a\":\"\\u12g4\""), "invalid_json", "", "hex" },
-    { CHAT, WITH("\"a\":/* b */1"), "invalid_json", "", "comment" },
-    { CHAT, WITH("\v\"a\":1"), "invalid_json", "", "control character near" },
-    { CHAT, WITH("\f\"a\":1"), "invalid_json", "", "control character near" },
-    { CHAT, WITH("\"a\":1") "x", "invalid_json", "", "trailing garbage" },
-    { CHAT, WITH("\"a\":1") WITH("\"a\":1"), "invalid_json", "", "trailing" },
-    { CHAT, WITH("\"a\":1") " \"x", "invalid_json", "", "trailing garbage" },
-    { CHAT, WITH("\"a\":1") " 1", "invalid_json", "", "trailing garbage" },
-    { CHAT, "\xef\xbb\xbf{}", "invalid_json", "", "near byte 1." },
+      "at byte 11: unexpected end." },
+    { CHAT, "{\"model\":\"m\",}", "invalid_json", "",
+      "at byte 13: expected a key" },
+    { CHAT, "{\"model\" \"m\"}", "invalid_json", "",
+      "at byte 9: expected ':'" },
+    { CHAT, "{'model':'m'}", "invalid_json", "", "at byte 1: expected a key" },
+    { CHAT, "{model:\"m\"}", "invalid_json", "", "at byte 1: expected a key" },
+    { CHAT, WITH("\"a\":[1,]"), "invalid_json", "", "expected a value" },
+    { CHAT, WITH("\"a\":01"), "invalid_json", "", "expected ',' or '}'" },
+    { CHAT, WITH("\"a\":1."), "invalid_json", "", "expected a digit" },
+    { CHAT, WITH("\"a\":+1"), "invalid_json", "", "expected a value" },
+    { CHAT, WITH("\"a\":NaN"), "invalid_json", "", "expected a value" },
+    { CHAT, WITH("\"a\":tru"), "invalid_json", "", "expected a value" },
+    { CHAT, WITH("\"a\":\"\n\""), "invalid_json", "", "control character" },
+    { CHAT, WITH("\"a\":\"\x01\""), "invalid_json", "", "control character" },
+    { CHAT, WITH("\"a\":\"\\x\""), "invalid_json", "", "invalid escape" },
+    { CHAT, WITH("\"a\":\"\\u12g4\""), "invalid_json", "", "invalid escape" },
+    { CHAT, WITH("\"a\":/* b */1"), "invalid_json", "", "expected a value" },
+    { CHAT, WITH("\v\"a\":1"), "invalid_json", "", "expected a key" },
+    { CHAT, WITH("\f\"a\":1"), "invalid_json", "", "expected a key" },
+    { CHAT, WITH("\"a\":1") "x", "invalid_json", "", "behind the value" },
+    { CHAT, WITH("\"a\":1") WITH("\"a\":1"), "invalid_json", "", "behind the" },
+    { CHAT, WITH("\"a\":1") " \"x", "invalid_json", "", "behind the value" },
+    { CHAT, WITH("\"a\":1") " 1", "invalid_json", "", "behind the value" },
+    { CHAT, "\xef\xbb\xbf{}", "invalid_json", "",
+      "at byte 0: expected a value" },
 
     /* no text */
     { CHAT, "{\"model\":\"\xff\"}", "invalid_json", "",
-      "invalid UTF-8 near byte 10." },
+      "at byte 10: invalid UTF-8." },
     { CHAT, WITH("\"a\":\"\xc0\xaf\""), "invalid_json", "", "invalid UTF-8" },
     { CHAT, WITH("\"a\":\"\xed\xa0\x80\""), "invalid_json", "", "UTF-8" },
     { CHAT, WITH("\"a\":\"\xf4\x90\x80\x80\""), "invalid_json", "", "UTF-8" },
     { CHAT, WITH("\"a\":\"\xe2\x82\""), "invalid_json", "", "invalid UTF-8" },
     { CHAT, "{\"model\":\"\\ud83d\"}", "invalid_json", "",
-      "half a surrogate pair near byte 10." },
+      "at byte 10: half a surrogate pair." },
     { CHAT, WITH("\"a\":\"\\ud83dx\""), "invalid_json", "", "surrogate" },
     { CHAT, WITH("\"a\":\"\\ud83d\\n\""), "invalid_json", "", "surrogate" },
     { CHAT, WITH("\"a\":\"\\ude00\""), "invalid_json", "", "surrogate" },
@@ -258,9 +261,9 @@ raw_nul_is_refused(void **state)
     static const char   text[] = "{\"model\":\"a\0b\"}";
     static const char   after[] = "{\"model\":\"m\"}\0";
     static const bad_t  in_string = { CHAT, NULL, "invalid_json", "",
-                                      "inside string near byte 11." };
+                                      "at byte 11: control character" };
     static const bad_t  behind = { CHAT, NULL, "invalid_json", "",
-                                   "trailing garbage" };
+                                   "behind the value" };
 
     assert_bad(&in_string, text, sizeof(text) - 1);
     assert_bad(&behind, after, sizeof(after) - 1);
@@ -397,7 +400,7 @@ number_of_400_digits_is_no_max_tokens(void **state)
 }
 
 
-/* Each allocation fails once; yajl itself would not notice. */
+/* Each allocation fails once. */
 static void
 lack_of_memory_is_told(void **state)
 {
@@ -418,18 +421,6 @@ lack_of_memory_is_told(void **state)
     assert_int_equal(scene_read(&body, CHAT, text, strlen(text), &error), 0);
     scene_done(&body);
 
-    /* a string without an end is what yajl allocates for */
-
-    for (i = 0; i < 4; i++) {
-        char  cut[10000] = "{\"model\":\"";
-
-        memset(cut + 10, 'x', sizeof(cut) - 10);
-        scene_left = i;
-        assert_int_equal(scene_read(&body, CHAT, cut, sizeof(cut), &error),
-                         -1);
-        assert_int_equal(error.status, i == 0 ? 500 : 400);
-    }
-
     scene_left = SIZE_MAX;
 }
 
@@ -448,7 +439,7 @@ memory_is_bounded_by_the_body(void **state)
 
     scene_largest = 0;
     assert_int_equal(scene_read(&body, CHAT, text, len + 1000000, &error), -1);
-    assert_in_range(scene_largest, 1000000, 4000000);
+    assert_int_equal(scene_largest, 0);
 
     strcpy(text + len + 1000000, "\"}");
     scene_largest = 0;

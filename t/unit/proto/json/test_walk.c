@@ -1,5 +1,5 @@
 
-/* What is JSON, and what a walk finds in it. */
+/* What a walk finds in JSON. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,115 +12,6 @@
 #include "proto/json/check.h"
 #include "proto/json/json_inner.h"
 #include "proto/json/text.h"
-
-
-static int
-is_json(const char *text)
-{
-    int           rc;
-    char         *copy;
-    size_t        len;
-    llmgw_json_t  value;
-
-    len = strlen(text);
-    copy = malloc(len == 0 ? 1 : len);
-    assert_non_null(copy);
-    memcpy(copy, text, len);
-    rc = llmgw_json_check(copy, len, &value);
-    free(copy);
-
-    return rc == 0;
-}
-
-
-static void
-json_is_told_from_other_text(void **state)
-{
-    size_t                    i;
-
-    static const char *const  good[] = {
-        "{}", "[]", " 1 ", "-0.5e+10", "0", "true", "null", "\"\"",
-        "\"\\u00e9\\n\\\"\"", "[1,2,[3,{\"a\":[]}]]", "{\"a\":1,\"a\":2}",
-        "{ \"a\" : [ ] , \"b\" : \"12345678901234567890\" }", "1e400",
-        "\"\\ud83d\"", "\"abcdefgh\\\\ijklmnop\""
-    };
-    static const char *const  bad[] = {
-        "", " ", "{", "}", "[", "[1", "[1,", "[1,]", "[,1]", "{\"a\"}",
-        "{\"a\":}", "{\"a\":1,}", "{a:1}", "{1:2}", "[1 2]", "[1]]", "01",
-        "-", "1.", ".5", "1e", "+1", "tru", "nulll", "\"", "\"a", "\"\\\"",
-        "\"\\x\"", "\"\\u12g4\"", "\"\\u123", "\"\\", "\"a\nb\"", "{\"a\" 1}",
-        "[\"a\":1]", "{]", "[}", "\"\xff\"", "\"\xc3\"", "\"\xed\xa0\x80\"",
-        "1 2", "NaN", "'a'", "\"aaaaaaaa\tbbbbbbbb\""
-    };
-
-    for (i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
-        assert_true(is_json(good[i]));
-    }
-
-    for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        if (is_json(bad[i])) {
-            fail_msg("taken for JSON: %s", bad[i]);
-        }
-    }
-}
-
-
-static void
-every_cut_of_json_is_bad(void **state)
-{
-    size_t                i;
-    char                  text[200];
-
-    static const char     whole[] =
-        "{\"a\":[1,-2.5e3,true,null,\"x\\u00e9\\\"y\"],\"b\":{\"c\":{}}}";
-
-    for (i = 0; i < sizeof(whole) - 1; i++) {
-        memcpy(text, whole, i);
-        text[i] = '\0';
-        assert_false(is_json(text));
-    }
-}
-
-
-static void
-a_string_is_checked_alone(void **state)
-{
-    size_t                    i;
-    llmgw_json_t              string;
-
-    static const char         good[] = "\"a\\n\xc3\xa9\" and no JSON";
-    static const char *const  bad[] = {
-        "", "\"", "\"a", "\"\\\"", "\"\\x\"", "\"\xc3\"", "\"\n\"", "1"
-    };
-
-    assert_int_equal(llmgw_json_check_string(good, good + sizeof(good) - 1,
-                                             &string), 0);
-    assert_int_equal(string.kind, LLMGW_JSON_STRING);
-    assert_int_equal(llmgw_json_bytes(string), 7);
-
-    for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        assert_int_equal(llmgw_json_check_string(bad[i],
-                                                 bad[i] + strlen(bad[i]),
-                                                 &string), -1);
-    }
-}
-
-
-static void
-depth_has_a_limit(void **state)
-{
-    char    text[2 * (LLMGW_JSON_MAX_DEPTH + 1) + 1];
-    size_t  depth;
-
-    for (depth = LLMGW_JSON_MAX_DEPTH; depth <= LLMGW_JSON_MAX_DEPTH + 1;
-         depth++)
-    {
-        memset(text, '[', depth);
-        memset(text + depth, ']', depth);
-        text[2 * depth] = '\0';
-        assert_int_equal(is_json(text), depth == LLMGW_JSON_MAX_DEPTH);
-    }
-}
 
 
 static llmgw_json_t
@@ -382,10 +273,6 @@ int
 main(void)
 {
     static const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(json_is_told_from_other_text),
-        cmocka_unit_test(every_cut_of_json_is_bad),
-        cmocka_unit_test(a_string_is_checked_alone),
-        cmocka_unit_test(depth_has_a_limit),
         cmocka_unit_test(members_and_elements_are_found),
         cmocka_unit_test(strings_are_compared_by_their_text),
         cmocka_unit_test(nothing_is_said_by_what_is_empty),
