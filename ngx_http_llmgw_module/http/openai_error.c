@@ -1,10 +1,9 @@
 
-#include <jansson.h>
-
 #include "core/openai/error.h"
 #include "http/header.h"
 #include "http/openai_error.h"
 #include "http/outcome.h"
+#include "proto/json/check.h"
 #include "proto/json/write.h"
 #include "proto/utf8.h"
 
@@ -183,25 +182,22 @@ ngx_int_t
 ngx_http_llmgw_openai_error_shape(ngx_pool_t *pool, ngx_uint_t status,
     const ngx_str_t *said, ngx_str_t *body)
 {
-    json_t     *root;
-    ngx_int_t   rc;
+    llmgw_json_t  root;
 
-    root = json_loadb((char *) said->data, said->len, 0, NULL);
-
-    if (json_object_get(root, "error")) {
-        *body = *said;
-        rc = NGX_OK;
-
-    } else if (json_object_get(root, "message")) {
-        rc = ngx_http_llmgw_openai_error_wrap(pool, said, body);
-
-    } else {
-        rc = ngx_http_llmgw_openai_error_quote(pool, status, said, body);
+    if (llmgw_json_check(said->data, said->len, &root) != 0) {
+        return ngx_http_llmgw_openai_error_quote(pool, status, said, body);
     }
 
-    json_decref(root);
+    if (llmgw_json_member(root, "error").kind != LLMGW_JSON_END) {
+        *body = *said;
+        return NGX_OK;
+    }
 
-    return rc;
+    if (llmgw_json_member(root, "message").kind != LLMGW_JSON_END) {
+        return ngx_http_llmgw_openai_error_wrap(pool, said, body);
+    }
+
+    return ngx_http_llmgw_openai_error_quote(pool, status, said, body);
 }
 
 
