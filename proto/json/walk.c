@@ -346,3 +346,20 @@ llmgw_json_uint(llmgw_json_t value, uint64_t max, uint64_t *number)
 
     return 0;
 }
+
+
+llmgw_json_t
+llmgw_json_integral(llmgw_json_t value)
+{
+    const uint8_t  *p;
+
+    if (value.kind == LLMGW_JSON_NUMBER) {
+        for (p = value.end - 1; p > value.begin && *p == '0'; p--) {
+            /* void */
+        }
+
+        value.end = *p == '.' ? p : value.end;
+    }
+
+    return value;
+}

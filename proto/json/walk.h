@@ -98,6 +98,12 @@ int llmgw_json_is_empty(llmgw_json_t value);
 /* 0, and the number; -1: it is no integer from 0 to max. */
 int llmgw_json_uint(llmgw_json_t value, uint64_t max, uint64_t *number);
 
+/*
+ * A number without a fraction of zeros, as 2 of 2.00: some clients have only
+ * one kind of number.  Any other value as it is.
+ */
+llmgw_json_t llmgw_json_integral(llmgw_json_t value);
+
 /* Whether a string with escapes has this text (text.c). */
 int llmgw_json_is_escaped(llmgw_json_t string, const char *text);
 

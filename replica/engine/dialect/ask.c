@@ -187,11 +187,12 @@ ask_tokens_left(const dialect_call_t *call)
 static int
 ask_least(const dialect_call_t *call, int64_t *least)
 {
-    uint64_t  number;
+    uint64_t      number;
+    llmgw_json_t  value;
 
-    if (llmgw_json_uint(ask_find(call, "min_tokens"), CALL_MAX_TOKENS,
-                        &number) != 0)
-    {
+    value = llmgw_json_integral(ask_find(call, "min_tokens"));
+
+    if (llmgw_json_uint(value, CALL_MAX_TOKENS, &number) != 0) {
         return -1;
     }
 

@@ -68,15 +68,16 @@ plan_prompts(const dialect_call_t *call)
 static int
 plan_choices(dialect_call_t *call)
 {
-    uint64_t  n, choices;
+    uint64_t      n, choices;
+    llmgw_json_t  value;
 
     if (!(call->features & LLMGATEWAY__FEATURE__FEATURE_CHOICES)) {
         return 0;
     }
 
-    if (llmgw_json_uint(edit_find(call->request->openai, "n"), UINT32_MAX,
-                        &n) != 0)
-    {
+    value = llmgw_json_integral(edit_find(call->request->openai, "n"));
+
+    if (llmgw_json_uint(value, UINT32_MAX, &n) != 0) {
         n = 1;
     }
 

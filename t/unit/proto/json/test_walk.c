@@ -176,6 +176,31 @@ numbers_have_limits(void **state)
 }
 
 
+static void
+a_fraction_of_zeros_is_left_out(void **state)
+{
+    size_t        i, len;
+    llmgw_json_t  value;
+
+    static const struct {
+        const char  *text;
+        const char  *integral;
+    } cases[] = {
+        { "2.00", "2" }, { "-0.0", "-0" }, { "10.0", "10" }, { "0", "0" },
+        { "100", "100" }, { "1.50", "1.50" }, { "1.0e0", "1.0e0" },
+        { "1e00", "1e00" }, { "\".0\"", "\".0\"" }, { "null", "null" },
+        { "", "" }
+    };
+
+    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        value = llmgw_json_integral(llmgw_json_of(cases[i].text));
+        len = llmgw_json_bytes(value);
+        assert_int_equal(len, strlen(cases[i].integral));
+        assert_memory_equal(value.begin, cases[i].integral, len);
+    }
+}
+
+
 /* In pieces of so many bytes. */
 static void
 assert_pieces(const char *json, const char *text, size_t len, size_t room)
@@ -278,6 +303,7 @@ main(void)
         cmocka_unit_test(nothing_is_said_by_what_is_empty),
         cmocka_unit_test(a_walk_of_no_json_ends),
         cmocka_unit_test(numbers_have_limits),
+        cmocka_unit_test(a_fraction_of_zeros_is_left_out),
         cmocka_unit_test(strings_lose_their_escapes),
         cmocka_unit_test(a_copy_is_cut_between_characters),
         cmocka_unit_test(what_ends_a_plain_text_is_found)

@@ -72,6 +72,25 @@ each_choice_has_one_role(void **state)
 }
 
 
+/* The gateway takes it, and so do engines. */
+static void
+n_may_have_a_fraction_of_zeros(void **state)
+{
+    played_t  p;
+
+    played_init(&p);
+    played_openai(&p, LLMGATEWAY__API__API_CHAT,
+                  "{\"messages\":[],\"n\":2.0,\"stream\":true}");
+    p.openai.features = LLMGATEWAY__FEATURE__FEATURE_CHOICES;
+    played_start(&p, "openai");
+    played_stream(&p);
+    played_event(&p, "{\"choices\":[{\"index\":1,\"delta\":{\"content\":\"b\"},"
+                     "\"finish_reason\":\"stop\"}]}");
+    assert_int_equal(played_event(&p, "[DONE]"), DIALECT_FAILED);
+    played_end(&p);
+}
+
+
 static void
 an_end_needs_a_finish_reason(void **state)
 {
@@ -533,6 +552,7 @@ main(void)
     static const struct CMUnitTest  tests[] = {
         cmocka_unit_test(more_choices_than_are_kept_are_the_requests_fault),
         cmocka_unit_test(each_choice_has_one_role),
+        cmocka_unit_test(n_may_have_a_fraction_of_zeros),
         cmocka_unit_test(an_end_needs_a_finish_reason),
         cmocka_unit_test(what_says_nothing_is_not_sent),
         cmocka_unit_test(events_of_another_form_are_refused),

@@ -56,7 +56,7 @@ lost(played_t *p, const char *body)
 #define LOST \
     "{\"model\":\"m\",\"messages\":[{\"role\":\"user\"," \
     "\"content\":[{\"type\":\"text\",\"text\":\"hi\"}]}]," \
-    "\"stream\":true,\"max_tokens\":10,\"min_tokens\":4,\"seed\":1," \
+    "\"stream\":true,\"max_tokens\":10,\"min_tokens\":4.0,\"seed\":1," \
     "\"chat_template_kwargs\":{\"a\":1},\"n\":1,\"tool_choice\":\"none\"," \
     "\"stream_options\":{\"include_usage\":true}}"
 
