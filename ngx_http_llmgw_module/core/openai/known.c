@@ -1,5 +1,4 @@
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,199 +20,153 @@ typedef struct {
     known_when_t    when;
     unsigned        feature;
     size_t          span;       /* where the body notes it; 0: nowhere */
-    known_read_pt   read;
 } known_row_t;
 
-#define ALL  (~0u)
-
-#define PLAIN(name)                                                           \
-    { name, ANY, ALL, NEVER, 0, 0, NULL }
 #define TYPED(name, types, apis)                                              \
-    { name, types, apis, NEVER, 0, 0, NULL }
+    { name, types, apis, NEVER, 0, 0 }
 #define ASKS(name, types, apis, when, feature)                                \
-    { name, types, apis, when, feature, 0, NULL }
-#define READS(name, types, apis, read)                                        \
-    { name, types, apis, NEVER, 0, 0, read }
-#define NOTES(name, types, apis, field, read)                                 \
-    { name, types, apis, NEVER, 0, offsetof(llmgw_openai_body_t, field), read }
+    { name, types, apis, when, feature, 0 }
+#define NOTES(name, types, apis, field)                                       \
+    { name, types, apis, NEVER, 0, offsetof(llmgw_openai_body_t, field) }
 
-
-static void known_last(known_t *known, const llmgw_openai_member_t **last);
-static const known_row_t *known_find(const char *name);
-static int known_compare(const void *a, const void *b);
-static int known_judge(known_t *known, const known_row_t *row);
-static int known_is_filled(llmgw_json_t value);
-static int known_is_number(llmgw_json_t value, char digit);
-static int known_check_choices(known_t *known);
-static int known_finish(known_t *known);
-
-
-/*
- * Sorted by name.  Not in it, and so FEATURE_UNKNOWN, are keys that add
- * something to an answer which is not made of text and finish_reason.
- */
+/* Sorted by name. */
 static const known_row_t  known_rows[] = {
-    PLAIN("add_generation_prompt"),
-    PLAIN("add_special_tokens"),
-    PLAIN("allowed_token_ids"),
-    PLAIN("bad_words"),
-    READS("best_of", NUMBER, COMPLETIONS, known_choices),
-    PLAIN("cache_prompt"),
-    NOTES("cache_salt", ANY, ALL, cache_salt, NULL),
-    PLAIN("chat_template"),
-    PLAIN("chat_template_kwargs"),
-    PLAIN("continue_final_message"),
-    PLAIN("dimensions"),
-    PLAIN("documents"),
-    PLAIN("dry_allowed_length"),
-    PLAIN("dry_base"),
+    ASKS("best_of", NUMBER, COMPLETIONS, NOT_ONE, F(CHOICES)),
+    NOTES("cache_salt", ANY, ALL, cache_salt),
     ASKS("dry_multiplier", ANY, ALL, FILLED, F(PENALTY)),
-    PLAIN("dry_penalty_last_n"),
-    PLAIN("dry_sequence_breakers"),
-    PLAIN("dynatemp_exponent"),
-    PLAIN("dynatemp_range"),
     ASKS("ebnf", ANY, ALL, FILLED, F(FORMAT)),
     ASKS("echo", BOOL, COMPLETIONS, FILLED, F(ECHO)),
-    PLAIN("encoding_format"),
     ASKS("frequency_penalty", NUMBER, ALL, FILLED, F(PENALTY)),
-    READS("function_call", STRING | OBJECT, CHAT, known_function_call),
-    NOTES("functions", ARRAY, CHAT, functions, NULL),
+    TYPED("function_call", STRING | OBJECT, CHAT),
+    NOTES("functions", ARRAY, CHAT, functions),
     ASKS("grammar", ANY, ALL, FILLED, F(FORMAT)),
     ASKS("guided_choice", ANY, ALL, FILLED, F(FORMAT)),
-    PLAIN("guided_decoding_backend"),
     ASKS("guided_grammar", ANY, ALL, FILLED, F(FORMAT)),
     ASKS("guided_json", ANY, ALL, FILLED, F(FORMAT)),
     ASKS("guided_regex", ANY, ALL, FILLED, F(FORMAT)),
-    PLAIN("guided_whitespace_pattern"),
-    PLAIN("id_slot"),
-    PLAIN("ignore_eos"),
-    PLAIN("include_reasoning"),
-    PLAIN("include_stop_str_in_output"),
-    NOTES("input", STRING | ARRAY, EMBEDDINGS | RESPONSES, prompt,
-          known_prompt),
-    NOTES("instructions", ANY, RESPONSES, system, NULL),
+    NOTES("input", STRING | ARRAY, EMBEDDINGS | RESPONSES, prompt),
+    NOTES("instructions", ANY, RESPONSES, system),
     ASKS("json_schema", ANY, ALL, FILLED, F(FORMAT)),
-    PLAIN("length_penalty"),
-    PLAIN("logit_bias"),
     ASKS("logprobs", BOOL | NUMBER, CHAT | COMPLETIONS, GIVEN, F(LOGPROBS)),
-    READS("max_completion_tokens", NUMBER, ALL, known_max_completion),
-    READS("max_output_tokens", NUMBER, RESPONSES, known_max_tokens),
-    READS("max_tokens", NUMBER, ALL, known_max_tokens),
-    NOTES("messages", ARRAY, CHAT | EMBEDDINGS | MESSAGES, messages,
-          known_messages),
-    PLAIN("metadata"),
-    PLAIN("min_keep"),
-    PLAIN("min_p"),
+    TYPED("max_completion_tokens", NUMBER, ALL),
+    TYPED("max_output_tokens", NUMBER, RESPONSES),
+    TYPED("max_tokens", NUMBER, ALL),
+    NOTES("messages", ARRAY, CHAT | EMBEDDINGS | MESSAGES, messages),
     ASKS("min_tokens", NUMBER, ALL, FILLED, F(MIN_TOKENS)),
-    PLAIN("mirostat"),
-    PLAIN("mirostat_eta"),
-    PLAIN("mirostat_tau"),
-    PLAIN("mm_processor_kwargs"),
-    READS("model", STRING, ALL, known_model),
-    READS("n", NUMBER, CHAT | COMPLETIONS, known_n),
-    PLAIN("n_keep"),
+    TYPED("model", STRING, ALL),
+    TYPED("n", NUMBER, CHAT | COMPLETIONS),
     ASKS("n_probs", ANY, ALL, FILLED, F(LOGPROBS)),
-    PLAIN("parallel_tool_calls"),
     ASKS("presence_penalty", NUMBER, ALL, FILLED, F(PENALTY)),
-    PLAIN("priority"),
-    NOTES("prompt", STRING | ARRAY, COMPLETIONS, prompt, known_prompt),
-    NOTES("prompt_cache_key", ANY, ALL, cache_key, NULL),
-    PLAIN("prompt_cache_retention"),
-    READS("prompt_embeds", ANY, COMPLETIONS, known_embeds),
+    NOTES("prompt", STRING | ARRAY, COMPLETIONS, prompt),
+    NOTES("prompt_cache_key", ANY, ALL, cache_key),
+    ASKS("prompt_embeds", ANY, COMPLETIONS, GIVEN, F(IDS_PROMPT)),
     ASKS("prompt_logprobs", ANY, ALL, GIVEN, F(LOGPROBS)),
-    PLAIN("reasoning"),
-    PLAIN("reasoning_effort"),
-    PLAIN("reasoning_format"),
     ASKS("regex", ANY, ALL, FILLED, F(FORMAT)),
-    PLAIN("repeat_last_n"),
     ASKS("repeat_penalty", NUMBER, ALL, NOT_ONE, F(PENALTY)),
     ASKS("repetition_penalty", NUMBER, ALL, NOT_ONE, F(PENALTY)),
-    PLAIN("request_id"),
-    READS("response_format", OBJECT, CHAT | COMPLETIONS, known_format),
-    PLAIN("safety_identifier"),
-    PLAIN("samplers"),
-    PLAIN("seed"),
-    PLAIN("separate_reasoning"),
-    PLAIN("service_tier"),
-    PLAIN("skip_special_tokens"),
-    PLAIN("spaces_between_special_tokens"),
+    TYPED("response_format", OBJECT, CHAT | COMPLETIONS),
     ASKS("stop", STRING | ARRAY, CHAT | COMPLETIONS, FILLED, F(STOP)),
     ASKS("stop_sequences", ARRAY, MESSAGES, FILLED, F(STOP)),
-    PLAIN("stop_token_ids"),
-    PLAIN("store"),
-    READS("stream", BOOL, ALL, known_stream),
-    READS("stream_options", OBJECT, CHAT | COMPLETIONS, known_stream_options),
-    PLAIN("stream_reasoning"),
+    TYPED("stream", BOOL, ALL),
+    TYPED("stream_options", OBJECT, CHAT | COMPLETIONS),
     ASKS("structured_outputs", ANY, ALL, FILLED, F(FORMAT)),
     ASKS("suffix", ANY, COMPLETIONS, FILLED, F(ECHO)),
-    NOTES("system", STRING | ARRAY, MESSAGES, system, NULL),
-    PLAIN("t_max_predict_ms"),
+    NOTES("system", STRING | ARRAY, MESSAGES, system),
     TYPED("temperature", NUMBER, ALL),
-    TYPED("text", ANY, RESPONSES),
-    TYPED("thinking", ANY, MESSAGES),
-    READS("tool_choice", STRING | OBJECT, ALL, known_tool_choice),
-    NOTES("tools", ARRAY, ALL, tools, NULL),
-    PLAIN("top_k"),
+    TYPED("tool_choice", STRING | OBJECT, ALL),
+    NOTES("tools", ARRAY, ALL, tools),
     ASKS("top_logprobs", NUMBER, CHAT | COMPLETIONS, FILLED, F(LOGPROBS)),
-    PLAIN("top_n_sigma"),
     TYPED("top_p", NUMBER, ALL),
-    PLAIN("truncate_prompt_tokens"),
-    TYPED("truncation", ANY, RESPONSES),
-    PLAIN("typical_p"),
     ASKS("use_beam_search", ANY, ALL, FILLED, F(CHOICES)),
-    NOTES("user", ANY, ALL, user, NULL),
-    PLAIN("verbosity"),
-    PLAIN("xtc_probability"),
-    PLAIN("xtc_threshold"),
+    NOTES("user", ANY, ALL, user),
 };
 
-#define ROWS  (sizeof(known_rows) / sizeof(known_rows[0]))
+/*
+ * Keys of engines that ask for nothing but other tokens.  A key that is neither
+ * here nor above is FEATURE_UNKNOWN: it may add something to an answer which is
+ * not made of text and finish_reason.  Sorted.
+ */
+static const char *const  known_plain[] = {
+    "add_generation_prompt", "add_special_tokens", "allowed_token_ids",
+    "bad_words", "cache_prompt", "chat_template", "chat_template_kwargs",
+    "continue_final_message", "dimensions", "documents", "dry_allowed_length",
+    "dry_base", "dry_penalty_last_n", "dry_sequence_breakers",
+    "dynatemp_exponent", "dynatemp_range", "encoding_format",
+    "guided_decoding_backend", "guided_whitespace_pattern", "id_slot",
+    "ignore_eos", "include_reasoning", "include_stop_str_in_output",
+    "length_penalty", "logit_bias", "metadata", "min_keep", "min_p",
+    "mirostat", "mirostat_eta", "mirostat_tau", "mm_processor_kwargs",
+    "n_keep", "parallel_tool_calls", "priority", "prompt_cache_retention",
+    "reasoning", "reasoning_effort", "reasoning_format", "repeat_last_n",
+    "request_id", "safety_identifier", "samplers", "seed",
+    "separate_reasoning", "service_tier", "skip_special_tokens",
+    "spaces_between_special_tokens", "stop_token_ids", "store",
+    "stream_reasoning", "t_max_predict_ms", "top_k", "top_n_sigma",
+    "truncate_prompt_tokens", "typical_p", "verbosity", "xtc_probability",
+    "xtc_threshold"
+};
+
+#define ROWS   (sizeof(known_rows) / sizeof(known_rows[0]))
+#define PLAIN  (sizeof(known_plain) / sizeof(known_plain[0]))
+
+_Static_assert(ROWS <= KNOWN_ROWS, "a member for each row");
+
+
+static void known_last(known_t *known);
+static const known_row_t *known_find(const char *name);
+static int known_compare(const void *a, const void *b);
+static int known_row(known_t *known, const known_row_t *row);
+static int known_is_filled(llmgw_json_t value);
+static int known_is_number(llmgw_json_t value, char digit);
+static void known_features(known_t *known);
 
 
 int
 llmgw_openai_known_read(llmgw_openai_body_t *body,
     llmgw_openai_error_t *error)
 {
-    size_t                        i;
-    known_t                       known;
-    const llmgw_openai_member_t  *last[ROWS];
+    size_t   i;
+    known_t  known;
 
     memset(&known, 0, sizeof(known));
-    memset(last, 0, sizeof(last));
-
     known.body = body;
     known.error = error;
 
-    known_last(&known, last);
+    known_last(&known);
 
     for (i = 0; i < ROWS; i++) {
-        known.member = last[i];
-
-        if (known.member && known_judge(&known, &known_rows[i]) != 0) {
+        if (known.last[i] && known_row(&known, &known_rows[i]) != 0) {
             return -1;
         }
     }
 
-    return known_finish(&known);
+    known_features(&known);
+
+    return known_model(&known) != 0 || known_messages(&known) != 0
+           || known_prompt(&known) != 0 || known_stream(&known) != 0
+           ? -1 : known_numbers(&known);
 }
 
 
-/* Of a key that comes twice the last one counts. */
 static void
-known_last(known_t *known, const llmgw_openai_member_t **last)
+known_last(known_t *known)
 {
-    size_t              i;
-    const known_row_t  *row;
+    size_t                        i;
+    const char                   *key;
+    const known_row_t            *row;
 
     for (i = 0; i < known->body->nmembers; i++) {
-        row = known_find(known->body->members[i].key);
+        key = known->body->members[i].key;
+        row = known_find(key);
 
         if (row && (known->body->api == LLMGW_OPENAI_ANY_API
                     || row->apis & (1u << known->body->api)))
         {
-            last[row - known_rows] = &known->body->members[i];
+            known->last[row - known_rows] = &known->body->members[i];
 
-        } else {
+        } else if (row || bsearch(key, known_plain, PLAIN, sizeof(char *),
+                                  known_compare) == NULL)
+        {
             known->body->features |= F(UNKNOWN);
         }
     }
@@ -228,25 +181,48 @@ known_find(const char *name)
 }
 
 
+/* Rows begin with their name. */
 static int
 known_compare(const void *name, const void *row)
 {
-    return strcmp(name, ((const known_row_t *) row)->name);
+    return strcmp(name, *(const char *const *) row);
 }
 
 
-static int
-known_judge(known_t *known, const known_row_t *row)
+llmgw_json_t
+known_value(const known_t *known, const char *name)
 {
-    int                  asks;
-    llmgw_json_t         value;
-    llmgw_openai_span_t  span;
+    llmgw_json_t                  value = { 0 };
+    llmgw_openai_span_t           span;
+    const llmgw_openai_member_t  *member;
 
-    span.begin = known->member->value;
-    span.end = known->member->end;
-    value = llmgw_openai_body_value(known->body, span);
+    member = known->last[known_find(name) - known_rows];
+
+    if (member) {
+        span.begin = member->value;
+        span.end = member->end;
+        value = llmgw_openai_body_value(known->body, span);
+    }
 
     if (value.kind == LLMGW_JSON_NULL) {
+        value.kind = LLMGW_JSON_END;
+    }
+
+    return value;
+}
+
+
+/* Its type, its feature, and its place. */
+static int
+known_row(known_t *known, const known_row_t *row)
+{
+    int                   asks;
+    llmgw_json_t          value;
+    llmgw_openai_span_t  *span;
+
+    value = known_value(known, row->name);
+
+    if (value.kind == LLMGW_JSON_END) {
         return 0;
     }
 
@@ -263,123 +239,67 @@ known_judge(known_t *known, const known_row_t *row)
     }
 
     if (row->span) {
-        memcpy((char *) known->body + row->span, &span, sizeof(span));
+        span = (llmgw_openai_span_t *) ((char *) known->body + row->span);
+        span->begin = (uint32_t) (value.begin - known->body->bytes);
+        span->end = (uint32_t) (value.end - known->body->bytes);
     }
 
-    return row->read ? row->read(known, value) : 0;
+    return 0;
 }
 
 
 static int
 known_is_filled(llmgw_json_t value)
 {
-    llmgw_json_item_t   item;
-    llmgw_json_items_t  items;
-
-    switch (value.kind) {
-
-    case LLMGW_JSON_END:
-    case LLMGW_JSON_FALSE:
-        return 0;
-
-    case LLMGW_JSON_NUMBER:
-        return !known_is_number(value, '0');
-
-    case LLMGW_JSON_STRING:
-        return value.end - value.begin > 2;
-
-    case LLMGW_JSON_ARRAY:
-    case LLMGW_JSON_OBJECT:
-        items = llmgw_json_items(value);
-        return llmgw_json_next(&items, &item);
-
-    default:
-        return 1;
-    }
+    return value.kind != LLMGW_JSON_FALSE && !known_is_number(value, '0')
+           && !llmgw_json_is_empty(value);
 }
 
 
-/* 1: it is that digit, perhaps with a sign and zeros behind its point. */
+/* 1: it is that digit, or -0. */
 static int
 known_is_number(llmgw_json_t value, char digit)
 {
     const uint8_t  *p;
 
+    value = llmgw_json_integral(value);
     p = value.begin + (*value.begin == '-' && digit == '0');
 
-    if (value.kind != LLMGW_JSON_NUMBER || *p++ != (uint8_t) digit) {
-        return 0;
-    }
-
-    if (p < value.end && *p == '.') {
-        for (p++; p < value.end && *p == '0'; p++) { /* void */ }
-    }
-
-    return p == value.end;
+    return value.kind == LLMGW_JSON_NUMBER && p + 1 == value.end
+           && *p == (uint8_t) digit;
 }
 
 
-/* n times the prompts; of an API whose answers have choices. */
-static int
-known_check_choices(known_t *known)
+/* Features that a value does not show by itself. */
+static void
+known_features(known_t *known)
 {
-    char                        what[64];
-    const llmgw_openai_body_t  *body;
+    size_t        i;
+    llmgw_json_t  format, tools;
 
-    body = known->body;
+    static const struct {
+        const char  *tools;
+        const char  *choice;
+    } pairs[] = {
+        { "tools", "tool_choice" },
+        { "functions", "function_call" }
+    };
 
-    if (body->api != LLMGATEWAY__API__API_COMPLETIONS
-        || (uint64_t) body->n * body->prompts <= LLMGW_OPENAI_MAX_CHOICES)
+    for (i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
+        tools = known_value(known, pairs[i].tools);
+
+        if (!llmgw_json_is_empty(tools)
+            && !llmgw_json_is(known_value(known, pairs[i].choice), "none"))
+        {
+            known->body->features |= F(TOOLS);
+        }
+    }
+
+    format = known_value(known, "response_format");
+
+    if (format.kind != LLMGW_JSON_END
+        && !llmgw_json_is(llmgw_json_member(format, "type"), "text"))
     {
-        return 0;
+        known->body->features |= F(FORMAT);
     }
-
-    (void) snprintf(what, sizeof(what), "prompts times n must be at most %u",
-                    LLMGW_OPENAI_MAX_CHOICES);
-
-    return known_value_error(known, "prompt", what);
-}
-
-
-/* What several members say together. */
-static int
-known_finish(known_t *known)
-{
-    unsigned              api;
-    llmgw_openai_body_t  *body;
-
-    body = known->body;
-    api = 1u << body->api;
-
-    if (known->max_completion_tokens) {
-        body->max_tokens = known->max_completion_tokens;
-    }
-
-    if ((!known->no_tools && known_is_filled(
-                          llmgw_openai_body_value(body, body->tools)))
-        || (!known->no_functions && known_is_filled(
-                          llmgw_openai_body_value(body, body->functions))))
-    {
-        body->features |= F(TOOLS);
-    }
-
-    if (body->model_len == 0 && body->api != LLMGW_OPENAI_ANY_API) {
-        return known_missing(known, "model");
-    }
-
-    if ((api & (CHAT | MESSAGES)) && body->messages.end == 0) {
-        return known_missing(known, "messages");
-    }
-
-    if ((api & COMPLETIONS) && body->prompt.end == 0 && !known->has_embeds) {
-        return known_missing(known, "prompt");
-    }
-
-    if ((api & EMBEDDINGS) && body->prompt.end == 0
-        && body->messages.end == 0)
-    {
-        return known_missing(known, "input");
-    }
-
-    return known_check_choices(known);
 }

@@ -1,6 +1,5 @@
 
 #include <stdio.h>
-#include <string.h>
 
 #include "core/openai/known_inner.h"
 
@@ -11,147 +10,29 @@
 
 static int known_message(known_t *known, llmgw_json_items_t *messages,
     llmgw_json_t message, uint32_t i);
-static int known_integer(known_t *known, llmgw_json_t value, uint32_t min,
+static int known_integer(known_t *known, const char *name, uint32_t min,
     uint32_t max, uint32_t *number);
-
-
-/* best_of: not an answer's choices, but as many are generated. */
-int
-known_choices(known_t *known, llmgw_json_t value)
-{
-    uint32_t  n;
-
-    if (known_integer(known, value, 1, LLMGW_OPENAI_MAX_CHOICES, &n) != 0) {
-        return -1;
-    }
-
-    if (n > 1) {
-        known->body->features |= F(CHOICES);
-    }
-
-    return 0;
-}
+static int known_missing(known_t *known, const char *path);
+static int known_value_error(known_t *known, const char *path,
+    const char *what);
 
 
 int
-known_embeds(known_t *known, llmgw_json_t value)
-{
-    known->has_embeds = 1;
-    known->body->features |= F(IDS_PROMPT);
-
-    return 0;
-}
-
-
-/* response_format: {"type": "text"} asks for nothing. */
-int
-known_format(known_t *known, llmgw_json_t value)
-{
-    llmgw_json_t  type;
-
-    type = llmgw_json_member(value, "type");
-
-    if (!llmgw_json_is(type, "text")) {
-        known->body->features |= F(FORMAT);
-    }
-
-    return 0;
-}
-
-
-int
-known_function_call(known_t *known, llmgw_json_t value)
-{
-    known->no_functions = llmgw_json_is(value, "none");
-
-    return 0;
-}
-
-
-int
-known_max_completion(known_t *known, llmgw_json_t value)
-{
-    return known_integer(known, value, 1, INT32_MAX,
-                         &known->max_completion_tokens);
-}
-
-
-/* 0, to read the prompt's logprobs alone, is for those who ask for its echo. */
-int
-known_max_tokens(known_t *known, llmgw_json_t value)
-{
-    return known_integer(known, value,
-                         (known->body->features & F(ECHO)) ? 0 : 1,
-                         INT32_MAX, &known->body->max_tokens);
-}
-
-
-int
-known_messages(known_t *known, llmgw_json_t value)
-{
-    uint32_t            i;
-    llmgw_json_item_t   item;
-    llmgw_json_items_t  items;
-
-    items = llmgw_json_items(value);
-
-    for (i = 0; llmgw_json_enter(&items, &item); i++) {
-        if (known_message(known, &items, item.value, i) != 0) {
-            return -1;
-        }
-    }
-
-    return i > 0 ? 0 : known_value_error(known, "messages",
-                                         "it must not be empty");
-}
-
-
-/* An object with a role.  The rest is for the engine to judge. */
-static int
-known_message(known_t *known, llmgw_json_items_t *messages,
-    llmgw_json_t message, uint32_t i)
-{
-    char                path[PATH_BYTES];
-    llmgw_json_t        role;
-    llmgw_json_item_t   item;
-    llmgw_json_items_t  items;
-
-    items = llmgw_json_items(message);
-    role = llmgw_json_at(items.end, items.end);
-
-    while (llmgw_json_next(&items, &item)) {
-        if (llmgw_json_is(item.key, "role")) {
-            role = item.value;
-        }
-    }
-
-    messages->p = items.p;
-
-    if (message.kind == LLMGW_JSON_OBJECT && role.kind == LLMGW_JSON_STRING) {
-        return 0;
-    }
-
-    if (message.kind != LLMGW_JSON_OBJECT) {
-        (void) snprintf(path, sizeof(path), "messages[%u]", i);
-        return known_type_error(known, path, OBJECT, message);
-    }
-
-    (void) snprintf(path, sizeof(path), "messages[%u].role", i);
-
-    return role.kind == LLMGW_JSON_END
-           ? known_missing(known, path)
-           : known_type_error(known, path, STRING, role);
-}
-
-
-int
-known_model(known_t *known, llmgw_json_t value)
+known_model(known_t *known)
 {
     size_t                i, len;
+    llmgw_json_t          value;
     const uint8_t        *from;
     llmgw_openai_body_t  *body;
 
     body = known->body;
+    value = known_value(known, "model");
+
+    if (value.kind == LLMGW_JSON_END) {
+        return body->api == LLMGW_OPENAI_ANY_API
+               ? 0 : known_missing(known, "model");
+    }
+
     from = NULL;
     len = llmgw_json_text(&value, &from, body->model,
                           LLMGW_OPENAI_MAX_MODEL);
@@ -179,20 +60,67 @@ known_model(known_t *known, llmgw_json_t value)
 
 
 int
-known_n(known_t *known, llmgw_json_t value)
+known_messages(known_t *known)
 {
-    if (known_integer(known, value, 1, LLMGW_OPENAI_MAX_CHOICES,
-                      &known->body->n)
-        != 0)
-    {
-        return -1;
+    uint32_t            i;
+    llmgw_json_t        value;
+    llmgw_json_item_t   item;
+    llmgw_json_items_t  items;
+
+    value = known_value(known, "messages");
+
+    if (value.kind == LLMGW_JSON_END) {
+        return (1u << known->body->api) & (CHAT | MESSAGES)
+               ? known_missing(known, "messages") : 0;
     }
 
-    if (known->body->n > 1) {
-        known->body->features |= F(CHOICES);
+    items = llmgw_json_items(value);
+
+    for (i = 0; llmgw_json_enter(&items, &item); i++) {
+        if (known_message(known, &items, item.value, i) != 0) {
+            return -1;
+        }
     }
 
-    return 0;
+    return i > 0 ? 0 : known_value_error(known, "messages",
+                                         "it must not be empty");
+}
+
+
+/* An object with a role.  The rest is for the engine to judge. */
+static int
+known_message(known_t *known, llmgw_json_items_t *messages,
+    llmgw_json_t message, uint32_t i)
+{
+    char                path[PATH_BYTES];
+    llmgw_json_t        role = { 0 };
+    llmgw_json_item_t   item;
+    llmgw_json_items_t  items;
+
+    items = llmgw_json_items(message);
+
+    while (llmgw_json_next(&items, &item)) {
+        if (llmgw_json_is(item.key, "role")) {
+            role = item.value;
+        }
+    }
+
+    messages->p = items.p;
+
+    if (message.kind != LLMGW_JSON_OBJECT) {
+        (void) snprintf(path, sizeof(path), "messages[%u]", i);
+        return known_type_error(known, path, OBJECT, message);
+    }
+
+    if (role.kind == LLMGW_JSON_STRING) {
+        return 0;
+    }
+
+    (void) snprintf(path, sizeof(path), "messages[%u].role", i);
+
+    return role.kind == LLMGW_JSON_END
+           ? known_missing(known, path)
+           : known_type_error(known, path, STRING, role);
 }
 
 
@@ -201,18 +129,33 @@ known_n(known_t *known, llmgw_json_t value)
  * strings and ids, which llama.cpp reads, is one prompt.
  */
 int
-known_prompt(known_t *known, llmgw_json_t value)
+known_prompt(known_t *known)
 {
+    int                   is_completion;
     uint32_t              n, ids;
+    const char           *name;
+    llmgw_json_t          value;
     llmgw_json_item_t     item;
     llmgw_json_items_t    items;
     llmgw_openai_body_t  *body;
 
     body = known->body;
+    is_completion = body->api == LLMGATEWAY__API__API_COMPLETIONS;
 
-    if (value.kind != LLMGW_JSON_ARRAY || body->api == LLMGW_OPENAI_ANY_API
-        || body->api == LLMGATEWAY__API__API_RESPONSES)
-    {
+    if (!is_completion && body->api != LLMGATEWAY__API__API_EMBEDDINGS) {
+        return 0;
+    }
+
+    name = is_completion ? "prompt" : "input";
+    value = known_value(known, name);
+
+    if (value.kind == LLMGW_JSON_END) {
+        value = known_value(known, is_completion ? "prompt_embeds"
+                                                 : "messages");
+        return value.kind != LLMGW_JSON_END ? 0 : known_missing(known, name);
+    }
+
+    if (value.kind != LLMGW_JSON_ARRAY) {
         return 0;
     }
 
@@ -230,68 +173,97 @@ known_prompt(known_t *known, llmgw_json_t value)
     }
 
     if (n == 0) {
-        return known_value_error(known, body->api
-                                 == LLMGATEWAY__API__API_COMPLETIONS
-                                 ? "prompt" : "input", "it must not be empty");
+        return known_value_error(known, name, "it must not be empty");
     }
 
     body->prompts = ids ? 1 : n;
 
-    if (body->prompts > 1) {
-        body->features |= F(CHOICES);
-    }
-
     return 0;
 }
 
 
 int
-known_stream(known_t *known, llmgw_json_t value)
-{
-    known->body->stream = (value.kind == LLMGW_JSON_TRUE);
-
-    return 0;
-}
-
-
-int
-known_stream_options(known_t *known, llmgw_json_t value)
+known_stream(known_t *known)
 {
     llmgw_json_t  usage;
 
-    usage = llmgw_json_member(value, "include_usage");
+    usage = llmgw_json_member(known_value(known, "stream_options"),
+                              "include_usage");
 
-    if (usage.kind != LLMGW_JSON_END && usage.kind != LLMGW_JSON_NULL
-        && ((1u << usage.kind) & BOOL) == 0)
-    {
+    if (!llmgw_json_is_null(usage) && ((1u << usage.kind) & BOOL) == 0) {
         return known_type_error(known, "stream_options.include_usage", BOOL,
                                 usage);
     }
 
-    known->body->include_usage = (usage.kind == LLMGW_JSON_TRUE);
+    known->body->stream = known_value(known, "stream").kind == LLMGW_JSON_TRUE;
+    known->body->include_usage = usage.kind == LLMGW_JSON_TRUE;
 
     return 0;
 }
 
 
+/*
+ * How many choices, and how long.  No tokens at all, to read the prompt's
+ * logprobs alone, is for those who ask for its echo.
+ */
 int
-known_tool_choice(known_t *known, llmgw_json_t value)
+known_numbers(known_t *known)
 {
-    known->no_tools = llmgw_json_is(value, "none");
+    char                  what[PATH_BYTES];
+    uint32_t              least;
+    llmgw_openai_body_t  *body;
+
+    body = known->body;
+    least = (body->features & F(ECHO)) ? 0 : 1;
+
+    /* each overrides those before it */
+
+    if (known_integer(known, "n", 1, LLMGW_OPENAI_MAX_CHOICES, &body->n) != 0
+        || known_integer(known, "max_output_tokens", least, INT32_MAX,
+                         &body->max_tokens) != 0
+        || known_integer(known, "max_tokens", least, INT32_MAX,
+                         &body->max_tokens) != 0
+        || known_integer(known, "max_completion_tokens", 1, INT32_MAX,
+                         &body->max_tokens) != 0)
+    {
+        return -1;
+    }
+
+    if (body->n > 1 || body->prompts > 1) {
+        body->features |= F(CHOICES);
+    }
+
+    /* an answer of another API has no choices */
+
+    if (body->api == LLMGATEWAY__API__API_COMPLETIONS
+        && (uint64_t) body->n * body->prompts > LLMGW_OPENAI_MAX_CHOICES)
+    {
+        (void) snprintf(what, sizeof(what),
+                        "prompts times n must be at most %u",
+                        LLMGW_OPENAI_MAX_CHOICES);
+        return known_value_error(known, "prompt", what);
+    }
 
     return 0;
 }
 
 
-/* A fraction of zeros is none: some clients have only one kind of number. */
+/* Leaves *number where there is none. */
 static int
-known_integer(known_t *known, llmgw_json_t value, uint32_t min, uint32_t max,
+known_integer(known_t *known, const char *name, uint32_t min, uint32_t max,
     uint32_t *number)
 {
     int             is_negative;
     char            what[PATH_BYTES];
     uint64_t        n;
+    llmgw_json_t    value;
     const uint8_t  *p;
+
+    value = llmgw_json_integral(known_value(known, name));
+
+    if (value.kind == LLMGW_JSON_END) {
+        return 0;
+    }
 
     p = value.begin;
     is_negative = (*p == '-');
@@ -301,19 +273,15 @@ known_integer(known_t *known, llmgw_json_t value, uint32_t min, uint32_t max,
         n = n > max ? n : n * 10 + (*p - '0');
     }
 
-    if (p < value.end && *p == '.') {
-        for (p++; p < value.end && *p == '0'; p++) { /* void */ }
-    }
-
     if (p < value.end) {
-        return known_type_error(known, known->member->key, 0, value);
+        return known_type_error(known, name, INTEGER, value);
     }
 
     if (n < min || (is_negative && n > 0) || n > max) {
         (void) snprintf(what, sizeof(what), "it must be %s %u",
                         is_negative || n < min ? "at least" : "at most",
                         is_negative || n < min ? min : max);
-        return known_value_error(known, known->member->key, what);
+        return known_value_error(known, name, what);
     }
 
     *number = (uint32_t) n;
@@ -322,7 +290,7 @@ known_integer(known_t *known, llmgw_json_t value, uint32_t min, uint32_t max,
 }
 
 
-int
+static int
 known_missing(known_t *known, const char *path)
 {
     llmgw_openai_error_set(known->error, 400, LLMGW_OPENAI_INVALID_REQUEST,
@@ -332,62 +300,45 @@ known_missing(known_t *known, const char *path)
 }
 
 
-/* types == 0: an integer. */
 int
 known_type_error(known_t *known, const char *path, unsigned types,
     llmgw_json_t value)
 {
-    const char         *expected;
-    static const char  *got[] = {
+    int                 len;
+    char                expected[PATH_BYTES] = "an integer";
+    unsigned            kind;
+    const char         *got;
+
+    static const char  *names[] = {
         [LLMGW_JSON_OBJECT] = "an object",
         [LLMGW_JSON_ARRAY] = "an array",
         [LLMGW_JSON_STRING] = "a string",
-        [LLMGW_JSON_NUMBER] = "a decimal number",
+        [LLMGW_JSON_NUMBER] = "a number",
         [LLMGW_JSON_TRUE] = "a boolean",
-        [LLMGW_JSON_FALSE] = "a boolean",
         [LLMGW_JSON_NULL] = "null",
     };
 
-    switch (types) {
-    case 0:
-        expected = "an integer";
-        break;
-    case STRING:
-        expected = "a string";
-        break;
-    case NUMBER:
-        expected = "a number";
-        break;
-    case BOOL:
-        expected = "a boolean";
-        break;
-    case ARRAY:
-        expected = "an array";
-        break;
-    case OBJECT:
-        expected = "an object";
-        break;
-    case STRING | ARRAY:
-        expected = "a string or an array";
-        break;
-    case STRING | OBJECT:
-        expected = "a string or an object";
-        break;
-    default:
-        expected = "a boolean or a number";
+    types &= ~(1u << LLMGW_JSON_FALSE);
+
+    for (len = 0, kind = LLMGW_JSON_NULL; kind > LLMGW_JSON_END; kind--) {
+        if (types & (1u << kind)) {
+            len += snprintf(expected + len, sizeof(expected) - (size_t) len,
+                            "%s%s", len ? " or " : "", names[kind]);
+        }
     }
+
+    got = value.kind == LLMGW_JSON_FALSE ? names[LLMGW_JSON_TRUE]
+          : types == INTEGER ? "a decimal number" : names[value.kind];
 
     llmgw_openai_error_set(known->error, 400, LLMGW_OPENAI_INVALID_REQUEST,
                            "invalid_type", path,
                            "Invalid type for '%s': expected %s, but got %s"
-                           " instead.", path, expected,
-                           value.kind == LLMGW_JSON_NUMBER && types != 0
-                           ? "a number" : got[value.kind]);
+                           " instead.", path, expected, got);
     return -1;
 }
 
 
-int
+static int
 known_value_error(known_t *known, const char *path, const char *what)
 {
     llmgw_openai_error_set(known->error, 400, LLMGW_OPENAI_INVALID_REQUEST,

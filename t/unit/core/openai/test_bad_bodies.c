@@ -162,7 +162,6 @@ static const bad_t  bad[] = {
       "max_tokens", "at most" },
     { CHAT, WITH("\"max_completion_tokens\":-1"), "invalid_value",
       "max_completion_tokens", "" },
-    { COMPLETIONS, PROMPT("\"best_of\":0"), "invalid_value", "best_of", "" },
     { COMPLETIONS, "{\"model\":\"m\",\"prompt\":[]}", "invalid_value",
       "prompt", "" },
     { EMBEDDINGS, "{\"model\":\"m\",\"input\":[]}", "invalid_value", "input",

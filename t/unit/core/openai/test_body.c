@@ -232,6 +232,8 @@ features_are_what_the_members_ask_for(void **state)
         { CHAT, "\"n\":2", FEATURE(CHOICES) },
         { CHAT, "\"n\":1", 0 },
         { COMPLETIONS, "\"best_of\":3", FEATURE(CHOICES) },
+        { COMPLETIONS, "\"best_of\":1.0", 0 },
+        { COMPLETIONS, "\"prompt_embeds\":\"x\"", FEATURE(IDS_PROMPT) },
         { CHAT, "\"best_of\":3", FEATURE(UNKNOWN) },
         { CHAT, "\"stop\":\"\\n\"", FEATURE(STOP) },
         { CHAT, "\"stop\":[\"a\",\"b\"]", FEATURE(STOP) },
