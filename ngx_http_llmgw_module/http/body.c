@@ -3,6 +3,12 @@
 
 
 static ngx_int_t ngx_http_llmgw_body_copy(ngx_chain_t *cl, ngx_str_t *body);
+static void *ngx_http_llmgw_body_resize(void *data, void *p, size_t size);
+
+
+const llmgw_openai_memory_t  ngx_http_llmgw_body_heap = {
+    ngx_http_llmgw_body_resize, NULL
+};
 
 
 ngx_int_t
@@ -112,4 +118,17 @@ ngx_http_llmgw_body_free(ngx_http_request_t *r, ngx_str_t *body)
 
     rb->bufs = NULL;
     rb->buf = NULL;
+}
+
+
+static void *
+ngx_http_llmgw_body_resize(void *data, void *p, size_t size)
+{
+    if (size > 0) {
+        return realloc(p, size);
+    }
+
+    free(p);
+
+    return NULL;
 }

@@ -12,6 +12,11 @@
 #include <ngx_core.h>
 #include <ngx_http.h>
 
+#include "core/openai/body.h"
+
+
+/* malloc(), since threads read bodies, too. */
+extern const llmgw_openai_memory_t  ngx_http_llmgw_body_heap;
 
 /*
  * Sets body to its first bytes, at most limit of them, in one piece: where

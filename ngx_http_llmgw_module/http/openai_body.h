@@ -119,8 +119,7 @@ ngx_int_t ngx_http_llmgw_openai_block_adopt(
 /* For the account: the holder's body is to make room. */
 void ngx_http_llmgw_openai_block_end(llmgw_holder_t *holder);
 
-/* openai_walk.c: malloc() */
-extern const llmgw_openai_memory_t  ngx_http_llmgw_openai_heap;
+/* openai_walk.c */
 
 /* Called by a directive, to make nginx start the threads */
 ngx_int_t ngx_http_llmgw_openai_walk_threads(ngx_conf_t *cf);

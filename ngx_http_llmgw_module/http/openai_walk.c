@@ -6,6 +6,7 @@
  */
 
 #include "core/openai/blocks.h"
+#include "http/body.h"
 #include "http/openai_body.h"
 
 
@@ -17,8 +18,6 @@
 
 static void ngx_http_llmgw_openai_walk_now(
     ngx_http_llmgw_openai_body_t *body);
-static void *ngx_http_llmgw_openai_walk_memory(void *data, void *p,
-    size_t size);
 
 #if (NGX_THREADS)
 
@@ -32,11 +31,6 @@ static void ngx_http_llmgw_openai_walk_guard(ngx_event_t *ev);
 static ngx_str_t  ngx_http_llmgw_openai_walk_pool = ngx_string("default");
 
 #endif
-
-/* Called by the thread that walks, so it is malloc() and no pool. */
-const llmgw_openai_memory_t  ngx_http_llmgw_openai_heap = {
-    ngx_http_llmgw_openai_walk_memory, NULL
-};
 
 
 ngx_int_t
@@ -80,7 +74,7 @@ static void
 ngx_http_llmgw_openai_walk_now(ngx_http_llmgw_openai_body_t *body)
 {
     if (llmgw_openai_body_read(&body->body, body->read.api, body->block,
-                               body->len, &ngx_http_llmgw_openai_heap,
+                               body->len, &ngx_http_llmgw_body_heap,
                                &body->error)
         != 0)
     {
@@ -96,19 +90,6 @@ ngx_http_llmgw_openai_walk_now(ngx_http_llmgw_openai_body_t *body)
                                             body->blocks,
                                             body->read.index->match);
     }
-}
-
-
-static void *
-ngx_http_llmgw_openai_walk_memory(void *data, void *p, size_t size)
-{
-    if (size > 0) {
-        return realloc(p, size);
-    }
-
-    free(p);
-
-    return NULL;
 }
 
 

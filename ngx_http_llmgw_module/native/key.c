@@ -23,7 +23,6 @@
 #include "core/ring/ring.h"
 #include "http/body.h"
 #include "http/header.h"
-#include "http/openai_body.h"
 #include "native/native.h"
 #include "proto/grpc/prefix.h"
 
@@ -170,7 +169,7 @@ ngx_http_llmgw_native_hash_openai(ngx_http_llmgw_native_t *pass,
     if (ngx_http_llmgw_body_bytes(pass->request, NGX_MAX_SIZE_T_VALUE, &bytes)
         != NGX_OK
         || llmgw_openai_body_read(&body, LLMGW_OPENAI_ANY_API, bytes.data,
-                                  bytes.len, &ngx_http_llmgw_openai_heap,
+                                  bytes.len, &ngx_http_llmgw_body_heap,
                                   &error)
            != 0)
     {
