@@ -17,8 +17,8 @@
 
 
 #include "front/stream.h"
-#include "http/openai.h"
-#include "http/openai_body.h"
+#include "front/openai/reply.h"
+#include "front/openai/receive.h"
 
 
 /* Which pool serves a request, and under which name of its model. */

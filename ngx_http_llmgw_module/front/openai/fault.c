@@ -1,7 +1,7 @@
 
 #include "core/openai/error.h"
 #include "http/header.h"
-#include "http/openai_error.h"
+#include "front/openai/fault.h"
 #include "http/outcome.h"
 #include "proto/json/check.h"
 #include "proto/json/write.h"

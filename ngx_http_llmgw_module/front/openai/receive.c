@@ -1,7 +1,7 @@
 
 #include "http/body.h"
 #include "http/header.h"
-#include "http/openai_body.h"
+#include "front/openai/receive.h"
 
 
 static ngx_uint_t ngx_http_llmgw_openai_body_is_encoded(

@@ -9,7 +9,7 @@
 
 
 #include "conf/conf.h"
-#include "http/openai_error.h"
+#include "front/openai/fault.h"
 
 
 /*

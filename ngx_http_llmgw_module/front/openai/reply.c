@@ -1,6 +1,6 @@
 
 #include "http/header.h"
-#include "http/openai.h"
+#include "front/openai/reply.h"
 
 
 /* An id from outside goes into logs and headers. */

@@ -7,7 +7,7 @@
 
 #include "core/openai/blocks.h"
 #include "http/body.h"
-#include "http/openai_body.h"
+#include "front/openai/receive.h"
 
 
 /* A body that is longer is walked in a thread; this takes some 0.1 ms. */

@@ -4,7 +4,7 @@
  * it, and how nginx receives into it.
  */
 
-#include "http/openai_body.h"
+#include "front/openai/receive.h"
 
 
 /* The first block of a longer body. */
