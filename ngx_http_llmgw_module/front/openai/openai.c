@@ -63,9 +63,7 @@ static const char *ngx_http_llmgw_openai_media(ngx_http_request_t *r);
 static ngx_uint_t ngx_http_llmgw_openai_is_json(ngx_str_t *type);
 static ngx_int_t ngx_http_llmgw_openai_post(ngx_http_request_t *r,
     Llmgateway__Api api);
-static void ngx_http_llmgw_openai_walked(ngx_http_request_t *r,
-    ngx_http_llmgw_openai_body_t *body);
-static ngx_int_t ngx_http_llmgw_openai_open(ngx_http_request_t *r,
+static ngx_int_t ngx_http_llmgw_openai_open(
     ngx_http_llmgw_openai_body_t *body);
 static ngx_uint_t ngx_http_llmgw_openai_owns(ngx_http_request_t *r);
 
@@ -333,12 +331,10 @@ ngx_http_llmgw_openai_deny(ngx_http_request_t *r,
 static ngx_int_t
 ngx_http_llmgw_openai_post(ngx_http_request_t *r, Llmgateway__Api api)
 {
-    ngx_int_t                      rc;
-    const char                    *wrong;
-    llmgw_openai_error_t           error;
-    ngx_http_llmgw_pool_t         *pool;
-    ngx_http_llmgw_loc_conf_t     *llcf;
-    ngx_http_llmgw_openai_read_t   options;
+    ngx_int_t               rc;
+    const char             *wrong;
+    llmgw_openai_error_t    error;
+    ngx_http_llmgw_pool_t  *pool;
 
     wrong = ngx_http_llmgw_openai_media(r);
 
@@ -362,18 +358,7 @@ ngx_http_llmgw_openai_post(ngx_http_request_t *r, Llmgateway__Api api)
 
     ngx_http_llmgw_memory_lend(r);
 
-    llcf = ngx_http_get_module_loc_conf(r, ngx_http_llmgw_module);
-
-    options.api = api;
-    options.prefix = ngx_http_llmgw_conf_openai_prefix(pool->conf);
-    options.by = llcf->key_by;
-    options.index = pool->conf->index.shm_zone ? &pool->conf->index : NULL;
-    options.pool = pool;
-    options.holder = ngx_http_llmgw_account_holder;
-    options.hold = ngx_http_llmgw_account_hold;
-
-    return ngx_http_llmgw_openai_body_read(r, &options,
-                                           ngx_http_llmgw_openai_walked);
+    return ngx_http_llmgw_openai_receive(r, pool, api);
 }
 
 
@@ -423,18 +408,20 @@ ngx_http_llmgw_openai_is_json(ngx_str_t *type)
 }
 
 
-static void
-ngx_http_llmgw_openai_walked(ngx_http_request_t *r,
-    ngx_http_llmgw_openai_body_t *body)
+void
+ngx_http_llmgw_openai_received(ngx_http_llmgw_openai_body_t *body)
 {
-    ngx_int_t  rc;
+    ngx_int_t            rc;
+    ngx_http_request_t  *r;
+
+    r = body->request;
 
     if (body->idle) {
-        ngx_http_llmgw_account_ended(body->read.pool);
+        ngx_http_llmgw_account_ended(body->pool);
     }
 
     rc = body->error.status ? ngx_http_llmgw_openai_deny(r, &body->error)
-                            : ngx_http_llmgw_openai_open(r, body);
+                            : ngx_http_llmgw_openai_open(body);
 
     if (rc != NGX_DONE) {
         ngx_http_finalize_request(r, rc);
@@ -445,12 +432,14 @@ ngx_http_llmgw_openai_walked(ngx_http_request_t *r,
 /* NGX_DONE: the stream has the request, or has ended it. */
 
 static ngx_int_t
-ngx_http_llmgw_openai_open(ngx_http_request_t *r,
-    ngx_http_llmgw_openai_body_t *body)
+ngx_http_llmgw_openai_open(ngx_http_llmgw_openai_body_t *body)
 {
     ngx_str_t                 name;
+    ngx_http_request_t       *r;
     llmgw_openai_error_t      error;
     ngx_http_llmgw_openai_t  *o;
+
+    r = body->request;
 
     o = ngx_http_llmgw_memory_alloc(r, sizeof(ngx_http_llmgw_openai_t));
     if (o == NULL) {

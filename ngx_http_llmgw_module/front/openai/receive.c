@@ -1,11 +1,9 @@
 
-#include "http/body.h"
-#include "http/header.h"
 #include "front/openai/receive.h"
+#include "http/body.h"
+#include "upstream/worker.h"
 
 
-static ngx_uint_t ngx_http_llmgw_openai_body_is_encoded(
-    ngx_http_request_t *r);
 static ngx_int_t ngx_http_llmgw_openai_body_refuse(
     ngx_http_llmgw_openai_body_t *body);
 static void ngx_http_llmgw_openai_body_unread(ngx_http_request_t *r);
@@ -24,12 +22,12 @@ static void ngx_http_llmgw_openai_body_cleanup(void *data);
 
 
 ngx_int_t
-ngx_http_llmgw_openai_body_read(ngx_http_request_t *r,
-    const ngx_http_llmgw_openai_read_t *options,
-    ngx_http_llmgw_openai_body_pt handler)
+ngx_http_llmgw_openai_receive(ngx_http_request_t *r,
+    ngx_http_llmgw_pool_t *pool, Llmgateway__Api api)
 {
     ngx_int_t                      rc;
     ngx_http_cleanup_t            *cln;
+    ngx_http_llmgw_loc_conf_t     *llcf;
     ngx_http_llmgw_openai_body_t  *body;
 
     /* within the pool's block it would push nginx's needs into another one */
@@ -44,19 +42,22 @@ ngx_http_llmgw_openai_body_read(ngx_http_request_t *r,
 
     ngx_memzero(body, sizeof(ngx_http_llmgw_openai_body_t));
 
-    body->request = r;
-    body->handler = handler;
-    body->read = *options;
+    llcf = ngx_http_get_module_loc_conf(r, ngx_http_llmgw_module);
 
-    options->holder(r, options->pool, &body->holder,
-                    ngx_http_llmgw_openai_block_end);
+    body->request = r;
+    body->pool = pool;
+    body->api = api;
+    body->prefix = ngx_http_llmgw_conf_openai_prefix(pool->conf);
+    body->by = llcf->key_by;
+    body->index = pool->conf->index.shm_zone ? &pool->conf->index : NULL;
+
+    ngx_http_llmgw_account_holder(r, pool, &body->holder,
+                                  ngx_http_llmgw_openai_block_end);
 
     cln->handler = ngx_http_llmgw_openai_body_cleanup;
     cln->data = body;
 
-    rc = ngx_http_llmgw_openai_body_is_encoded(r)
-         ? NGX_HTTP_UNSUPPORTED_MEDIA_TYPE
-         : ngx_http_llmgw_openai_block_announce(body);
+    rc = ngx_http_llmgw_openai_block_announce(body);
 
     if (rc != NGX_OK) {
         ngx_http_llmgw_openai_body_set_error(body, rc);
@@ -80,20 +81,6 @@ ngx_http_llmgw_openai_body_read(ngx_http_request_t *r,
     ngx_http_llmgw_openai_body_set_error(body, rc);
 
     return ngx_http_llmgw_openai_body_refuse(body);
-}
-
-
-static ngx_uint_t
-ngx_http_llmgw_openai_body_is_encoded(ngx_http_request_t *r)
-{
-    ngx_table_elt_t  *h;
-
-    h = ngx_http_llmgw_header_find(&r->headers_in.headers,
-                                   "Content-Encoding");
-
-    return h && (h->value.len != 8
-                 || ngx_strncasecmp(h->value.data, (u_char *) "identity", 8)
-                    != 0);
 }
 
 
@@ -297,9 +284,6 @@ ngx_http_llmgw_openai_body_set_error(ngx_http_llmgw_openai_body_t *body,
           "request_timeout", "The body took too long to arrive." },
         { NGX_HTTP_REQUEST_ENTITY_TOO_LARGE, LLMGW_OPENAI_INVALID_REQUEST,
           "request_too_large", "The body is too large." },
-        { NGX_HTTP_UNSUPPORTED_MEDIA_TYPE, LLMGW_OPENAI_INVALID_REQUEST,
-          "unsupported_encoding",
-          "A Content-Encoding of requests is not supported." },
         { NGX_HTTP_SERVICE_UNAVAILABLE, LLMGW_OPENAI_SERVER_ERROR,
           "body_memory", "The gateway holds too many large requests." },
         { 0, LLMGW_OPENAI_SERVER_ERROR, NULL,
@@ -342,7 +326,7 @@ ngx_http_llmgw_openai_body_whole(ngx_http_llmgw_openai_body_t *body)
 
 
 /*
- * Calls the handler, unless the client is gone: its end may have come together
+ * Unless the client is gone: its end may have come together
  * with the end of the body, and no event would tell it again.
  */
 
@@ -373,7 +357,7 @@ ngx_http_llmgw_openai_body_finish(ngx_http_llmgw_openai_body_t *body)
         ngx_http_llmgw_openai_body_release(body);
     }
 
-    body->handler(r, body);
+    ngx_http_llmgw_openai_received(body);
 }
 
 
@@ -381,8 +365,8 @@ ngx_int_t
 ngx_http_llmgw_openai_body_needs(ngx_http_llmgw_openai_body_t *body,
     size_t bytes)
 {
-    return body->read.hold(body->read.pool, &body->holder,
-                           body->holder.bytes + bytes);
+    return ngx_http_llmgw_account_hold(body->pool, &body->holder,
+                                       body->holder.bytes + bytes);
 }
 
 
@@ -391,7 +375,7 @@ ngx_http_llmgw_openai_body_release(ngx_http_llmgw_openai_body_t *body)
 {
     llmgw_openai_body_done(&body->body);
 
-    (void) body->read.hold(body->read.pool, &body->holder, 0);
+    (void) ngx_http_llmgw_account_hold(body->pool, &body->holder, 0);
 
     free(body->block);
 

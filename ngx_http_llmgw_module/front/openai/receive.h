@@ -3,12 +3,12 @@
  * Reads the body of an OpenAI request: into one block of memory, never into a
  * file, and then through core/openai, in a thread if it is large.
  *
- *     read ----> READS ----> WALKS ----> handler, once
- *                  |           |
- *                  |           +-- the client goes: ends after the walk
- *                  +-- refused, too slow, no memory ----> handler, with error
- *                  +-- another body needs the room -----> the same, 408
- *                  +-- the client goes: the request ends, and no handler
+ *     receive ----> READS ----> WALKS ----> received(), once
+ *                     |           |
+ *                     |           +-- the client goes: ends after the walk
+ *                     +-- refused, too slow, no memory ----> with an error
+ *                     +-- another body needs the room -----> the same, 408
+ *                     +-- the client goes: the request ends without a call
  *
  * What is allocated counts in the requests' share of the worker's memory until
  * it is released, which the request's end does at the latest.  Before bytes
@@ -20,48 +20,23 @@
 #define _NGX_HTTP_LLMGW_OPENAI_BODY_H_INCLUDED_
 
 
-#include "conf/conf.h"
 #include "core/account.h"
 #include "core/openai/key.h"
+#include "upstream/pool.h"
 
-
-typedef struct ngx_http_llmgw_openai_body_s  ngx_http_llmgw_openai_body_t;
-
-/*
- * If body->error.status is 0 the body is well.  Otherwise there are no bytes,
- * and the request is to be answered with error.
- */
-typedef void (*ngx_http_llmgw_openai_body_pt)(ngx_http_request_t *r,
-    ngx_http_llmgw_openai_body_t *body);
 
 typedef struct {
+    ngx_http_request_t            *request;
+    ngx_http_llmgw_pool_t         *pool;        /* whose account it is */
     Llmgateway__Api                api;
     ngx_uint_t                     prefix;      /* of the key, bytes */
     llmgw_openai_by_t              by;
     const ngx_http_llmgw_index_t  *index;       /* NULL: no blocks */
 
-    /*
-     * The account of the worker's memory: makes the request's holder, and says
-     * how much it holds.  NGX_DECLINED: there is no room for so much.
-     */
-    ngx_http_llmgw_pool_t         *pool;
-    void                         (*holder)(ngx_http_request_t *r,
-                                      ngx_http_llmgw_pool_t *pool,
-                                      llmgw_holder_t *holder,
-                                      void (*end)(llmgw_holder_t *holder));
-    ngx_int_t                    (*hold)(ngx_http_llmgw_pool_t *pool,
-                                      llmgw_holder_t *holder, size_t bytes);
-} ngx_http_llmgw_openai_read_t;
-
-struct ngx_http_llmgw_openai_body_s {
-    ngx_http_request_t            *request;
-    ngx_http_llmgw_openai_body_pt  handler;
-    ngx_http_llmgw_openai_read_t   read;
-
     llmgw_openai_body_t            body;        /* if there is no error */
     llmgw_openai_error_t           error;
-    uint64_t                       key;         /* with read.prefix, read.by */
-    uint64_t                      *blocks;      /* with read.index; in the
+    uint64_t                       key;         /* with prefix and by */
+    uint64_t                      *blocks;      /* with index; in the
                                                    request's pool; or NULL */
     uint32_t                       nblocks;
 
@@ -76,17 +51,21 @@ struct ngx_http_llmgw_openai_body_s {
     unsigned                       walks:1;
     unsigned                       gone:1;      /* while a thread walked */
     unsigned                       idle:1;      /* ended to make room */
-};
+} ngx_http_llmgw_openai_body_t;
 
 
 /*
  * Called by a content handler, whose result this is: NGX_DONE, or a status of
- * nginx's for lack of memory.  The handler may be called before it returns.
- * `options` is copied.
+ * nginx's for lack of memory.  received() may be called before it returns.
  */
-ngx_int_t ngx_http_llmgw_openai_body_read(ngx_http_request_t *r,
-    const ngx_http_llmgw_openai_read_t *options,
-    ngx_http_llmgw_openai_body_pt handler);
+ngx_int_t ngx_http_llmgw_openai_receive(ngx_http_request_t *r,
+    ngx_http_llmgw_pool_t *pool, Llmgateway__Api api);
+
+/*
+ * openai.c: if body->error.status is 0 the body is well.  Otherwise there are
+ * no bytes, and the request is to be answered with error.
+ */
+void ngx_http_llmgw_openai_received(ngx_http_llmgw_openai_body_t *body);
 
 /* Frees the bytes and what was read of them; nothing counts any more. */
 void ngx_http_llmgw_openai_body_release(ngx_http_llmgw_openai_body_t *body);
@@ -99,7 +78,7 @@ ngx_int_t ngx_http_llmgw_openai_body_needs(ngx_http_llmgw_openai_body_t *body,
     size_t bytes);
 
 /*
- * openai_block.c: the block that a body is read into.  Statuses are nginx's.
+ * receive_block.c: the block that a body is read into.  Statuses are nginx's.
  */
 
 /* Sets the limit of its growth.  NGX_OK, or 413. */
@@ -119,7 +98,7 @@ ngx_int_t ngx_http_llmgw_openai_block_adopt(
 /* For the account: the holder's body is to make room. */
 void ngx_http_llmgw_openai_block_end(llmgw_holder_t *holder);
 
-/* openai_walk.c */
+/* receive_walk.c */
 
 /* Called by a directive, to make nginx start the threads */
 ngx_int_t ngx_http_llmgw_openai_walk_threads(ngx_conf_t *cf);
@@ -127,7 +106,7 @@ ngx_int_t ngx_http_llmgw_openai_walk_threads(ngx_conf_t *cf);
 /* Called when all bytes are there; calls finish() then or later. */
 void ngx_http_llmgw_openai_walk(ngx_http_llmgw_openai_body_t *body);
 
-/* Calls the handler, or ends the request of a client that is gone. */
+/* Calls received(), unless the client is gone. */
 void ngx_http_llmgw_openai_body_finish(ngx_http_llmgw_openai_body_t *body);
 
 

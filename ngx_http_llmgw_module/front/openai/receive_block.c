@@ -5,6 +5,7 @@
  */
 
 #include "front/openai/receive.h"
+#include "upstream/worker.h"
 
 
 /* The first block of a longer body. */
@@ -85,7 +86,8 @@ ngx_http_llmgw_openai_block_resize(ngx_http_llmgw_openai_body_t *body,
     u_char  *block;
 
     if (size > body->size
-        && body->read.hold(body->read.pool, &body->holder, size) != NGX_OK)
+        && ngx_http_llmgw_account_hold(body->pool, &body->holder, size)
+           != NGX_OK)
     {
         return NGX_HTTP_SERVICE_UNAVAILABLE;
     }
@@ -93,14 +95,15 @@ ngx_http_llmgw_openai_block_resize(ngx_http_llmgw_openai_body_t *body,
     block = realloc(body->block, size);
 
     if (block == NULL) {
-        (void) body->read.hold(body->read.pool, &body->holder, body->size);
+        (void) ngx_http_llmgw_account_hold(body->pool, &body->holder,
+                                           body->size);
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
     body->block = block;
     body->size = size;
 
-    return body->read.hold(body->read.pool, &body->holder, size);
+    return ngx_http_llmgw_account_hold(body->pool, &body->holder, size);
 }
 
 

@@ -49,10 +49,10 @@ ngx_http_llmgw_openai_walk_threads(ngx_conf_t *cf)
 void
 ngx_http_llmgw_openai_walk(ngx_http_llmgw_openai_body_t *body)
 {
-    if (body->read.index) {
+    if (body->index) {
         /* here, since a thread must not touch the pool */
         body->blocks = ngx_palloc(body->request->pool,
-                                  body->read.index->match * sizeof(uint64_t));
+                                  body->index->match * sizeof(uint64_t));
     }
 
 #if (NGX_THREADS)
@@ -73,7 +73,7 @@ ngx_http_llmgw_openai_walk(ngx_http_llmgw_openai_body_t *body)
 static void
 ngx_http_llmgw_openai_walk_now(ngx_http_llmgw_openai_body_t *body)
 {
-    if (llmgw_openai_body_read(&body->body, body->read.api, body->block,
+    if (llmgw_openai_body_read(&body->body, body->api, body->block,
                                body->len, &ngx_http_llmgw_body_heap,
                                &body->error)
         != 0)
@@ -81,14 +81,14 @@ ngx_http_llmgw_openai_walk_now(ngx_http_llmgw_openai_body_t *body)
         return;
     }
 
-    body->key = llmgw_openai_key(&body->body, body->read.prefix,
-                                 body->read.by);
+    body->key = llmgw_openai_key(&body->body, body->prefix,
+                                 body->by);
 
     if (body->blocks) {
         body->nblocks = llmgw_openai_blocks(&body->body,
-                                            body->read.index->block,
+                                            body->index->block,
                                             body->blocks,
-                                            body->read.index->match);
+                                            body->index->match);
     }
 }
 

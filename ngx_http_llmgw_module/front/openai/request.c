@@ -270,14 +270,12 @@ ngx_http_llmgw_openai_key(ngx_http_llmgw_stream_t *stream)
     ngx_str_t                              key;
     ngx_uint_t                             prefix;
     ngx_http_llmgw_openai_t               *o = stream->data;
-    const ngx_http_llmgw_openai_read_t    *read;
 
-    read = &o->body->read;
     prefix = ngx_http_llmgw_conf_openai_prefix(stream->pool->conf);
 
-    stream->key = prefix == read->prefix
+    stream->key = prefix == o->body->prefix
                   ? o->body->key
-                  : llmgw_openai_key(&o->body->body, prefix, read->by);
+                  : llmgw_openai_key(&o->body->body, prefix, o->body->by);
 
     if (stream->conf->key
         && ngx_http_complex_value(stream->request, stream->conf->key, &key)
@@ -301,7 +299,7 @@ ngx_http_llmgw_openai_blocks(ngx_http_llmgw_stream_t *stream)
     claim = &stream->claim;
     index = &stream->pool->conf->index;
 
-    if (index == o->body->read.index) {
+    if (index == o->body->index) {
         claim->blocks = o->body->blocks;
         claim->nblocks = o->body->nblocks;
         return;
