@@ -83,8 +83,7 @@ body_judge(const llmgw_openai_body_t *body, llmgw_openai_error_t *error)
     }
 
     if (body->len > LLMGW_OPENAI_MAX_BYTES) {
-        llmgw_openai_error_set(error, 413, LLMGW_OPENAI_INVALID_REQUEST,
-                               "request_too_large", NULL,
+        llmgw_openai_error_set(error, 413, "request_too_large", NULL,
                                "The body is larger than %u bytes.",
                                LLMGW_OPENAI_MAX_BYTES);
         return -1;
@@ -97,8 +96,7 @@ body_judge(const llmgw_openai_body_t *body, llmgw_openai_error_t *error)
         return 0;
     }
 
-    llmgw_openai_error_set(error, 400, LLMGW_OPENAI_INVALID_REQUEST,
-                           "invalid_json", NULL,
+    llmgw_openai_error_set(error, 400, "invalid_json", NULL,
                            "Invalid JSON at byte %zu: %s.", wrong.at,
                            wrong.reason);
     return -1;
@@ -175,7 +173,8 @@ body_resize(llmgw_openai_body_t *body, size_t bytes,
     p = body->memory->resize(body->memory->data, body->members, bytes);
 
     if (p == NULL) {
-        llmgw_openai_error_no_memory(error);
+        llmgw_openai_error_set(error, 500, NULL, NULL,
+                               "The gateway is out of memory.");
         return -1;
     }
 
@@ -245,7 +244,6 @@ body_key(llmgw_openai_body_t *body, const llmgw_openai_member_t *member,
 static int
 body_wrong(llmgw_openai_error_t *error, const char *what)
 {
-    llmgw_openai_error_set(error, 400, LLMGW_OPENAI_INVALID_REQUEST, NULL,
-                           NULL, "%s", what);
+    llmgw_openai_error_set(error, 400, NULL, NULL, "%s", what);
     return -1;
 }

@@ -5,6 +5,59 @@
 #include "core/openai/error.h"
 
 
+#define REQUEST  "invalid_request_error"
+#define SERVER   "server_error"
+
+#define AS_EVER  LLMGW_OPENAI_RETRY_BY_STATUS
+#define SOON     LLMGW_OPENAI_RETRY_SOON
+#define NEVER    LLMGW_OPENAI_RETRY_NEVER
+
+
+static const llmgw_openai_status_t  error_statuses[] = {
+    { 400, AS_EVER, REQUEST, NULL, "The request is not valid." },
+    { 401, AS_EVER, REQUEST, "invalid_api_key",
+      "Incorrect API key provided." },
+    { 403, AS_EVER, REQUEST, "permission_denied",
+      "You are not allowed to do that." },
+    { 404, AS_EVER, REQUEST, "not_found", "There is nothing at this URL." },
+    { 405, AS_EVER, REQUEST, "method_not_supported",
+      "This URL has no such method." },
+    { 408, AS_EVER, REQUEST, "request_timeout",
+      "The request did not arrive in time." },
+    { 413, AS_EVER, REQUEST, "request_too_large",
+      "The request is too large." },
+    { 415, AS_EVER, REQUEST, "unsupported_media_type",
+      "The request must be application/json." },
+    { 429, SOON, "rate_limit_error", "rate_limit_exceeded",
+      "Too many requests." },
+    { 431, AS_EVER, REQUEST, "header_too_large",
+      "The request's header is too large." },
+    { 500, AS_EVER, SERVER, NULL, "The gateway had an error." },
+    { 502, NEVER, SERVER, NULL, "No replica could serve the request." },
+    { 503, SOON, SERVER, "service_unavailable",
+      "The service is not available." },
+    { 504, NEVER, "timeout_error", "deadline_exceeded",
+      "The request's deadline has passed." },
+    { 0, AS_EVER, REQUEST, NULL, "The request was refused." }
+};
+
+
+/* The last row stands for what has none of its own. */
+const llmgw_openai_status_t *
+llmgw_openai_status(unsigned status)
+{
+    const llmgw_openai_status_t  *row;
+
+    row = error_statuses;
+
+    while (row->status && row->status != status) {
+        row++;
+    }
+
+    return row->status == 0 && status > 500 ? llmgw_openai_status(500) : row;
+}
+
+
 /* What a client or an engine has sent must not begin a line of the log. */
 static void
 error_clean(char *message)
@@ -21,13 +74,12 @@ error_clean(char *message)
 
 void
 llmgw_openai_error_set(llmgw_openai_error_t *error, unsigned status,
-    const char *type, const char *code, const char *param,
-    const char *format, ...)
+    const char *code, const char *param, const char *format, ...)
 {
     va_list  args;
 
     error->status = status;
-    error->type = type;
+    error->type = llmgw_openai_status(status)->type;
     error->code = code;
 
     (void) snprintf(error->param, sizeof(error->param), "%s",
@@ -42,8 +94,11 @@ llmgw_openai_error_set(llmgw_openai_error_t *error, unsigned status,
 
 
 void
-llmgw_openai_error_no_memory(llmgw_openai_error_t *error)
+llmgw_openai_error_of_status(llmgw_openai_error_t *error, unsigned status)
 {
-    llmgw_openai_error_set(error, 500, LLMGW_OPENAI_SERVER_ERROR, NULL, NULL,
-                           "The gateway is out of memory.");
+    const llmgw_openai_status_t  *row;
+
+    row = llmgw_openai_status(status);
+    llmgw_openai_error_set(error, status, row->code, NULL, "%s",
+                           row->message);
 }

@@ -1,34 +1,54 @@
 
 /*
- * What is wrong with a request, in OpenAI's words.
+ * Errors in OpenAI's words.  A status has a type, and what is said where
+ * nothing more is known: one table.
  */
 
 #ifndef LLMGW_OPENAI_ERROR_H
 #define LLMGW_OPENAI_ERROR_H
 
 
-#define LLMGW_OPENAI_INVALID_REQUEST  "invalid_request_error"
-#define LLMGW_OPENAI_SERVER_ERROR     "server_error"
+/*
+ * Whether a client should try again.  OpenAI's clients try 408, 409, 429 and
+ * all 5xx again, twice, if no header says otherwise.
+ */
+typedef enum {
+    LLMGW_OPENAI_RETRY_BY_STATUS = 0,   /* clients know by the status */
+    LLMGW_OPENAI_RETRY_SOON,            /* after the time that they are told */
+    LLMGW_OPENAI_RETRY_NEVER            /* the gateway has tried enough */
+} llmgw_openai_retry_t;
+
+typedef struct {
+    unsigned               status;
+    llmgw_openai_retry_t   retry;
+    const char            *type;
+    const char            *code;        /* NULL: JSON's null */
+    const char            *message;
+} llmgw_openai_status_t;
 
 typedef struct {
     unsigned      status;           /* HTTP; 0: there is no error */
-    const char   *type;             /* a constant */
+    const char   *type;             /* the status's */
     const char   *code;             /* a constant; NULL: JSON's null */
     char          param[80];        /* "": JSON's null; ASCII */
     char          message[240];     /* without control characters */
 } llmgw_openai_error_t;
 
 
+/* Of any error status; never NULL. */
+const llmgw_openai_status_t *llmgw_openai_status(unsigned status);
+
 /*
- * type and code must be constants, param may be NULL.  What is too long is cut,
- * and a control character in the message becomes a space.  Nothing of what the
- * client sent belongs in type or code.
+ * code must be a constant, and param may be NULL.  What is too long is cut, and
+ * a control character in the message becomes a space.  Nothing of what the
+ * client sent belongs in code.
  */
 void llmgw_openai_error_set(llmgw_openai_error_t *error, unsigned status,
-    const char *type, const char *code, const char *param,
-    const char *format, ...) __attribute__((format(printf, 6, 7)));
+    const char *code, const char *param, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
 
-/* 500: ours. */
-void llmgw_openai_error_no_memory(llmgw_openai_error_t *error);
+/* As the table has it. */
+void llmgw_openai_error_of_status(llmgw_openai_error_t *error,
+    unsigned status);
 
 #endif /* LLMGW_OPENAI_ERROR_H */

@@ -293,9 +293,8 @@ known_integer(known_t *known, const char *name, uint32_t min, uint32_t max,
 static int
 known_missing(known_t *known, const char *path)
 {
-    llmgw_openai_error_set(known->error, 400, LLMGW_OPENAI_INVALID_REQUEST,
-                           "missing_required_parameter", path,
-                           "Missing required parameter: '%s'.", path);
+    llmgw_openai_error_set(known->error, 400, "missing_required_parameter",
+                           path, "Missing required parameter: '%s'.", path);
     return -1;
 }
 
@@ -330,8 +329,7 @@ known_type_error(known_t *known, const char *path, unsigned types,
     got = value.kind == LLMGW_JSON_FALSE ? names[LLMGW_JSON_TRUE]
           : types == INTEGER ? "a decimal number" : names[value.kind];
 
-    llmgw_openai_error_set(known->error, 400, LLMGW_OPENAI_INVALID_REQUEST,
-                           "invalid_type", path,
+    llmgw_openai_error_set(known->error, 400, "invalid_type", path,
                            "Invalid type for '%s': expected %s, but got %s"
                            " instead.", path, expected, got);
     return -1;
@@ -341,8 +339,7 @@ known_type_error(known_t *known, const char *path, unsigned types,
 static int
 known_value_error(known_t *known, const char *path, const char *what)
 {
-    llmgw_openai_error_set(known->error, 400, LLMGW_OPENAI_INVALID_REQUEST,
-                           "invalid_value", path,
+    llmgw_openai_error_set(known->error, 400, "invalid_value", path,
                            "Invalid value for '%s': %s.", path, what);
     return -1;
 }

@@ -1,5 +1,4 @@
 
-#include "core/openai/error.h"
 #include "http/header.h"
 #include "front/openai/fault.h"
 #include "http/outcome.h"
@@ -15,60 +14,6 @@
 #define NGX_HTTP_LLMGW_OPENAI_SAID_BYTES  200
 
 
-typedef enum {
-    NGX_HTTP_LLMGW_RETRY_AS_EVER = 0,   /* clients know by the status */
-    NGX_HTTP_LLMGW_RETRY_SOON,          /* as it is told */
-    NGX_HTTP_LLMGW_RETRY_NEVER          /* the gateway has tried enough */
-} ngx_http_llmgw_retry_t;
-
-
-/* By status: an outcome's code is its reason. */
-
-typedef struct {
-    ngx_uint_t               status;
-    ngx_http_llmgw_retry_t   retry;
-    const char              *type;
-    const char              *code;
-    const char              *message;
-} ngx_http_llmgw_openai_status_t;
-
-
-static const ngx_http_llmgw_openai_status_t
-    ngx_http_llmgw_openai_statuses[] =
-{
-    { 400, NGX_HTTP_LLMGW_RETRY_AS_EVER, "invalid_request_error", NULL,
-      "The request is not valid." },
-    { 401, NGX_HTTP_LLMGW_RETRY_AS_EVER, "invalid_request_error",
-      "invalid_api_key", "Incorrect API key provided." },
-    { 403, NGX_HTTP_LLMGW_RETRY_AS_EVER, "invalid_request_error",
-      "permission_denied", "You are not allowed to do that." },
-    { 404, NGX_HTTP_LLMGW_RETRY_AS_EVER, "invalid_request_error",
-      "not_found", "There is nothing at this URL." },
-    { 405, NGX_HTTP_LLMGW_RETRY_AS_EVER, "invalid_request_error",
-      "method_not_supported", "This URL has no such method." },
-    { 408, NGX_HTTP_LLMGW_RETRY_AS_EVER, "invalid_request_error",
-      "request_timeout", "The request did not arrive in time." },
-    { 413, NGX_HTTP_LLMGW_RETRY_AS_EVER, "invalid_request_error",
-      "request_too_large", "The request is too large." },
-    { 415, NGX_HTTP_LLMGW_RETRY_AS_EVER, "invalid_request_error",
-      "unsupported_media_type", "The request must be application/json." },
-    { 429, NGX_HTTP_LLMGW_RETRY_SOON, "rate_limit_error",
-      "rate_limit_exceeded", "Too many requests." },
-    { 431, NGX_HTTP_LLMGW_RETRY_AS_EVER, "invalid_request_error",
-      "header_too_large", "The request's header is too large." },
-    { 500, NGX_HTTP_LLMGW_RETRY_AS_EVER, "server_error", NULL,
-      "The gateway had an error." },
-    { 502, NGX_HTTP_LLMGW_RETRY_NEVER, "server_error", NULL,
-      "No replica could serve the request." },
-    { 503, NGX_HTTP_LLMGW_RETRY_SOON, "server_error",
-      "service_unavailable", "The service is not available." },
-    { 504, NGX_HTTP_LLMGW_RETRY_NEVER, "timeout_error",
-      "deadline_exceeded", "The request's deadline has passed." },
-    { 0, NGX_HTTP_LLMGW_RETRY_AS_EVER, "invalid_request_error", NULL,
-      "The request was refused." },
-};
-
-
 /* The status of an outcome; 0: as http/outcome.c says. */
 
 static const ngx_uint_t  ngx_http_llmgw_openai_outcomes[LLMGW_NOUTCOMES] = {
@@ -77,8 +22,6 @@ static const ngx_uint_t  ngx_http_llmgw_openai_outcomes[LLMGW_NOUTCOMES] = {
 };
 
 
-static const ngx_http_llmgw_openai_status_t *
-    ngx_http_llmgw_openai_error_find(ngx_uint_t status);
 static ngx_int_t ngx_http_llmgw_openai_error_wrap(ngx_pool_t *pool,
     const ngx_str_t *said, ngx_str_t *body);
 static ngx_int_t ngx_http_llmgw_openai_error_quote(ngx_pool_t *pool,
@@ -90,10 +33,10 @@ void
 ngx_http_llmgw_openai_error_of_end(llmgw_openai_error_t *error,
     const llmgw_end_t *end)
 {
-    size_t                                 len;
-    ngx_uint_t                             status;
-    const char                            *reason, *text;
-    const ngx_http_llmgw_openai_status_t  *found;
+    size_t                        len;
+    ngx_uint_t                    status;
+    const char                   *reason, *text;
+    const llmgw_openai_status_t  *row;
 
     status = ngx_http_llmgw_openai_outcomes[end->outcome];
 
@@ -101,54 +44,18 @@ ngx_http_llmgw_openai_error_of_end(llmgw_openai_error_t *error,
         status = ngx_http_llmgw_outcome_http(end);
     }
 
-    found = ngx_http_llmgw_openai_error_find(status);
+    row = llmgw_openai_status(status);
     reason = llmgw_outcome_reason(end->outcome);
     text = end->text ? end->text : llmgw_outcome_text(end->outcome);
     len = end->text ? end->text_len : ngx_strlen(text);
 
     if (len == 0 || !llmgw_utf8_is_valid((u_char *) text, len)) {
-        text = found->message;
+        text = row->message;
         len = ngx_strlen(text);
     }
 
-    llmgw_openai_error_set(error, status, found->type,
-                           reason ? reason : found->code, NULL, "%.*s",
-                           (int) len, text);
-}
-
-
-void
-ngx_http_llmgw_openai_error_of_status(llmgw_openai_error_t *error,
-    ngx_uint_t status)
-{
-    const ngx_http_llmgw_openai_status_t  *found;
-
-    found = ngx_http_llmgw_openai_error_find(status);
-
-    llmgw_openai_error_set(error, status, found->type, found->code, NULL,
-                           "%s", found->message);
-}
-
-
-/* The last row stands for what has none of its own. */
-
-static const ngx_http_llmgw_openai_status_t *
-ngx_http_llmgw_openai_error_find(ngx_uint_t status)
-{
-    const ngx_http_llmgw_openai_status_t  *row;
-
-    row = ngx_http_llmgw_openai_statuses;
-
-    while (row->status && row->status != status) {
-        row++;
-    }
-
-    if (row->status == 0 && status >= NGX_HTTP_INTERNAL_SERVER_ERROR) {
-        return ngx_http_llmgw_openai_error_find(
-                   NGX_HTTP_INTERNAL_SERVER_ERROR);
-    }
-
-    return row;
+    llmgw_openai_error_set(error, status, reason ? reason : row->code, NULL,
+                           "%.*s", (int) len, text);
 }
 
 
@@ -229,12 +136,12 @@ ngx_http_llmgw_openai_error_quote(ngx_pool_t *pool, ngx_uint_t status,
     size_t                 len;
     llmgw_openai_error_t   error;
 
-    ngx_http_llmgw_openai_error_of_status(&error, status);
+    llmgw_openai_error_of_status(&error, status);
 
     if (ngx_http_llmgw_openai_error_is_text(said)) {
         len = ngx_min(said->len, NGX_HTTP_LLMGW_OPENAI_SAID_BYTES);
-        llmgw_openai_error_set(&error, status, error.type, error.code, NULL,
-                               "%.*s", (int) len, (char *) said->data);
+        llmgw_openai_error_set(&error, status, error.code, NULL, "%.*s",
+                               (int) len, (char *) said->data);
     }
 
     p = ngx_pnalloc(pool, NGX_HTTP_LLMGW_OPENAI_ERROR_BYTES);
@@ -272,18 +179,18 @@ ngx_int_t
 ngx_http_llmgw_openai_error_headers(ngx_http_request_t *r, ngx_uint_t status,
     int pushback_ms)
 {
-    ngx_list_t               *list;
-    ngx_http_llmgw_retry_t    retry;
-    static const ngx_str_t    no = ngx_string("false");
+    ngx_list_t              *list;
+    llmgw_openai_retry_t     retry;
+    static const ngx_str_t   no = ngx_string("false");
 
     list = &r->headers_out.headers;
-    retry = pushback_ms == 0 ? ngx_http_llmgw_openai_error_find(status)->retry
-            : pushback_ms > 0 ? NGX_HTTP_LLMGW_RETRY_SOON
-                              : NGX_HTTP_LLMGW_RETRY_NEVER;
+    retry = pushback_ms == 0 ? llmgw_openai_status(status)->retry
+            : pushback_ms > 0 ? LLMGW_OPENAI_RETRY_SOON
+                              : LLMGW_OPENAI_RETRY_NEVER;
 
     pushback_ms = pushback_ms ? pushback_ms : NGX_HTTP_LLMGW_OPENAI_SOON_MS;
 
-    if (retry == NGX_HTTP_LLMGW_RETRY_SOON
+    if (retry == LLMGW_OPENAI_RETRY_SOON
         && (ngx_http_llmgw_header_number(r, list, "retry-after",
                                          (pushback_ms + 999) / 1000)
             != NGX_OK
@@ -294,7 +201,7 @@ ngx_http_llmgw_openai_error_headers(ngx_http_request_t *r, ngx_uint_t status,
         return NGX_ERROR;
     }
 
-    if (retry == NGX_HTTP_LLMGW_RETRY_NEVER
+    if (retry == LLMGW_OPENAI_RETRY_NEVER
         && ngx_http_llmgw_header_add(list, "x-should-retry", &no) == NULL)
     {
         return NGX_ERROR;

@@ -1,8 +1,7 @@
 
 /*
  * Errors as OpenAI's API has them: an HTTP status, a JSON object, and headers
- * that tell its clients whether to try again.  They try 408, 409, 429 and all
- * 5xx again, twice, if no header says otherwise.
+ * that tell its clients whether to try again (core/openai/error.h).
  */
 
 #ifndef _NGX_HTTP_LLMGW_OPENAI_ERROR_H_INCLUDED_
@@ -22,11 +21,9 @@
     (6 * sizeof(llmgw_openai_error_t) + 256)
 
 
-/* How a stream ended, or a status that nginx itself raised, as an error. */
+/* How a stream ended, as an error. */
 void ngx_http_llmgw_openai_error_of_end(llmgw_openai_error_t *error,
     const llmgw_end_t *end);
-void ngx_http_llmgw_openai_error_of_status(llmgw_openai_error_t *error,
-    ngx_uint_t status);
 
 /* Writes {"error": {...}}, and returns its end. */
 u_char *ngx_http_llmgw_openai_error_write(u_char *p,

@@ -157,8 +157,8 @@ void
 ngx_http_llmgw_openai_model_unknown(llmgw_openai_error_t *error,
     const ngx_str_t *name)
 {
-    llmgw_openai_error_set(error, NGX_HTTP_NOT_FOUND, "invalid_request_error",
-                           "model_not_found", "model",
+    llmgw_openai_error_set(error, NGX_HTTP_NOT_FOUND, "model_not_found",
+                           "model",
                            "The model `%.*s` does not exist or you do not "
                            "have access to it.", (int) name->len,
                            (char *) name->data);

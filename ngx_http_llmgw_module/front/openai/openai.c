@@ -255,16 +255,15 @@ ngx_http_llmgw_openai_dismiss(ngx_http_request_t *r,
     uri = ngx_min(r->uri.len, 100);
 
     if (route == NULL) {
-        ngx_http_llmgw_openai_error_of_status(&error, NGX_HTTP_NOT_FOUND);
-        llmgw_openai_error_set(&error, error.status, error.type, "unknown_url",
+        llmgw_openai_error_set(&error, NGX_HTTP_NOT_FOUND, "unknown_url",
                                NULL, "Unknown request URL: %.*s %.*s.",
                                (int) r->method_name.len, r->method_name.data,
                                uri, r->uri.data);
 
     } else {
-        ngx_http_llmgw_openai_error_of_status(&error, NGX_HTTP_NOT_ALLOWED);
-        llmgw_openai_error_set(&error, error.status, error.type, error.code,
-                               NULL, "Not allowed to %.*s on %.*s, but to %s.",
+        llmgw_openai_error_of_status(&error, NGX_HTTP_NOT_ALLOWED);
+        llmgw_openai_error_set(&error, error.status, error.code, NULL,
+                               "Not allowed to %.*s on %.*s, but to %s.",
                                (int) r->method_name.len, r->method_name.data,
                                uri, r->uri.data, route->allow.data);
 
@@ -344,10 +343,9 @@ ngx_http_llmgw_openai_post(ngx_http_request_t *r, Llmgateway__Api api)
             return rc;
         }
 
-        ngx_http_llmgw_openai_error_of_status(&error,
-                                              NGX_HTTP_UNSUPPORTED_MEDIA_TYPE);
-        llmgw_openai_error_set(&error, error.status, error.type, error.code,
-                               NULL, "%s", wrong);
+        llmgw_openai_error_of_status(&error, NGX_HTTP_UNSUPPORTED_MEDIA_TYPE);
+        llmgw_openai_error_set(&error, error.status, error.code, NULL, "%s",
+                               wrong);
         return ngx_http_llmgw_openai_deny(r, &error);
     }
 

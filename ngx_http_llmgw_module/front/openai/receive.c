@@ -271,31 +271,13 @@ static void
 ngx_http_llmgw_openai_body_set_error(ngx_http_llmgw_openai_body_t *body,
     ngx_int_t rc)
 {
-    size_t  i;
-    static const struct {
-        ngx_int_t    status;
-        const char  *type;
-        const char  *code;
-        const char  *text;
-    } errors[] = {
-        { NGX_HTTP_BAD_REQUEST, LLMGW_OPENAI_INVALID_REQUEST, NULL,
-          "The body could not be read." },
-        { NGX_HTTP_REQUEST_TIME_OUT, LLMGW_OPENAI_INVALID_REQUEST,
-          "request_timeout", "The body took too long to arrive." },
-        { NGX_HTTP_REQUEST_ENTITY_TOO_LARGE, LLMGW_OPENAI_INVALID_REQUEST,
-          "request_too_large", "The body is too large." },
-        { NGX_HTTP_SERVICE_UNAVAILABLE, LLMGW_OPENAI_SERVER_ERROR,
-          "body_memory", "The gateway holds too many large requests." },
-        { 0, LLMGW_OPENAI_SERVER_ERROR, NULL,
-          "The gateway could not read the body." }
-    };
+    if (rc == NGX_HTTP_SERVICE_UNAVAILABLE) {
+        llmgw_openai_error_set(&body->error, rc, "body_memory", NULL,
+                               "The gateway holds too many large requests.");
 
-    for (i = 0; errors[i].status && errors[i].status != rc; i++) {
-        /* void */
+    } else {
+        llmgw_openai_error_of_status(&body->error, rc);
     }
-
-    llmgw_openai_error_set(&body->error, rc, errors[i].type, errors[i].code,
-                           NULL, "%s", errors[i].text);
 
     ngx_http_llmgw_openai_body_release(body);
 }

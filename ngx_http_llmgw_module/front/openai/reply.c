@@ -236,7 +236,7 @@ ngx_http_llmgw_openai_refused(ngx_http_request_t *r, ngx_chain_t *body)
         return NGX_OK;
     }
 
-    ngx_http_llmgw_openai_error_of_status(&error, status);
+    llmgw_openai_error_of_status(&error, status);
 
     if (ngx_http_llmgw_openai_error(r, &error, &json) != NGX_OK) {
         return NGX_ERROR;

@@ -17,13 +17,12 @@ message_of_control_characters_stays_one_line(void **state)
 {
     llmgw_openai_error_t  error;
 
-    llmgw_openai_error_set(&error, 404, LLMGW_OPENAI_INVALID_REQUEST, NULL,
-                           NULL, "no `%s`",
+    llmgw_openai_error_set(&error, 404, NULL, NULL, "no `%s`",
                            "a\n2026/11/24 [alert]\r\t\x1b[2J\x7f\x01z");
     assert_string_equal(error.message, "no `a 2026/11/24 [alert]   [2J  z`");
 
-    llmgw_openai_error_set(&error, 404, LLMGW_OPENAI_INVALID_REQUEST, NULL,
-                           NULL, "%s", "gr\xc3\xbc\xc3\x9f dich ~ !");
+    llmgw_openai_error_set(&error, 404, NULL, NULL, "%s",
+                           "gr\xc3\xbc\xc3\x9f dich ~ !");
     assert_string_equal(error.message, "gr\xc3\xbc\xc3\x9f dich ~ !");
 }
 
@@ -37,10 +36,34 @@ long_message_is_cut(void **state)
     memset(text, '\n', sizeof(text) - 1);
     text[sizeof(text) - 1] = '\0';
 
-    llmgw_openai_error_set(&error, 404, LLMGW_OPENAI_INVALID_REQUEST, NULL,
-                           NULL, "%s", text);
+    llmgw_openai_error_set(&error, 404, NULL, NULL, "%s", text);
     assert_int_equal(strlen(error.message), sizeof(error.message) - 1);
     assert_int_equal(strspn(error.message, " "), sizeof(error.message) - 1);
+}
+
+
+static void
+every_status_has_words(void **state)
+{
+    unsigned              status;
+    llmgw_openai_error_t  error;
+
+    for (status = 400; status < 600; status++) {
+        llmgw_openai_error_of_status(&error, status);
+        assert_int_equal(error.status, status);
+        assert_true(error.message[0] != '\0');
+
+        if (status != 429 && status != 504) {
+            assert_string_equal(error.type, status < 500
+                                ? "invalid_request_error" : "server_error");
+        }
+    }
+
+    assert_int_equal(llmgw_openai_status(429)->retry,
+                     LLMGW_OPENAI_RETRY_SOON);
+    assert_int_equal(llmgw_openai_status(507)->retry,
+                     LLMGW_OPENAI_RETRY_BY_STATUS);
+    assert_int_equal(llmgw_openai_status(418)->status, 0);
 }
 
 
@@ -50,6 +73,7 @@ main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(message_of_control_characters_stays_one_line),
         cmocka_unit_test(long_message_is_cut),
+        cmocka_unit_test(every_status_has_words),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
