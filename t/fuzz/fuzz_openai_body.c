@@ -211,7 +211,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
         }
 
         check_key(&body);
-    check_blocks(&body);
+        check_blocks(&body);
         check_text(&body, is_judged);
         llmgw_openai_body_done(&body);
     }

@@ -549,15 +549,7 @@ ngx_http_llmgw_openai_fault(ngx_http_llmgw_stream_t *stream,
     ngx_http_llmgw_openai_error_of_end(&error, end);
     *status = error.status;
 
-    json->data = ngx_pnalloc(pool, NGX_HTTP_LLMGW_OPENAI_ERROR_BYTES);
-    if (json->data == NULL) {
-        return NGX_ERROR;
-    }
-
-    json->len = ngx_http_llmgw_openai_error_write(json->data, &error)
-                - json->data;
-
-    return NGX_OK;
+    return ngx_http_llmgw_openai_error_json(pool, &error, json);
 }
 
 

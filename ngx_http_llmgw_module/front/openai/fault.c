@@ -1,11 +1,20 @@
 
+/*
+ * Errors as OpenAI's API has them: an HTTP status, a JSON object, and headers
+ * that tell its clients whether to try again (core/openai/error.h).
+ */
+
+#include "front/openai/openai_inner.h"
 #include "http/header.h"
-#include "front/openai/fault.h"
 #include "http/outcome.h"
 #include "proto/json/check.h"
 #include "proto/json/write.h"
 #include "proto/utf8.h"
 
+
+/* An error as JSON, at most. */
+#define NGX_HTTP_LLMGW_OPENAI_ERROR_BYTES                                     \
+    (6 * sizeof(llmgw_openai_error_t) + 256)
 
 /* How soon clients try again where nothing else is known. */
 #define NGX_HTTP_LLMGW_OPENAI_SOON_MS     1000
@@ -23,9 +32,9 @@ static const ngx_uint_t  ngx_http_llmgw_openai_outcomes[LLMGW_NOUTCOMES] = {
 
 
 static ngx_int_t ngx_http_llmgw_openai_error_wrap(ngx_pool_t *pool,
-    const ngx_str_t *said, ngx_str_t *body);
+    const ngx_str_t *said, ngx_str_t *json);
 static ngx_int_t ngx_http_llmgw_openai_error_quote(ngx_pool_t *pool,
-    ngx_uint_t status, const ngx_str_t *said, ngx_str_t *body);
+    ngx_uint_t status, const ngx_str_t *said, ngx_str_t *json);
 static ngx_uint_t ngx_http_llmgw_openai_error_is_text(const ngx_str_t *said);
 
 
@@ -59,11 +68,18 @@ ngx_http_llmgw_openai_error_of_end(llmgw_openai_error_t *error,
 }
 
 
-u_char *
-ngx_http_llmgw_openai_error_write(u_char *out,
-    const llmgw_openai_error_t *error)
+ngx_int_t
+ngx_http_llmgw_openai_error_json(ngx_pool_t *pool,
+    const llmgw_openai_error_t *error, ngx_str_t *json)
 {
-    char  *p = (char *) out;
+    char  *p;
+
+    p = ngx_pnalloc(pool, NGX_HTTP_LLMGW_OPENAI_ERROR_BYTES);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    json->data = (u_char *) p;
 
     p = llmgw_json_literal(p, "{\"error\":{\"message\":");
     p = llmgw_json_string(p, error->message, ngx_strlen(error->message));
@@ -81,36 +97,39 @@ ngx_http_llmgw_openai_error_write(u_char *out,
                                         ngx_strlen(error->code))
                     : llmgw_json_literal(p, "null");
 
-    return (u_char *) llmgw_json_literal(p, "}}");
+    p = llmgw_json_literal(p, "}}");
+    json->len = (u_char *) p - json->data;
+
+    return NGX_OK;
 }
 
 
 ngx_int_t
 ngx_http_llmgw_openai_error_shape(ngx_pool_t *pool, ngx_uint_t status,
-    const ngx_str_t *said, ngx_str_t *body)
+    const ngx_str_t *said, ngx_str_t *json)
 {
     llmgw_json_t  root;
 
     if (llmgw_json_check(said->data, said->len, &root) != 0) {
-        return ngx_http_llmgw_openai_error_quote(pool, status, said, body);
+        return ngx_http_llmgw_openai_error_quote(pool, status, said, json);
     }
 
     if (llmgw_json_member(root, "error").kind != LLMGW_JSON_END) {
-        *body = *said;
+        *json = *said;
         return NGX_OK;
     }
 
     if (llmgw_json_member(root, "message").kind != LLMGW_JSON_END) {
-        return ngx_http_llmgw_openai_error_wrap(pool, said, body);
+        return ngx_http_llmgw_openai_error_wrap(pool, said, json);
     }
 
-    return ngx_http_llmgw_openai_error_quote(pool, status, said, body);
+    return ngx_http_llmgw_openai_error_quote(pool, status, said, json);
 }
 
 
 static ngx_int_t
 ngx_http_llmgw_openai_error_wrap(ngx_pool_t *pool, const ngx_str_t *said,
-    ngx_str_t *body)
+    ngx_str_t *json)
 {
     u_char  *p;
 
@@ -119,8 +138,8 @@ ngx_http_llmgw_openai_error_wrap(ngx_pool_t *pool, const ngx_str_t *said,
         return NGX_ERROR;
     }
 
-    body->data = p;
-    body->len = ngx_sprintf(p, "{\"error\":%V}", said) - p;
+    json->data = p;
+    json->len = ngx_sprintf(p, "{\"error\":%V}", said) - p;
 
     return NGX_OK;
 }
@@ -130,11 +149,10 @@ ngx_http_llmgw_openai_error_wrap(ngx_pool_t *pool, const ngx_str_t *said,
 
 static ngx_int_t
 ngx_http_llmgw_openai_error_quote(ngx_pool_t *pool, ngx_uint_t status,
-    const ngx_str_t *said, ngx_str_t *body)
+    const ngx_str_t *said, ngx_str_t *json)
 {
-    u_char                *p;
-    size_t                 len;
-    llmgw_openai_error_t   error;
+    size_t                len;
+    llmgw_openai_error_t  error;
 
     llmgw_openai_error_of_status(&error, status);
 
@@ -144,15 +162,7 @@ ngx_http_llmgw_openai_error_quote(ngx_pool_t *pool, ngx_uint_t status,
                                (int) len, (char *) said->data);
     }
 
-    p = ngx_pnalloc(pool, NGX_HTTP_LLMGW_OPENAI_ERROR_BYTES);
-    if (p == NULL) {
-        return NGX_ERROR;
-    }
-
-    body->data = p;
-    body->len = ngx_http_llmgw_openai_error_write(p, &error) - p;
-
-    return NGX_OK;
+    return ngx_http_llmgw_openai_error_json(pool, &error, json);
 }
 
 

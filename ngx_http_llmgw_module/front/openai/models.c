@@ -11,7 +11,6 @@
  * has a replica, and what living replicas report.
  */
 
-#include "core/openai/error.h"
 #include "front/openai/openai_inner.h"
 #include "proto/json/write.h"
 #include "upstream/table.h"

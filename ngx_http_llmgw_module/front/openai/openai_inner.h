@@ -3,10 +3,13 @@
  * One request of OpenAI's API, from its walked body to its last byte.
  *
  *     openai.c    which request it is; what is no request for a model
+ *     receive.c   its body: received and walked (receive.h)
  *     models.c    which models there are, and which pool serves one
  *     request.c   the body becomes what replicas are asked
  *     answer.c    the front's operations: from messages to an answer
  *     chunk.c     the JSON of chunks and of whole answers
+ *     reply.c     answers that are no stream, and their headers
+ *     fault.c     errors: their JSON and their headers
  *
  * What the engine sends as `data` or `raw` is the client's, byte for byte.  Of
  * text the front makes chunks itself, or one whole answer.
@@ -16,9 +19,10 @@
 #define _NGX_HTTP_LLMGW_OPENAI_INNER_H_INCLUDED_
 
 
-#include "front/stream.h"
-#include "front/openai/reply.h"
+#include "core/openai/error.h"
+#include "core/outcome.h"
 #include "front/openai/receive.h"
+#include "front/stream.h"
 
 
 /* Which pool serves a request, and under which name of its model. */
@@ -63,6 +67,60 @@ typedef struct {
 
 
 extern const ngx_http_llmgw_front_t  ngx_http_llmgw_openai_front;
+
+
+/* reply.c */
+
+/*
+ * The request's id: the client's x-request-id, or else $request_id.  Empty:
+ * no memory.
+ */
+ngx_str_t ngx_http_llmgw_openai_id(ngx_http_request_t *r);
+
+/*
+ * Sets status and content type, which may have parameters, and adds the
+ * headers that each answer has.
+ */
+ngx_int_t ngx_http_llmgw_openai_header(ngx_http_request_t *r,
+    ngx_uint_t status, const ngx_str_t *type);
+
+/*
+ * Answer as a content handler does, whose result they return: with a JSON text
+ * that lives as long as the request, or with an error.
+ */
+ngx_int_t ngx_http_llmgw_openai_answer(ngx_http_request_t *r,
+    ngx_uint_t status, const ngx_str_t *json);
+ngx_int_t ngx_http_llmgw_openai_refuse(ngx_http_request_t *r,
+    const llmgw_openai_error_t *error);
+
+/* Makes an error of what nginx itself refuses (ngx_http_llmgw_protocol_t). */
+ngx_int_t ngx_http_llmgw_openai_refused(ngx_http_request_t *r,
+    ngx_chain_t *body);
+
+
+/* fault.c: NGX_ERROR: no memory */
+
+/* How a stream ended, as an error. */
+void ngx_http_llmgw_openai_error_of_end(llmgw_openai_error_t *error,
+    const llmgw_end_t *end);
+
+/* An error as {"error": {...}}. */
+ngx_int_t ngx_http_llmgw_openai_error_json(ngx_pool_t *pool,
+    const llmgw_openai_error_t *error, ngx_str_t *json);
+
+/*
+ * The error object that an engine gave, in the form {"error": {...}}: as it
+ * is, or with that level added, or made of a text that is no such object.
+ */
+ngx_int_t ngx_http_llmgw_openai_error_shape(ngx_pool_t *pool,
+    ngx_uint_t status, const ngx_str_t *said, ngx_str_t *json);
+
+/*
+ * Adds the headers that go with an error: when to try again, or not to.
+ * pushback_ms: as llmgw_end_t has it; 0: what clients do at that status.
+ */
+ngx_int_t ngx_http_llmgw_openai_error_headers(ngx_http_request_t *r,
+    ngx_uint_t status, int pushback_ms);
 
 
 /* models.c */

@@ -16,8 +16,8 @@
  * then grows with what it has received.
  */
 
-#ifndef _NGX_HTTP_LLMGW_OPENAI_BODY_H_INCLUDED_
-#define _NGX_HTTP_LLMGW_OPENAI_BODY_H_INCLUDED_
+#ifndef _NGX_HTTP_LLMGW_OPENAI_RECEIVE_H_INCLUDED_
+#define _NGX_HTTP_LLMGW_OPENAI_RECEIVE_H_INCLUDED_
 
 
 #include "core/account.h"
@@ -110,4 +110,4 @@ void ngx_http_llmgw_openai_walk(ngx_http_llmgw_openai_body_t *body);
 void ngx_http_llmgw_openai_body_finish(ngx_http_llmgw_openai_body_t *body);
 
 
-#endif /* _NGX_HTTP_LLMGW_OPENAI_BODY_H_INCLUDED_ */
+#endif /* _NGX_HTTP_LLMGW_OPENAI_RECEIVE_H_INCLUDED_ */

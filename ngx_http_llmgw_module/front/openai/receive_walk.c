@@ -6,8 +6,8 @@
  */
 
 #include "core/openai/blocks.h"
-#include "http/body.h"
 #include "front/openai/receive.h"
+#include "http/body.h"
 
 
 /* A body that is longer is walked in a thread; this takes some 0.1 ms. */

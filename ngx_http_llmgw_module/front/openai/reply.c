@@ -1,6 +1,11 @@
 
+/*
+ * Answers as OpenAI's API has them: JSON, with the headers that each answer
+ * has.
+ */
+
+#include "front/openai/openai_inner.h"
 #include "http/header.h"
-#include "front/openai/reply.h"
 
 
 /* An id from outside goes into logs and headers. */
@@ -208,13 +213,9 @@ static ngx_int_t
 ngx_http_llmgw_openai_error(ngx_http_request_t *r,
     const llmgw_openai_error_t *error, ngx_str_t *json)
 {
-    json->data = ngx_pnalloc(r->pool, NGX_HTTP_LLMGW_OPENAI_ERROR_BYTES);
-    if (json->data == NULL) {
+    if (ngx_http_llmgw_openai_error_json(r->pool, error, json) != NGX_OK) {
         return NGX_ERROR;
     }
-
-    json->len = ngx_http_llmgw_openai_error_write(json->data, error)
-                - json->data;
 
     return ngx_http_llmgw_openai_error_headers(r, error->status, 0);
 }
