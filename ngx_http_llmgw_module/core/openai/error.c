@@ -5,40 +5,45 @@
 #include "core/openai/error.h"
 
 
-#define REQUEST  "invalid_request_error"
-#define SERVER   "server_error"
+#define REQUEST      "invalid_request_error"
+#define SERVER       "server_error"
 
-#define AS_EVER  LLMGW_OPENAI_RETRY_BY_STATUS
-#define SOON     LLMGW_OPENAI_RETRY_SOON
-#define NEVER    LLMGW_OPENAI_RETRY_NEVER
+#define AS_EVER      LLMGW_OPENAI_RETRY_BY_STATUS
+#define SOON         LLMGW_OPENAI_RETRY_SOON
+#define NEVER        LLMGW_OPENAI_RETRY_NEVER
+
+#define O(outcome)   LLMGW_OUTCOME_ ## outcome
 
 
 static const llmgw_openai_status_t  error_statuses[] = {
-    { 400, AS_EVER, REQUEST, NULL, "The request is not valid." },
-    { 401, AS_EVER, REQUEST, "invalid_api_key",
+    { 400, O(BAD_REQUEST), AS_EVER, REQUEST, NULL,
+      "The request is not valid." },
+    { 401, O(BAD_REQUEST), AS_EVER, REQUEST, "invalid_api_key",
       "Incorrect API key provided." },
-    { 403, AS_EVER, REQUEST, "permission_denied",
+    { 403, O(BAD_REQUEST), AS_EVER, REQUEST, "permission_denied",
       "You are not allowed to do that." },
-    { 404, AS_EVER, REQUEST, "not_found", "There is nothing at this URL." },
-    { 405, AS_EVER, REQUEST, "method_not_supported",
+    { 404, O(NOT_FOUND), AS_EVER, REQUEST, "not_found",
+      "There is nothing at this URL." },
+    { 405, O(UNKNOWN_METHOD), AS_EVER, REQUEST, "method_not_supported",
       "This URL has no such method." },
-    { 408, AS_EVER, REQUEST, "request_timeout",
+    { 408, O(DEADLINE), AS_EVER, REQUEST, "request_timeout",
       "The request did not arrive in time." },
-    { 413, AS_EVER, REQUEST, "request_too_large",
+    { 413, O(TOO_LARGE), AS_EVER, REQUEST, "request_too_large",
       "The request is too large." },
-    { 415, AS_EVER, REQUEST, "unsupported_media_type",
+    { 415, O(UNKNOWN_METHOD), AS_EVER, REQUEST, "unsupported_media_type",
       "The request must be application/json." },
-    { 429, SOON, "rate_limit_error", "rate_limit_exceeded",
+    { 429, O(BAD_REQUEST), SOON, "rate_limit_error", "rate_limit_exceeded",
       "Too many requests." },
-    { 431, AS_EVER, REQUEST, "header_too_large",
+    { 431, O(BAD_REQUEST), AS_EVER, REQUEST, "header_too_large",
       "The request's header is too large." },
-    { 500, AS_EVER, SERVER, NULL, "The gateway had an error." },
-    { 502, NEVER, SERVER, NULL, "No replica could serve the request." },
-    { 503, SOON, SERVER, "service_unavailable",
+    { 500, O(INTERNAL), AS_EVER, SERVER, NULL, "The gateway had an error." },
+    { 502, O(INTERNAL), NEVER, SERVER, NULL,
+      "No replica could serve the request." },
+    { 503, O(INTERNAL), SOON, SERVER, "service_unavailable",
       "The service is not available." },
-    { 504, NEVER, "timeout_error", "deadline_exceeded",
+    { 504, O(INTERNAL), NEVER, "timeout_error", "deadline_exceeded",
       "The request's deadline has passed." },
-    { 0, AS_EVER, REQUEST, NULL, "The request was refused." }
+    { 0, O(BAD_REQUEST), AS_EVER, REQUEST, NULL, "The request was refused." }
 };
 
 

@@ -7,6 +7,8 @@
 #ifndef LLMGW_OPENAI_ERROR_H
 #define LLMGW_OPENAI_ERROR_H
 
+#include "core/outcome.h"
+
 
 /*
  * Whether a client should try again.  OpenAI's clients try 408, 409, 429 and
@@ -20,6 +22,7 @@ typedef enum {
 
 typedef struct {
     unsigned               status;
+    llmgw_outcome_t        outcome;     /* where the gateway refuses with it */
     llmgw_openai_retry_t   retry;
     const char            *type;
     const char            *code;        /* NULL: JSON's null */

@@ -289,31 +289,7 @@ ngx_http_llmgw_openai_deny(ngx_http_request_t *r,
     ngx_http_llmgw_pool_t  *pool;
 
     ngx_memzero(&end, sizeof(llmgw_end_t));
-
-    switch (error->status) {
-
-    case NGX_HTTP_NOT_FOUND:
-        end.outcome = LLMGW_OUTCOME_NOT_FOUND;
-        break;
-
-    case NGX_HTTP_NOT_ALLOWED:
-    case NGX_HTTP_UNSUPPORTED_MEDIA_TYPE:
-        end.outcome = LLMGW_OUTCOME_UNKNOWN_METHOD;
-        break;
-
-    case NGX_HTTP_REQUEST_TIME_OUT:
-        end.outcome = LLMGW_OUTCOME_DEADLINE;
-        break;
-
-    case NGX_HTTP_REQUEST_ENTITY_TOO_LARGE:
-        end.outcome = LLMGW_OUTCOME_TOO_LARGE;
-        break;
-
-    default:
-        end.outcome = error->status >= NGX_HTTP_INTERNAL_SERVER_ERROR
-                      ? LLMGW_OUTCOME_INTERNAL : LLMGW_OUTCOME_BAD_REQUEST;
-        break;
-    }
+    end.outcome = llmgw_openai_status(error->status)->outcome;
 
     pool = ngx_http_llmgw_worker_pool(r);
 

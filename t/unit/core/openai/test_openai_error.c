@@ -64,6 +64,13 @@ every_status_has_words(void **state)
     assert_int_equal(llmgw_openai_status(507)->retry,
                      LLMGW_OPENAI_RETRY_BY_STATUS);
     assert_int_equal(llmgw_openai_status(418)->status, 0);
+
+    assert_int_equal(llmgw_openai_status(404)->outcome,
+                     LLMGW_OUTCOME_NOT_FOUND);
+    assert_int_equal(llmgw_openai_status(418)->outcome,
+                     LLMGW_OUTCOME_BAD_REQUEST);
+    assert_int_equal(llmgw_openai_status(507)->outcome,
+                     LLMGW_OUTCOME_INTERNAL);
 }
 
 
