@@ -41,7 +41,7 @@ check_space(const check_t *c, const uint8_t *p)
 }
 
 
-/* These check_ functions return behind what they checked, or NULL. */
+/* These check_ functions return the end of what they checked, or NULL. */
 static const uint8_t *
 check_escape(check_t *c, const uint8_t *p)
 {
@@ -180,7 +180,7 @@ check_key(check_t *c, const uint8_t *p)
     p = check_space(c, p);
 
     if (p == c->end || *p != ':') {
-        return check_fail(c, p, "expected ':' behind a key");
+        return check_fail(c, p, "expected ':' after a key");
     }
 
     return check_space(c, p + 1);
@@ -283,7 +283,7 @@ check_text(check_t *c, const void *text, size_t len, llmgw_json_t *value)
 
     if (check_space(c, behind) != c->end) {
         (void) check_fail(c, check_space(c, behind),
-                          "unexpected text behind the value");
+                          "unexpected text after the value");
         return -1;
     }
 

@@ -45,10 +45,10 @@ static const bad_t  bad[] = {
     { CHAT, WITH("\"a\":/* b */1"), "invalid_json", "", "expected a value" },
     { CHAT, WITH("\v\"a\":1"), "invalid_json", "", "expected a key" },
     { CHAT, WITH("\f\"a\":1"), "invalid_json", "", "expected a key" },
-    { CHAT, WITH("\"a\":1") "x", "invalid_json", "", "behind the value" },
-    { CHAT, WITH("\"a\":1") WITH("\"a\":1"), "invalid_json", "", "behind the" },
-    { CHAT, WITH("\"a\":1") " \"x", "invalid_json", "", "behind the value" },
-    { CHAT, WITH("\"a\":1") " 1", "invalid_json", "", "behind the value" },
+    { CHAT, WITH("\"a\":1") "x", "invalid_json", "", "after the value" },
+    { CHAT, WITH("\"a\":1") WITH("\"a\":1"), "invalid_json", "", "after the" },
+    { CHAT, WITH("\"a\":1") " \"x", "invalid_json", "", "after the value" },
+    { CHAT, WITH("\"a\":1") " 1", "invalid_json", "", "after the value" },
     { CHAT, "\xef\xbb\xbf{}", "invalid_json", "",
       "at byte 0: expected a value" },
 
@@ -262,7 +262,7 @@ raw_nul_is_refused(void **state)
     static const bad_t  in_string = { CHAT, NULL, "invalid_json", "",
                                       "at byte 11: control character" };
     static const bad_t  behind = { CHAT, NULL, "invalid_json", "",
-                                   "behind the value" };
+                                   "after the value" };
 
     assert_bad(&in_string, text, sizeof(text) - 1);
     assert_bad(&behind, after, sizeof(after) - 1);
