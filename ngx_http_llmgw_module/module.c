@@ -27,6 +27,7 @@
 #include "choice/prefix.h"
 #include "choice/log.h"
 #include "conf/admission.h"
+#include "conf/param.h"
 #include "front/grpc.h"
 #include "front/memory.h"
 #include "front/openai/openai.h"
@@ -80,7 +81,7 @@ static ngx_command_t  ngx_http_llmgw_commands[] = {
       ngx_http_llmgw_conf_members,
       NGX_HTTP_SRV_CONF_OFFSET,
       0,
-      NULL },
+      (void *) ngx_http_llmgw_members_params },
 
     { ngx_string("llmgw_zone"),
       NGX_HTTP_UPS_CONF|NGX_CONF_TAKE1,
@@ -94,7 +95,7 @@ static ngx_command_t  ngx_http_llmgw_commands[] = {
       ngx_http_llmgw_conf_hash,
       NGX_HTTP_SRV_CONF_OFFSET,
       0,
-      NULL },
+      (void *) ngx_http_llmgw_hash_params },
 
     { ngx_string("llmgw_policy"),
       NGX_HTTP_UPS_CONF|NGX_CONF_TAKE12,
@@ -115,7 +116,7 @@ static ngx_command_t  ngx_http_llmgw_commands[] = {
       ngx_http_llmgw_policy_queue,
       NGX_HTTP_SRV_CONF_OFFSET,
       0,
-      NULL },
+      (void *) ngx_http_llmgw_queue_params },
 
     { ngx_string("llmgw_breaker"),
       NGX_HTTP_UPS_CONF|NGX_CONF_NOARGS|NGX_CONF_TAKE1234
@@ -123,21 +124,21 @@ static ngx_command_t  ngx_http_llmgw_commands[] = {
       ngx_http_llmgw_policy_breaker,
       NGX_HTTP_SRV_CONF_OFFSET,
       0,
-      NULL },
+      (void *) ngx_http_llmgw_breaker_params },
 
     { ngx_string("llmgw_hedge"),
       NGX_HTTP_UPS_CONF|NGX_CONF_NOARGS|NGX_CONF_TAKE12,
       ngx_http_llmgw_policy_hedge,
       NGX_HTTP_SRV_CONF_OFFSET,
       0,
-      NULL },
+      (void *) ngx_http_llmgw_hedge_params },
 
     { ngx_string("llmgw_prefix_index"),
       NGX_HTTP_UPS_CONF|NGX_CONF_NOARGS|NGX_CONF_TAKE1234,
       ngx_http_llmgw_index_conf,
       NGX_HTTP_SRV_CONF_OFFSET,
       0,
-      NULL },
+      (void *) ngx_http_llmgw_index_params },
 
     { ngx_string("llmgw_slo"),
       NGX_HTTP_UPS_CONF|NGX_CONF_TAKE1234,
@@ -176,17 +177,17 @@ static ngx_command_t  ngx_http_llmgw_commands[] = {
 
     { ngx_string("llmgw_coalesce"),
       NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,
-      ngx_http_llmgw_coalesce_conf,
+      ngx_http_llmgw_conf_line,
       NGX_HTTP_MAIN_CONF_OFFSET,
       0,
-      NULL },
+      (void *) ngx_http_llmgw_coalesce_params },
 
     { ngx_string("llmgw_body_memory"),
       NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE12,
-      ngx_http_llmgw_conf_memory,
+      ngx_http_llmgw_conf_line,
       NGX_HTTP_MAIN_CONF_OFFSET,
       0,
-      NULL },
+      (void *) ngx_http_llmgw_body_memory_params },
 
     { ngx_string("llmgw_pass"),
       NGX_HTTP_LOC_CONF|NGX_HTTP_LIF_CONF|NGX_CONF_TAKE1,
@@ -211,10 +212,10 @@ static ngx_command_t  ngx_http_llmgw_commands[] = {
 
     { ngx_string("llmgw_sse_keepalive"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE12,
-      ngx_http_llmgw_conf_keepalive,
+      ngx_http_llmgw_conf_line,
       NGX_HTTP_LOC_CONF_OFFSET,
       0,
-      NULL },
+      (void *) ngx_http_llmgw_keepalive_params },
 
     { ngx_string("llmgw_default_max_tokens"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
@@ -235,7 +236,7 @@ static ngx_command_t  ngx_http_llmgw_commands[] = {
       ngx_http_llmgw_native_conf_key,
       NGX_HTTP_LOC_CONF_OFFSET,
       0,
-      NULL },
+      (void *) ngx_http_llmgw_key_params },
 
     { ngx_string("llmgw_tries"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
@@ -295,6 +296,9 @@ static ngx_command_t  ngx_http_llmgw_commands[] = {
 
       ngx_null_command
 };
+
+_Static_assert(sizeof(ngx_http_llmgw_commands) / sizeof(ngx_command_t) <= 64,
+               "each directive has a bit of ngx_http_llmgw_given_t");
 
 
 static ngx_http_module_t  ngx_http_llmgw_module_ctx = {
@@ -368,7 +372,7 @@ ngx_http_llmgw_create_srv_conf(ngx_conf_t *cf)
         return NULL;
     }
 
-    lscf->prefix = 64;
+    lscf->prefix = NGX_HTTP_LLMGW_PREFIX;
     lscf->vnodes = 150;
     lscf->load_factor = 1250;
     lscf->min_load = 8;

@@ -55,6 +55,7 @@ struct ngx_http_llmgw_log_s {
     ngx_open_file_t              *file;
     ngx_uint_t                    sample;       /* of LOG_ALL */
     ngx_uint_t                    top;
+    size_t                        buffer;       /* bytes; 0: none */
     ngx_msec_t                    flush;        /* 0: when the buffer is full */
     u_char                       *start;        /* the buffer; NULL: none */
     u_char                       *pos;

@@ -24,6 +24,7 @@ struct ngx_http_llmgw_told_s {
 
 /* llmgw_slo: what a class wants; 0: it does not say. */
 typedef struct {
+    ngx_int_t                     priority;
     ngx_msec_t                    ttft;
     ngx_msec_t                    itl;
     unsigned                      is_set:1;
@@ -47,7 +48,6 @@ struct ngx_http_llmgw_rules_s {
     llmgw_rule_kind_t             rule;
     double                        capacity;     /* of the token bucket */
     double                        rate;         /* the same, a second */
-    unsigned                      rule_set:1;
 };
 
 

@@ -9,6 +9,7 @@
  */
 
 #include "conf/admission.h"
+#include "conf/param.h"
 #include "proto/members/members.h"
 
 
@@ -19,8 +20,6 @@
 #define NGX_HTTP_LLMGW_MAX_VNODES    10000
 
 
-static char *ngx_http_llmgw_conf_hash_param(ngx_conf_t *cf,
-    ngx_http_llmgw_srv_conf_t *lscf, ngx_str_t *param);
 static ngx_int_t ngx_http_llmgw_conf_init_upstream(ngx_conf_t *cf,
     ngx_http_upstream_srv_conf_t *us);
 static ngx_int_t ngx_http_llmgw_conf_servers(ngx_conf_t *cf,
@@ -28,6 +27,23 @@ static ngx_int_t ngx_http_llmgw_conf_servers(ngx_conf_t *cf,
 static ngx_int_t ngx_http_llmgw_conf_server(ngx_conf_t *cf,
     ngx_http_upstream_srv_conf_t *us, ngx_http_upstream_server_t *server,
     ngx_addr_t *addr, ngx_http_llmgw_srv_conf_t *lscf);
+
+
+const ngx_http_llmgw_param_t  ngx_http_llmgw_hash_params[] = {
+    ngx_http_llmgw_srv_param("prefix", NUMBER, prefix, .min = 1,
+        .max = NGX_HTTP_LLMGW_MAX_PREFIX),
+    ngx_http_llmgw_srv_param("vnodes", NUMBER, vnodes, .min = 1,
+        .max = NGX_HTTP_LLMGW_MAX_VNODES),
+    ngx_http_llmgw_srv_param("load_factor", DECIMAL, load_factor,
+        .max = 1000000, .digits = 3, .right = "0 (no bound) or 1 to 1000"),
+    ngx_http_llmgw_srv_param("min_load", NUMBER, min_load,
+        .max = NGX_MAX_INT32_VALUE),
+    { .kind = 0 }
+};
+
+
+static const ngx_http_llmgw_param_t  ngx_http_llmgw_zone_size =
+    ngx_http_llmgw_srv_param(NULL, ZONE, zone_size);
 
 
 /* The block is ours from now on. */
@@ -76,46 +92,31 @@ ngx_http_llmgw_conf_enable(ngx_conf_t *cf, void *conf)
 char *
 ngx_http_llmgw_conf_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
+    char                       *rv;
     u_char                     *p;
-    ssize_t                     size;
-    ngx_str_t                  *value, s;
-    ngx_http_llmgw_srv_conf_t  *lscf;
+    ngx_str_t                  *value, size;
+    ngx_http_llmgw_srv_conf_t  *lscf = conf;
 
-    lscf = ngx_http_llmgw_conf_enable(cf, conf);
-    if (lscf == NULL) {
-        return NGX_CONF_ERROR;
-    }
-
-    if (lscf->zone_name.len) {
-        return "is duplicate";
+    rv = ngx_http_llmgw_conf_once(cf, cmd, conf);
+    if (rv != NGX_CONF_OK) {
+        return rv;
     }
 
     value = cf->args->elts;
     p = (u_char *) ngx_strchr(value[1].data, ':');
 
     if (p == NULL || p == value[1].data) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "invalid zone \"%V\", it must be name:size",
-                           &value[1]);
-        return NGX_CONF_ERROR;
-    }
-
-    s.data = p + 1;
-    s.len = value[1].data + value[1].len - s.data;
-    size = ngx_parse_size(&s);
-
-    if (size == NGX_ERROR || size < (ssize_t) (16 * ngx_pagesize)) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "invalid zone size \"%V\", at least %uzk is needed",
-                           &value[1], 16 * ngx_pagesize / 1024);
-        return NGX_CONF_ERROR;
+        return ngx_http_llmgw_conf_invalid(cf, &value[1], "name:size");
     }
 
     lscf->zone_name.data = value[1].data;
     lscf->zone_name.len = p - value[1].data;
-    lscf->zone_size = size;
 
-    return NGX_CONF_OK;
+    size.data = p + 1;
+    size.len = value[1].data + value[1].len - size.data;
+
+    return ngx_http_llmgw_param_read(cf, &ngx_http_llmgw_zone_size, &value[1],
+                                     &size, lscf);
 }
 
 
@@ -123,104 +124,23 @@ char *
 ngx_http_llmgw_conf_hash(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     char                       *rv;
-    ngx_str_t                  *value;
-    ngx_uint_t                  i;
-    ngx_http_llmgw_srv_conf_t  *lscf;
+    ngx_http_llmgw_srv_conf_t  *lscf = conf;
 
-    lscf = ngx_http_llmgw_conf_enable(cf, conf);
-    if (lscf == NULL) {
-        return NGX_CONF_ERROR;
-    }
+    lscf->prefix = 0;
+    rv = ngx_http_llmgw_conf_line(cf, cmd, conf);
 
-    if (lscf->hash_set) {
-        return "is duplicate";
-    }
-
-    lscf->hash_set = 1;
-    value = cf->args->elts;
-
-    for (i = 1; i < cf->args->nelts; i++) {
-        rv = ngx_http_llmgw_conf_hash_param(cf, lscf, &value[i]);
-        if (rv != NGX_CONF_OK) {
-            return rv;
-        }
-    }
-
-    return NGX_CONF_OK;
-}
-
-
-static char *
-ngx_http_llmgw_conf_hash_param(ngx_conf_t *cf,
-    ngx_http_llmgw_srv_conf_t *lscf, ngx_str_t *param)
-{
-    ngx_int_t  n;
-
-    if (ngx_strncmp(param->data, "prefix=", 7) == 0) {
+    if (lscf->prefix) {
         lscf->prefix_set = 1;
-        return ngx_http_llmgw_conf_number(cf, param, 7, 1,
-                                          NGX_HTTP_LLMGW_MAX_PREFIX,
-                                          &lscf->prefix);
+
+    } else {
+        lscf->prefix = NGX_HTTP_LLMGW_PREFIX;
     }
 
-    if (ngx_strncmp(param->data, "vnodes=", 7) == 0) {
-        return ngx_http_llmgw_conf_number(cf, param, 7, 1,
-                                          NGX_HTTP_LLMGW_MAX_VNODES,
-                                          &lscf->vnodes);
+    if (rv == NGX_CONF_OK && lscf->load_factor && lscf->load_factor < 1000) {
+        return "has a \"load_factor\" between 0 and 1";
     }
 
-    if (ngx_strncmp(param->data, "min_load=", 9) == 0) {
-        return ngx_http_llmgw_conf_number(cf, param, 9, 0,
-                                          NGX_MAX_INT32_VALUE,
-                                          &lscf->min_load);
-    }
-
-    if (ngx_strncmp(param->data, "load_factor=", 12) == 0) {
-        n = ngx_atofp(param->data + 12, param->len - 12, 3);
-
-        if (n == NGX_ERROR || (n != 0 && n < 1000) || n > 1000000) {
-            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                               "invalid \"%V\", it must be 0 (no bound) or "
-                               "1 to 1000", param);
-            return NGX_CONF_ERROR;
-        }
-
-        lscf->load_factor = n;
-        return NGX_CONF_OK;
-    }
-
-    return ngx_http_llmgw_conf_invalid(cf, param);
-}
-
-
-char *
-ngx_http_llmgw_conf_invalid(ngx_conf_t *cf, ngx_str_t *param)
-{
-    ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid parameter \"%V\"",
-                       param);
-
-    return NGX_CONF_ERROR;
-}
-
-
-char *
-ngx_http_llmgw_conf_number(ngx_conf_t *cf, ngx_str_t *param, size_t skip,
-    ngx_uint_t min, ngx_uint_t max, ngx_uint_t *field)
-{
-    ngx_int_t  n;
-
-    n = ngx_atoi(param->data + skip, param->len - skip);
-
-    if (n == NGX_ERROR || (ngx_uint_t) n < min || (ngx_uint_t) n > max) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "invalid \"%V\", it must be %ui to %ui", param,
-                           min, max);
-        return NGX_CONF_ERROR;
-    }
-
-    *field = n;
-
-    return NGX_CONF_OK;
+    return rv;
 }
 
 

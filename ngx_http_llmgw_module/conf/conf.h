@@ -52,7 +52,12 @@ typedef struct {
 } ngx_http_llmgw_protocol_t;
 
 
+/* By ngx_http_llmgw_conf_once(): bit i, the i-th directive of module.c. */
+typedef uint64_t  ngx_http_llmgw_given_t;
+
+
 typedef struct {
+    ngx_http_llmgw_given_t        given;
     ngx_array_t                   upstreams;    /* of srv_conf_t * */
     ngx_array_t                   references;   /* of reference_t, to check */
     ngx_array_t                   passes;       /* of loc_conf_t * */
@@ -105,6 +110,7 @@ typedef struct {
 
 
 typedef struct {
+    ngx_http_llmgw_given_t        given;
     ngx_str_t                     name;
     ngx_str_t                     members;      /* path; empty: static only */
     ngx_str_t                     model;        /* their base model; empty:
@@ -130,6 +136,7 @@ typedef struct {
     llmgw_flow_conf_t             flow;         /* in what order they leave */
     llmgw_saturation_t            saturation;   /* and when */
     llmgw_breaker_conf_t          breaker;
+    ngx_uint_t                    hedge_on;     /* if the request asks for it */
     ngx_msec_t                    hedge_delay;  /* 0: no hedge after a delay */
     ngx_uint_t                    hedge_budget; /* permille, for the delay */
     ngx_http_llmgw_rules_t       *rules;        /* classes, tenants, entry */
@@ -141,13 +148,7 @@ typedef struct {
     ngx_http_llmgw_pool_t        *pool;         /* in this worker */
 
     unsigned                      enabled:1;
-    unsigned                      hash_set:1;
     unsigned                      prefix_set:1;
-    unsigned                      policy_set:1;
-    unsigned                      queue_set:1;
-    unsigned                      breaker_set:1;
-    unsigned                      hedge_set:1;
-    unsigned                      hedge_on:1;   /* if the request asks for it */
     unsigned                      admits:1;     /* not just any request */
     unsigned                      reads_prefix:1;   /* the policy does */
 
@@ -174,7 +175,12 @@ typedef enum {
 } ngx_http_llmgw_key_from_t;
 
 
+/* Of a prompt, what is hashed unless llmgw_hash says it. */
+#define NGX_HTTP_LLMGW_PREFIX  64
+
+
 typedef struct {
+    ngx_http_llmgw_given_t        given;
     const ngx_http_llmgw_protocol_t *protocol;  /* NULL: not a front's */
     ngx_http_upstream_srv_conf_t *upstream;
     ngx_http_core_srv_conf_t     *server;       /* of the llmgw_pass line */
@@ -231,9 +237,6 @@ char *ngx_http_llmgw_conf_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_llmgw_conf_hash(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 ngx_http_llmgw_srv_conf_t *ngx_http_llmgw_conf_enable(ngx_conf_t *cf,
     void *conf);
-char *ngx_http_llmgw_conf_invalid(ngx_conf_t *cf, ngx_str_t *param);
-char *ngx_http_llmgw_conf_number(ngx_conf_t *cf, ngx_str_t *param,
-    size_t skip, ngx_uint_t min, ngx_uint_t max, ngx_uint_t *field);
 char *ngx_http_llmgw_conf_handler(ngx_conf_t *cf,
     ngx_http_handler_pt handler);
 
@@ -247,15 +250,11 @@ ngx_int_t ngx_http_llmgw_conf_check(ngx_conf_t *cf,
     ngx_http_llmgw_main_conf_t *lmcf);
 
 /* body_memory.c: llmgw_body_memory */
-char *ngx_http_llmgw_conf_memory(ngx_conf_t *cf, ngx_command_t *cmd,
-    void *conf);
 ngx_int_t ngx_http_llmgw_conf_memory_init(ngx_conf_t *cf,
     ngx_http_llmgw_main_conf_t *lmcf);
 
 /* openai.c: llmgw_model and the like */
 char *ngx_http_llmgw_conf_model(ngx_conf_t *cf, ngx_command_t *cmd,
-    void *conf);
-char *ngx_http_llmgw_conf_keepalive(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 void ngx_http_llmgw_conf_openai_init(ngx_http_llmgw_loc_conf_t *llcf);
 char *ngx_http_llmgw_conf_openai_merge(ngx_conf_t *cf,
@@ -273,10 +272,6 @@ char *ngx_http_llmgw_policy_breaker(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_llmgw_policy_hedge(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
-
-/* for parameters of other directives, too: a time above 0 */
-char *ngx_http_llmgw_policy_time(ngx_conf_t *cf, ngx_str_t *param,
-    size_t skip, ngx_msec_t *ms);
 
 /* index.c: llmgw_prefix_index */
 void ngx_http_llmgw_index_defaults(ngx_http_llmgw_srv_conf_t *lscf);

@@ -3,7 +3,7 @@
  * llmgw_policy: which of the replicas that may serve a request does.
  */
 
-#include "conf/conf.h"
+#include "conf/param.h"
 
 
 /* Of a profile, or of all scorers with their weights. */
@@ -17,30 +17,24 @@ static char *ngx_http_llmgw_fleet_weighted(ngx_conf_t *cf,
 char *
 ngx_http_llmgw_fleet_policy(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
+    char                       *rv;
     ngx_str_t                  *value, weights;
     llmgw_rank_policy_t         policy;
-    ngx_http_llmgw_srv_conf_t  *lscf;
+    ngx_http_llmgw_srv_conf_t  *lscf = conf;
 
-    lscf = ngx_http_llmgw_conf_enable(cf, conf);
-    if (lscf == NULL) {
-        return NGX_CONF_ERROR;
+    rv = ngx_http_llmgw_conf_once(cf, cmd, conf);
+    if (rv != NGX_CONF_OK) {
+        return rv;
     }
 
-    if (lscf->policy_set) {
-        return "is duplicate";
-    }
-
-    lscf->policy_set = 1;
     value = cf->args->elts;
 
     if (llmgw_rank_policy((char *) value[1].data, value[1].len, &policy)
         != 0)
     {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "invalid policy \"%V\", it must be \"affinity\", "
-                           "\"round_robin\", \"least_loaded\" or "
-                           "\"weighted\"", &value[1]);
-        return NGX_CONF_ERROR;
+        return ngx_http_llmgw_conf_invalid(cf, &value[1],
+                                           "affinity, round_robin, "
+                                           "least_loaded or weighted");
     }
 
     lscf->policy = policy;
@@ -53,10 +47,7 @@ ngx_http_llmgw_fleet_policy(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
 
     if (cf->args->nelts == 3) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "invalid parameter \"%V\", only the policy "
-                           "\"weighted\" has one", &value[2]);
-        return NGX_CONF_ERROR;
+        return "has a parameter that only the policy \"weighted\" takes";
     }
 
     return NGX_CONF_OK;

@@ -1,7 +1,7 @@
 
 /* llmgw_prefix_index: the memory of policies that read prefixes. */
 
-#include "conf/conf.h"
+#include "conf/param.h"
 #include "core/prefix/blocks.h"
 
 
@@ -14,10 +14,16 @@
 #define NGX_HTTP_LLMGW_MATCH_DEFAULT  256
 
 
-static char *ngx_http_llmgw_index_param(ngx_conf_t *cf,
-    ngx_http_llmgw_index_t *index, ngx_str_t *param);
-static char *ngx_http_llmgw_index_size(ngx_conf_t *cf,
-    ngx_http_llmgw_index_t *index, ngx_str_t *param);
+const ngx_http_llmgw_param_t  ngx_http_llmgw_index_params[] = {
+    ngx_http_llmgw_srv_param("block", NUMBER, index.block,
+        .min = LLMGW_BLOCKS_MIN_BYTES, .max = LLMGW_BLOCKS_MAX_BYTES),
+    ngx_http_llmgw_srv_param("blocks", NUMBER, index.blocks, .min = 1,
+        .max = NGX_HTTP_LLMGW_MAX_BLOCKS),
+    ngx_http_llmgw_srv_param("match", NUMBER, index.match, .min = 1,
+        .max = NGX_HTTP_LLMGW_MAX_MATCH),
+    ngx_http_llmgw_srv_param("size", ZONE, index.size),
+    { .kind = 0 }
+};
 
 
 void
@@ -34,96 +40,23 @@ char *
 ngx_http_llmgw_index_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     char                       *rv;
-    ngx_str_t                  *value;
-    ngx_uint_t                  i;
-    ngx_http_llmgw_srv_conf_t  *lscf;
-
-    lscf = ngx_http_llmgw_conf_enable(cf, conf);
-    if (lscf == NULL) {
-        return NGX_CONF_ERROR;
-    }
-
-    if (lscf->index.set) {
-        return "is duplicate";
-    }
+    ngx_http_llmgw_srv_conf_t  *lscf = conf;
 
     lscf->index.set = 1;
     lscf->index.file = cf->conf_file->file.name.data;
     lscf->index.line = cf->conf_file->line;
     lscf->index.match = 0;
 
-    value = cf->args->elts;
-
-    for (i = 1; i < cf->args->nelts; i++) {
-        rv = ngx_http_llmgw_index_param(cf, &lscf->index, &value[i]);
-        if (rv != NGX_CONF_OK) {
-            return rv;
-        }
-    }
+    rv = ngx_http_llmgw_conf_line(cf, cmd, conf);
 
     if (lscf->index.match == 0) {
         lscf->index.match = ngx_min(NGX_HTTP_LLMGW_MATCH_DEFAULT,
                                     lscf->index.blocks);
     }
 
-    if (lscf->index.match > lscf->index.blocks) {
+    if (rv == NGX_CONF_OK && lscf->index.match > lscf->index.blocks) {
         return "has a \"match\" above its \"blocks\"";
     }
 
-    return NGX_CONF_OK;
-}
-
-
-static char *
-ngx_http_llmgw_index_param(ngx_conf_t *cf, ngx_http_llmgw_index_t *index,
-    ngx_str_t *param)
-{
-    if (ngx_strncmp(param->data, "block=", 6) == 0) {
-        return ngx_http_llmgw_conf_number(cf, param, 6,
-                                          LLMGW_BLOCKS_MIN_BYTES,
-                                          LLMGW_BLOCKS_MAX_BYTES,
-                                          &index->block);
-    }
-
-    if (ngx_strncmp(param->data, "blocks=", 7) == 0) {
-        return ngx_http_llmgw_conf_number(cf, param, 7, 1,
-                                          NGX_HTTP_LLMGW_MAX_BLOCKS,
-                                          &index->blocks);
-    }
-
-    if (ngx_strncmp(param->data, "match=", 6) == 0) {
-        return ngx_http_llmgw_conf_number(cf, param, 6, 1,
-                                          NGX_HTTP_LLMGW_MAX_MATCH,
-                                          &index->match);
-    }
-
-    if (ngx_strncmp(param->data, "size=", 5) == 0) {
-        return ngx_http_llmgw_index_size(cf, index, param);
-    }
-
-    return ngx_http_llmgw_conf_invalid(cf, param);
-}
-
-
-static char *
-ngx_http_llmgw_index_size(ngx_conf_t *cf, ngx_http_llmgw_index_t *index,
-    ngx_str_t *param)
-{
-    ssize_t    size;
-    ngx_str_t  text;
-
-    text.data = param->data + 5;
-    text.len = param->len - 5;
-    size = ngx_parse_size(&text);
-
-    if (size == NGX_ERROR || size < (ssize_t) (16 * ngx_pagesize)) {
-        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "invalid \"%V\", at least size=%uzk is needed",
-                           param, 16 * ngx_pagesize / 1024);
-        return NGX_CONF_ERROR;
-    }
-
-    index->size = size;
-
-    return NGX_CONF_OK;
+    return rv;
 }

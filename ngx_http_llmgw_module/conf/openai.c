@@ -3,15 +3,30 @@
  * What a location with llmgw_openai is told: names of models, and limits.
  */
 
-#include "conf/conf.h"
+#include "conf/param.h"
 
 
 /* Engines name models by a path or by owner and name. */
 #define NGX_HTTP_LLMGW_MODEL_NAME_MAX  512
 
 
-static char *ngx_http_llmgw_conf_model_words(ngx_conf_t *cf,
-    ngx_http_llmgw_model_t *model);
+static const ngx_http_llmgw_param_t  ngx_http_llmgw_model_params[] = {
+    ngx_http_llmgw_param(ngx_http_llmgw_model_t, "pool", UPSTREAM, upstream,
+        .right = "an upstream"),
+    { .kind = 0 }
+};
+
+
+/* llmgw_sse_keepalive TIME [header=TIME] | off; */
+
+const ngx_http_llmgw_param_t  ngx_http_llmgw_keepalive_params[] = {
+    ngx_http_llmgw_param(ngx_http_llmgw_loc_conf_t, NULL, MSEC, sse_keepalive,
+        .words = ngx_http_llmgw_off, .alone = 1,
+        .right = "off or a time above 0"),
+    ngx_http_llmgw_param(ngx_http_llmgw_loc_conf_t, "header", MSEC,
+        sse_header),
+    { .kind = 0 }
+};
 
 
 /* llmgw_model NAME [as ENGINE-NAME] [pool=UPSTREAM]; */
@@ -20,7 +35,7 @@ char *
 ngx_http_llmgw_conf_model(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     ngx_str_t                  *value;
-    ngx_uint_t                  i;
+    ngx_uint_t                  i, first;
     ngx_http_llmgw_model_t     *model;
     ngx_http_llmgw_loc_conf_t  *llcf = conf;
 
@@ -58,24 +73,11 @@ ngx_http_llmgw_conf_model(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     model->file = cf->conf_file->file.name.data;
     model->line = cf->conf_file->line;
 
-    return ngx_http_llmgw_conf_model_words(cf, model);
-}
+    first = 2;
 
-
-/* What follows the name. */
-
-static char *
-ngx_http_llmgw_conf_model_words(ngx_conf_t *cf, ngx_http_llmgw_model_t *model)
-{
-    ngx_str_t   *value, name;
-    ngx_uint_t   i;
-
-    value = cf->args->elts;
-    i = 2;
-
-    if (i + 1 < cf->args->nelts && ngx_strcmp(value[i].data, "as") == 0) {
-        model->engine = value[i + 1];
-        i += 2;
+    if (cf->args->nelts > 3 && ngx_strcmp(value[2].data, "as") == 0) {
+        model->engine = value[3];
+        first = 4;
 
         if (model->engine.len == 0
             || model->engine.len > NGX_HTTP_LLMGW_MODEL_NAME_MAX)
@@ -84,74 +86,8 @@ ngx_http_llmgw_conf_model_words(ngx_conf_t *cf, ngx_http_llmgw_model_t *model)
         }
     }
 
-    if (i < cf->args->nelts && value[i].len > 5
-        && ngx_strncmp(value[i].data, "pool=", 5) == 0)
-    {
-        name.data = value[i].data + 5;
-        name.len = value[i].len - 5;
-        i++;
-
-        model->upstream = ngx_http_llmgw_conf_refer(cf, &name, 0);
-        if (model->upstream == NULL) {
-            return NGX_CONF_ERROR;
-        }
-    }
-
-    if (i < cf->args->nelts) {
-        return ngx_http_llmgw_conf_invalid(cf, &value[i]);
-    }
-
-    return NGX_CONF_OK;
-}
-
-
-/* llmgw_sse_keepalive TIME [header=TIME] | off; */
-
-char *
-ngx_http_llmgw_conf_keepalive(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
-{
-    ngx_int_t                   ms;
-    ngx_str_t                  *value, time;
-    ngx_http_llmgw_loc_conf_t  *llcf = conf;
-
-    if (llcf->sse_keepalive != NGX_CONF_UNSET_MSEC) {
-        return "is duplicate";
-    }
-
-    value = cf->args->elts;
-
-    if (cf->args->nelts == 2 && ngx_strcmp(value[1].data, "off") == 0) {
-        llcf->sse_keepalive = 0;
-        return NGX_CONF_OK;
-    }
-
-    ms = ngx_parse_time(&value[1], 0);
-
-    if (ms == NGX_ERROR || ms == 0) {
-        return "must be \"off\" or a time above 0";
-    }
-
-    llcf->sse_keepalive = ms;
-
-    if (cf->args->nelts == 2) {
-        return NGX_CONF_OK;
-    }
-
-    if (value[2].len < 7 || ngx_strncmp(value[2].data, "header=", 7) != 0) {
-        return ngx_http_llmgw_conf_invalid(cf, &value[2]);
-    }
-
-    time.data = value[2].data + 7;
-    time.len = value[2].len - 7;
-    ms = ngx_parse_time(&time, 0);
-
-    if (ms == NGX_ERROR || ms == 0) {
-        return "needs a time above 0 behind \"header=\"";
-    }
-
-    llcf->sse_header = ms;
-
-    return NGX_CONF_OK;
+    return ngx_http_llmgw_params(cf, ngx_http_llmgw_model_params, first,
+                                 model);
 }
 
 

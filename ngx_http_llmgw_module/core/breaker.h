@@ -71,7 +71,7 @@ typedef struct {
     uint32_t  min_requests;     /* in the window, before it may open */
     uint32_t  error_permille;   /* of them, reached or exceeded */
     uint32_t  probes;           /* 0: 1 */
-    unsigned  enabled:1;        /* 0: admits everything, counts nothing */
+    int       enabled;          /* 0: admits everything, counts nothing */
 } llmgw_breaker_conf_t;
 
 typedef struct {

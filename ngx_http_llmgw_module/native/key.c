@@ -27,8 +27,6 @@
 #include "proto/grpc/prefix.h"
 
 
-static ngx_uint_t ngx_http_llmgw_native_conf_key_word(
-    ngx_http_llmgw_loc_conf_t *llcf, ngx_str_t *value);
 static ngx_int_t ngx_http_llmgw_native_hash_openai(
     ngx_http_llmgw_native_t *pass, llmgw_openai_by_t by, uint64_t *hash);
 static void ngx_http_llmgw_native_body(ngx_http_llmgw_native_t *pass,
@@ -40,83 +38,44 @@ static void *ngx_http_llmgw_native_alloc(void *data, size_t size);
 static void ngx_http_llmgw_native_no_free(void *data, void *p);
 
 
+/* of OPENAI with the member behind it, by llmgw_openai_by_t */
+
+static const ngx_conf_enum_t  ngx_http_llmgw_key_words[] = {
+    { ngx_string("body"), NGX_HTTP_LLMGW_KEY_BODY },
+    { ngx_string("prompt"), NGX_HTTP_LLMGW_KEY_OPENAI },
+    { ngx_string("prompt_cache_key"),
+      NGX_HTTP_LLMGW_KEY_OPENAI + LLMGW_OPENAI_BY_CACHE_KEY },
+    { ngx_string("user"), NGX_HTTP_LLMGW_KEY_OPENAI + LLMGW_OPENAI_BY_USER },
+    { ngx_null_string, 0 }
+};
+
+
+const ngx_http_llmgw_param_t  ngx_http_llmgw_key_params[] = {
+    ngx_http_llmgw_param(ngx_http_llmgw_loc_conf_t, NULL, WORD, key_from,
+        .words = ngx_http_llmgw_key_words),
+    ngx_http_llmgw_param(ngx_http_llmgw_loc_conf_t, NULL, VALUE, key,
+        .may_be_empty = 1),
+    ngx_http_llmgw_param(ngx_http_llmgw_loc_conf_t, "queue", UPSTREAM,
+        key_queue, .needs_queue = 1, .right = "an upstream"),
+    { .kind = 0 }
+};
+
+
 char *
 ngx_http_llmgw_native_conf_key(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    ngx_str_t                         *value, name;
-    ngx_http_llmgw_loc_conf_t         *llcf = conf;
-    ngx_http_compile_complex_value_t   ccv;
+    char                       *rv;
+    ngx_http_llmgw_loc_conf_t  *llcf = conf;
 
-    if (llcf->key != NGX_CONF_UNSET_PTR) {
-        return "is duplicate";
-    }
-
-    value = cf->args->elts;
     llcf->key = NULL;
-    llcf->key_queue = NULL;
+    rv = ngx_http_llmgw_conf_line(cf, cmd, conf);
 
-    if (!ngx_http_llmgw_native_conf_key_word(llcf, &value[1])) {
-        llcf->key = ngx_palloc(cf->pool, sizeof(ngx_http_complex_value_t));
-        if (llcf->key == NULL) {
-            return NGX_CONF_ERROR;
-        }
-
-        ngx_memzero(&ccv, sizeof(ngx_http_compile_complex_value_t));
-
-        ccv.cf = cf;
-        ccv.value = &value[1];
-        ccv.complex_value = llcf->key;
-
-        if (ngx_http_compile_complex_value(&ccv) != NGX_OK) {
-            return NGX_CONF_ERROR;
-        }
+    if (llcf->key_from > NGX_HTTP_LLMGW_KEY_OPENAI) {
+        llcf->key_by = llcf->key_from - NGX_HTTP_LLMGW_KEY_OPENAI;
+        llcf->key_from = NGX_HTTP_LLMGW_KEY_OPENAI;
     }
 
-    if (cf->args->nelts == 2) {
-        return NGX_CONF_OK;
-    }
-
-    if (ngx_strncmp(value[2].data, "queue=", 6) != 0 || value[2].len == 6) {
-        return ngx_http_llmgw_conf_invalid(cf, &value[2]);
-    }
-
-    name.data = value[2].data + 6;
-    name.len = value[2].len - 6;
-
-    llcf->key_queue = ngx_http_llmgw_conf_refer(cf, &name, 1);
-
-    return llcf->key_queue ? NGX_CONF_OK : NGX_CONF_ERROR;
-}
-
-
-/* 1: the value is one of the words that stand for the body. */
-
-static ngx_uint_t
-ngx_http_llmgw_native_conf_key_word(ngx_http_llmgw_loc_conf_t *llcf,
-    ngx_str_t *value)
-{
-    ngx_uint_t  i;
-    static const struct {
-        const char                 *word;
-        ngx_http_llmgw_key_from_t   from;
-        llmgw_openai_by_t           by;
-    } words[] = {
-        { "body", NGX_HTTP_LLMGW_KEY_BODY, 0 },
-        { "prompt", NGX_HTTP_LLMGW_KEY_OPENAI, LLMGW_OPENAI_BY_PROMPT },
-        { "prompt_cache_key", NGX_HTTP_LLMGW_KEY_OPENAI,
-          LLMGW_OPENAI_BY_CACHE_KEY },
-        { "user", NGX_HTTP_LLMGW_KEY_OPENAI, LLMGW_OPENAI_BY_USER },
-    };
-
-    for (i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-        if (ngx_strcmp(value->data, words[i].word) == 0) {
-            llcf->key_from = words[i].from;
-            llcf->key_by = words[i].by;
-            return 1;
-        }
-    }
-
-    return 0;
+    return rv;
 }
 
 

@@ -28,6 +28,7 @@
 
 
 #include "admit/admit.h"
+#include "conf/param.h"
 #include "upstream/replica.h"
 #include "upstream/claim.h"
 
@@ -99,6 +100,7 @@ ngx_uint_t ngx_http_llmgw_native_may_enter(ngx_http_llmgw_native_t *pass);
 void ngx_http_llmgw_native_leave(ngx_http_llmgw_native_t *pass);
 
 /* key.c: llmgw_key */
+extern const ngx_http_llmgw_param_t  ngx_http_llmgw_key_params[];
 char *ngx_http_llmgw_native_conf_key(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 

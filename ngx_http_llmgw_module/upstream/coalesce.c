@@ -27,34 +27,12 @@ static void ngx_http_llmgw_coalesce_handler(ngx_event_t *ev);
 static void ngx_http_llmgw_coalesce_read(ngx_http_llmgw_session_t *session);
 
 
-char *
-ngx_http_llmgw_coalesce_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
-{
-    ngx_int_t                    ms;
-    ngx_str_t                   *value;
-    ngx_http_llmgw_main_conf_t  *lmcf = conf;
-
-    if (lmcf->coalesce != NGX_CONF_UNSET_MSEC) {
-        return "is duplicate";
-    }
-
-    value = cf->args->elts;
-
-    if (ngx_strcmp(value[1].data, "off") == 0) {
-        lmcf->coalesce = 0;
-        return NGX_CONF_OK;
-    }
-
-    ms = ngx_parse_time(&value[1], 0);
-
-    if (ms < 1 || ms > NGX_HTTP_LLMGW_COALESCE_MAX_MS) {
-        return "must be \"off\" or from 1ms to 100ms";
-    }
-
-    lmcf->coalesce = ms;
-
-    return NGX_CONF_OK;
-}
+const ngx_http_llmgw_param_t  ngx_http_llmgw_coalesce_params[] = {
+    ngx_http_llmgw_param(ngx_http_llmgw_main_conf_t, NULL, MSEC, coalesce,
+        .max = NGX_HTTP_LLMGW_COALESCE_MAX_MS, .words = ngx_http_llmgw_off,
+        .right = "off or 1ms to 100ms"),
+    { .kind = 0 }
+};
 
 
 /*

@@ -8,7 +8,7 @@
 #define _NGX_HTTP_LLMGW_COALESCE_H_INCLUDED_
 
 
-#include "conf/conf.h"
+#include "conf/param.h"
 #include "core/coalesce.h"
 
 
@@ -23,8 +23,7 @@ typedef struct {
 
 
 /* llmgw_coalesce */
-char *ngx_http_llmgw_coalesce_conf(ngx_conf_t *cf, ngx_command_t *cmd,
-    void *conf);
+extern const ngx_http_llmgw_param_t  ngx_http_llmgw_coalesce_params[];
 
 
 void ngx_http_llmgw_coalesce_init(ngx_http_llmgw_worker_t *worker,

@@ -71,6 +71,11 @@ UPSTREAMS = [
     " llmgw_hash prefix=1 vnodes=1 load_factor=0 min_load=0;",
     "llmgw_hash load_factor=1.5 prefix=100000; server 127.0.0.1:1;",
     GOOD + " llmgw_queue; llmgw_breaker; llmgw_hedge;",
+    GOOD + " llmgw_breaker probes=1000 max_cooldown=2s cooldown=1s"
+    " error_rate=12.5% min_requests=1000000 window=1ms;"
+    " llmgw_hedge budget=0.1% delay=1s;",
+    GOOD + " llmgw_breaker off; llmgw_hedge off;",
+    GOOD + " llmgw_hedge on;",
     GOOD + " llmgw_slo critical; llmgw_slo gold priority=-100 ttft=1s itl=2ms;"
     " llmgw_slo a.b-c_1 priority=100;",
     GOOD + " ".join(f" llmgw_slo c{i};" for i in range(27)),
@@ -115,10 +120,13 @@ BAD_HASH = [
     ("llmgw_hash vnodes=0;", "vnodes"),
     ("llmgw_hash vnodes=99999999;", "vnodes"),
     ("llmgw_hash load_factor=0.5;", "load_factor"),
+    ("llmgw_hash load_factor=1001;", "0 (no bound) or 1 to 1000"),
     ("llmgw_hash load_factor=1.2.3;", "load_factor"),
     ("llmgw_hash min_load=x;", "min_load"),
-    ("llmgw_hash colour=red;", "colour"),
-    ("llmgw_hash prefix;", "prefix"),
+    ("llmgw_hash colour=red;",
+     "\"colour=red\", it must be prefix=, vnodes=, load_factor= or min_load="),
+    ("llmgw_hash prefix;", "\"prefix\", it must be prefix=, "),
+    ("llmgw_hash prefix=1 vnodes=2 prefix=1;", "it must be given once"),
     ("llmgw_hash; llmgw_hash;", "duplicate"),
 ]
 BAD_ZONE = [
@@ -201,9 +209,11 @@ BAD_PREFIX_INDEX = [
 ]
 BAD_QUEUE = [
     ("0", "1 to 1000000"),
-    ("off 5", "\"off\" beside other parameters"),
-    ("off ttl=5s", "\"off\" beside other parameters"),
-    ("ttl=5s off", "\"off\" beside other parameters"),
+    ("off 5", "\"off\", it must be the only one"),
+    ("off ttl=5s", "\"off\", it must be the only one"),
+    ("ttl=5s off", "\"off\", it must be the only one"),
+    ("5 size=6", "\"size=6\", it must be given once"),
+    ("saturation=utilization saturation=concurrency=8", "more than one"),
     ("timeout=x", "\"timeout=x\", it must be a time above 0"),
     ("ttl=", "\"ttl=\", it must be a time above 0"),
     ("order=lifo", "fifo, priority or slo_deadline"),
@@ -217,6 +227,31 @@ BAD_QUEUE = [
     ("usage_limit=0.5", "0.1% to 100%"),
     ("shedding=yes", "on or off"),
     ("colour=red", "colour"),
+]
+BAD_BREAKER = [
+    ("on", "off, window=, min_requests=, error_rate=, cooldown=,"
+     " max_cooldown= or probes="),
+    ("off probes=1", "\"off\", it must be the only one"),
+    ("window=0", "a time above 0"),
+    ("min_requests=0", "1 to 1000000"),
+    ("probes=1001", "1 to 1000"),
+    ("error_rate=0%", "0.1% to 100%"),
+    ("error_rate=%", "0.1% to 100%"),
+    ("error_rate=12.55%", "0.1% to 100%"),
+    ("error_rate=50", "0.1% to 100%"),
+    ("cooldown=5s max_cooldown=1s", "has a max_cooldown below its cooldown"),
+    ("probes=1 probes=2", "\"probes=2\", it must be given once"),
+    ("off; llmgw_breaker off", "is duplicate"),
+]
+BAD_HEDGE = [
+    ("sometimes", "\"sometimes\", it must be on, off, delay= or budget="),
+    ("on delay=1s", "\"on\", it must be the only one"),
+    ("delay=", "\"delay=\", it must be a time above 0"),
+    ("delay=1s budget=101%", "0.1% to 100%"),
+    ("budget=5% delay=0", "\"delay=0\", it must be a time above 0"),
+    ("budget=5%", "has a \"budget\" without a \"delay\""),
+    ("delay=1s delay=1s", "it must be given once"),
+    ("on; llmgw_hedge on", "is duplicate"),
 ]
 BAD_DECISION_LOG = [
     ("$host.log", "a path without variables"),
@@ -236,9 +271,9 @@ BAD_DECISION_LOG = [
 BAD_POLICY = [
     ("", "number of arguments"),
     ("weighted queue-depth:1 load-balance:1", "number of arguments"),
-    ("fastest", "\"affinity\", \"round_robin\""),
-    ("random", "invalid policy"),
-    ("always_busiest", "invalid policy"),
+    ("fastest", "affinity, round_robin, least_loaded or weighted"),
+    ("random", "invalid parameter \"random\""),
+    ("always_busiest", "invalid parameter \"always_busiest\""),
     ("round_robin queue-depth:1", "only the policy \"weighted\""),
     ("affinity default", "only the policy \"weighted\""),
     ("weighted gentle", "\"gentle\" is not NAME:WEIGHT"),
@@ -270,15 +305,32 @@ def test_lines_of_an_upstream_that_are_refused(refused):
         refused("llmgw_prefix_index", mention,
                 upstream=f"{MEMBERS}\n        {line}\n"
                          "        llmgw_policy weighted;")
-    for params, mention in BAD_QUEUE:
-        refused("llmgw_queue", mention,
-                upstream=f"{GOOD}\n        llmgw_queue {params};")
-    for params, mention in BAD_DECISION_LOG:
-        refused("llmgw_trace_decisions", mention,
-                upstream=f"{GOOD}\n        llmgw_trace_decisions {params};")
+    for name, lines in [("llmgw_queue", BAD_QUEUE),
+                        ("llmgw_breaker", BAD_BREAKER),
+                        ("llmgw_hedge", BAD_HEDGE),
+                        ("llmgw_trace_decisions", BAD_DECISION_LOG)]:
+        for params, mention in lines:
+            refused(name, mention,
+                    upstream=f"{GOOD}\n        {name} {params};")
     for params, mention in BAD_POLICY:
         refused("llmgw_policy", mention, policy=None,
                 upstream=f"{GOOD}\n        llmgw_policy {params};")
+
+
+def test_parameters_are_refused_in_one_form(check):
+    """The directive, what was given, what is accepted; nginx adds the place."""
+    for params, right in [
+            ("ttl=0", "a time above 0"),
+            ("size=x", "off or 1 to 1000000"),
+            ("order=lifo", "fifo, priority or slo_deadline"),
+            ("speed=1", "size=, timeout=, ttl=, order=, fairness=, "
+             "saturation=concurrency=, saturation=, usage_limit= or "
+             "shedding=")]:
+        nginx, out = check(f"{GOOD}\n        llmgw_queue {params};")
+        at = nginx.conf.read_text().splitlines().index(
+            f"        llmgw_queue {params};") + 1
+        assert (f'"llmgw_queue": invalid parameter "{params}", it must be'
+                f' {right} in {nginx.conf}:{at}\n') in out.stderr
 
 
 def test_upstreams_that_cannot_be_as_a_whole(check, refused):
@@ -351,7 +403,7 @@ def test_lines_of_locations_that_are_accepted(accepted):
 
 BAD_IDENTITY = [
     ("llmgw_class;", "number of arguments"),
-    ("llmgw_class \"\";", "is empty"),
+    ("llmgw_class \"\";", "off, request or a string that is not empty"),
     ("llmgw_class request x;", "\"x\""),
     ("llmgw_class request header=;", "header="),
     ("llmgw_class request header=a:b;", "letters, digits"),
@@ -397,8 +449,8 @@ BAD_OPENAI = [
     ("llmgw_sse_keepalive 0;", "above 0"),
     ("llmgw_sse_keepalive on;", "above 0"),
     ("llmgw_sse_keepalive 1s; llmgw_sse_keepalive off;", "duplicate"),
-    ("llmgw_sse_keepalive off header=1s;", "above 0"),
-    ("llmgw_sse_keepalive 1s header=0;", "behind \"header=\""),
+    ("llmgw_sse_keepalive off header=1s;", "\"off\", it must be the only one"),
+    ("llmgw_sse_keepalive 1s header=0;", "\"header=0\", it must be a time"),
     ("llmgw_sse_keepalive 1s head=1s;", "invalid parameter \"head=1s\""),
     ("llmgw_default_max_tokens 0;", "between 1 and"),
     ("llmgw_default_max_tokens x;", "invalid number"),
@@ -457,21 +509,21 @@ def test_keys_of_a_native_pass_that_are_refused(check, refused):
 
 BAD_BODY_MEMORY = [
     ("llmgw_body_memory;", "number of arguments"),
-    ("llmgw_body_memory lots;", "invalid value"),
+    ("llmgw_body_memory lots;", "\"lots\", it must be a size"),
     ("llmgw_body_memory 1m; llmgw_body_memory 2m;", "duplicate"),
     ("llmgw_body_memory 1m client=;", "invalid parameter"),
     ("llmgw_body_memory 1m key=x;", "invalid parameter"),
     ("llmgw_body_memory 1m client=off off;", "number of arguments"),
 ]
 BAD_COALESCE = [
-    ("llmgw_coalesce 0;", "from 1ms to 100ms"),
-    ("llmgw_coalesce 0ms;", "from 1ms to 100ms"),
-    ("llmgw_coalesce 101ms;", "from 1ms to 100ms"),
-    ("llmgw_coalesce 1s;", "from 1ms to 100ms"),
-    ("llmgw_coalesce -1;", "from 1ms to 100ms"),
-    ("llmgw_coalesce 99999999999999999999ms;", "from 1ms to 100ms"),
-    ("llmgw_coalesce foo;", "from 1ms to 100ms"),
-    ("llmgw_coalesce '';", "from 1ms to 100ms"),
+    ("llmgw_coalesce 0;", "off or 1ms to 100ms"),
+    ("llmgw_coalesce 0ms;", "off or 1ms to 100ms"),
+    ("llmgw_coalesce 101ms;", "off or 1ms to 100ms"),
+    ("llmgw_coalesce 1s;", "off or 1ms to 100ms"),
+    ("llmgw_coalesce -1;", "off or 1ms to 100ms"),
+    ("llmgw_coalesce 99999999999999999999ms;", "off or 1ms to 100ms"),
+    ("llmgw_coalesce foo;", "off or 1ms to 100ms"),
+    ("llmgw_coalesce '';", "off or 1ms to 100ms"),
     ("llmgw_coalesce;", "number of arguments"),
     ("llmgw_coalesce 1ms 2ms;", "number of arguments"),
     ("llmgw_coalesce off; llmgw_coalesce 1ms;", "duplicate"),
