@@ -1,17 +1,7 @@
 
 /*
- * A doubt: a replica has refused the request as a wrongly deployed one would,
- * with UNIMPLEMENTED or UNAUTHENTICATED.  The request may be at fault, or the
- * replica.  So another replica is asked, and the lease of the attempt that was
- * refused is kept until the other replica has answered:
- *
- *     it sends a token          the first replica has failed, and its breaker
- *                               counts that
- *     it refuses as well        the request is at fault: the client gets the
- *                               refusal
- *     there is no other one     the same, for want of evidence
- *     it fails, or the stream
- *     waits in the queue        neither is blamed
+ * What is kept of a replica that has refused a request, in doubt of whose fault
+ * that is (core/serve/serve.h): its lease and its refusal.
  */
 
 #include "front/stream.h"
@@ -26,19 +16,24 @@ struct ngx_http_llmgw_doubt_s {
 
 
 ngx_uint_t
+ngx_http_llmgw_doubt_may_be(ngx_http_llmgw_stream_t *stream)
+{
+    if (stream->doubt == NULL) {
+        stream->doubt = ngx_pcalloc(stream->request->pool,
+                                    sizeof(ngx_http_llmgw_doubt_t));
+    }
+
+    return stream->doubt != NULL;
+}
+
+
+void
 ngx_http_llmgw_doubt_take(ngx_http_llmgw_stream_t *stream,
     ngx_http_llmgw_attempt_t *attempt)
 {
     ngx_http_llmgw_doubt_t  *doubt;
 
-    if (stream->doubt) {
-        return 0;
-    }
-
-    doubt = ngx_palloc(stream->request->pool, sizeof(ngx_http_llmgw_doubt_t));
-    if (doubt == NULL) {
-        return 0;
-    }
+    doubt = stream->doubt;
 
     doubt->lease = attempt->lease;
     doubt->replica = attempt->replica;
@@ -46,9 +41,6 @@ ngx_http_llmgw_doubt_take(ngx_http_llmgw_stream_t *stream,
     ngx_http_llmgw_ended_refusal(attempt, &doubt->end);
 
     attempt->lease.replica = NULL;
-    stream->doubt = doubt;
-
-    return 1;
 }
 
 
@@ -85,6 +77,5 @@ ngx_http_llmgw_doubt_judge(ngx_http_llmgw_stream_t *stream,
 void
 ngx_http_llmgw_doubt_answer(ngx_http_llmgw_stream_t *stream)
 {
-    ngx_http_llmgw_doubt_judge(stream, LLMGW_VERDICT_SUCCESS);
     ngx_http_llmgw_stream_answer(stream, &stream->doubt->end);
 }

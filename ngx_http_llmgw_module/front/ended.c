@@ -1,7 +1,7 @@
 
 /*
- * What follows when an attempt of a stream has ended.  core/resume.c decides;
- * this file gives it the facts, and carries out what it says.
+ * How an attempt ended, for its stream.  core/serve/serve.h decides what
+ * follows; this file knows what the client has by then.
  *
  * A stream that was lost goes on behind what the client has, if the next
  * replica can be told what that is (front/delivered.h).  If it cannot, but
@@ -24,10 +24,6 @@ static llmgw_ending_t ngx_http_llmgw_ended_lost(
     const char **why);
 static ngx_uint_t ngx_http_llmgw_ended_restart(
     ngx_http_llmgw_stream_t *stream);
-static ngx_uint_t ngx_http_llmgw_ended_last(ngx_http_llmgw_stream_t *stream,
-    ngx_http_llmgw_attempt_t *attempt);
-static void ngx_http_llmgw_ended_full(ngx_http_llmgw_stream_t *stream,
-    ngx_http_llmgw_attempt_t *attempt, ngx_http_llmgw_replica_t *replica);
 static void ngx_http_llmgw_ended_note(ngx_http_llmgw_stream_t *stream,
     ngx_http_llmgw_attempt_t *attempt, llmgw_next_t next, const char *why);
 
@@ -36,36 +32,46 @@ ngx_uint_t
 ngx_http_llmgw_ended(ngx_http_llmgw_stream_t *stream,
     ngx_http_llmgw_attempt_t *attempt)
 {
-    ngx_http_llmgw_attempt_t  *other;
+    const char           *why;
+    llmgw_serve_end_t     end;
+    llmgw_serve_step_t    step;
+    llmgw_serve_facts_t   facts;
 
-    if (attempt->replica == NULL || !attempt->ended) {
+    if (!attempt->state.is_running || !attempt->state.has_ended) {
         return 0;
     }
 
-    other = ngx_http_llmgw_serve_other(stream, attempt);
+    why = "";
+    end.which = attempt - stream->attempts;
+    end.stream_tokens = stream->record.tokens;
+    end.ending = ngx_http_llmgw_ended_ending(stream, attempt, &why);
+    end.random = ngx_random();
+    end.may_doubt = end.ending == LLMGW_ENDING_DOUBTED
+                    && ngx_http_llmgw_doubt_may_be(stream);
 
-    if (other->replica == NULL || attempt->ending == LLMGW_ENDING_PASSED
-        || (attempt->ending == LLMGW_ENDING_DOUBTED
-            && !ngx_http_llmgw_doubt_take(stream, attempt)))
+    ngx_http_llmgw_serve_facts(stream, &facts);
+    step = llmgw_serve_ended(&stream->serve, &facts, &end);
+
+    if (step.after == LLMGW_NEXT_FINISH && !stream->has_final
+        && stream->front->token(stream, &llmgw_token_final) != NGX_OK)
     {
-        ngx_http_llmgw_attempt_stop(other);
-        return ngx_http_llmgw_ended_last(stream, attempt);
+        step.after = LLMGW_NEXT_GIVE_UP;
+        step.outcome = LLMGW_OUTCOME_TRIES_EXHAUSTED;
     }
 
-    /* the other attempt runs on alone */
+    ngx_http_llmgw_ended_note(stream, attempt, step.after, why);
 
-    ngx_http_llmgw_ended_note(stream, attempt, LLMGW_NEXT_AGAIN, "");
-
-    if (attempt->ending == LLMGW_ENDING_FULL) {
-        ngx_http_llmgw_ended_full(stream, attempt, attempt->replica);
-
-    } else {
-        ngx_http_llmgw_serve_exclude(stream, attempt->replica,
-                                     attempt->ending == LLMGW_ENDING_FAILED);
+    if (step.next == LLMGW_SERVE_CLAIMS) {
+        stream->record.retried = 1;
     }
-    ngx_http_llmgw_attempt_stop(attempt);
 
-    return 0;
+    if (step.fails_over) {
+        stream->record.failovers++;
+        ngx_http_llmgw_metrics_failover(stream->pool->zone,
+                                        attempt->state.cause);
+    }
+
+    return ngx_http_llmgw_serve_step(stream, attempt, &step);
 }
 
 
@@ -82,22 +88,9 @@ ngx_http_llmgw_ended_ending(ngx_http_llmgw_stream_t *stream,
         return LLMGW_ENDING_FINAL;
     }
 
-    if (attempt->ending == LLMGW_ENDING_DOUBTED
-        && !ngx_http_llmgw_doubt_take(stream, attempt))
-    {
-        /* two replicas have refused the request: it is at fault */
-        ngx_http_llmgw_doubt_judge(stream, LLMGW_VERDICT_SUCCESS);
-        ngx_http_llmgw_lease_end(&attempt->lease, LLMGW_VERDICT_SUCCESS);
-        return LLMGW_ENDING_PASSED;
-    }
-
-    if (!stream->has_begun || attempt->ending == LLMGW_ENDING_FINAL
-        || attempt->ending == LLMGW_ENDING_PASSED)
-    {
-        return attempt->ending;
-    }
-
-    return ngx_http_llmgw_ended_lost(stream, attempt->ending, why);
+    return llmgw_serve_is_broken(&stream->serve, attempt->state.ending)
+           ? ngx_http_llmgw_ended_lost(stream, attempt->state.ending, why)
+           : attempt->state.ending;
 }
 
 
@@ -187,109 +180,10 @@ ngx_http_llmgw_ended_restart(ngx_http_llmgw_stream_t *stream)
         stream->keeps = (stream->conf->resume == LLMGW_RESUME_TEXT);
     }
 
-    stream->has_begun = 0;
+    llmgw_serve_restarted(&stream->serve, &stream->claim.ask);
     stream->record.tokens = 0;
-    stream->claim.ask.resumes = 0;
 
     return 1;
-}
-
-
-/*
- * The stream's only running attempt has ended.  1: so has the stream, which may
- * be gone; 0: it claims another replica.
- */
-
-static ngx_uint_t
-ngx_http_llmgw_ended_last(ngx_http_llmgw_stream_t *stream,
-    ngx_http_llmgw_attempt_t *attempt)
-{
-    llmgw_end_t                end;
-    ngx_uint_t                 tokens;
-    const char                *why;
-    llmgw_ending_t             ending;
-    llmgw_resume_step_t        step;
-    ngx_http_llmgw_replica_t  *replica;
-
-    replica = attempt->replica;
-    why = "";
-    tokens = stream->record.tokens;
-    ending = ngx_http_llmgw_ended_ending(stream, attempt, &why);
-    step = llmgw_resume_next(&stream->resume, ending, attempt->tokens, tokens);
-
-    if (step.next == LLMGW_NEXT_FINISH && !stream->has_final
-        && stream->front->token(stream, &llmgw_token_final) != NGX_OK)
-    {
-        step.next = LLMGW_NEXT_GIVE_UP;
-    }
-
-    ngx_http_llmgw_ended_note(stream, attempt, step.next, why);
-    ngx_http_llmgw_attempt_stop(attempt);
-    stream->serving = NULL;
-
-    switch (step.next) {
-
-    case LLMGW_NEXT_FINISH:
-        ngx_http_llmgw_stream_finish(stream, LLMGW_OUTCOME_SERVED);
-        return 1;
-
-    case LLMGW_NEXT_PASS:
-        ngx_http_llmgw_ended_refusal(attempt, &end);
-        ngx_http_llmgw_stream_answer(stream, &end);
-        return 1;
-
-    case LLMGW_NEXT_BREAK:
-        ngx_http_llmgw_stream_finish(stream, LLMGW_OUTCOME_NOT_RESUMABLE);
-        return 1;
-
-    case LLMGW_NEXT_GIVE_UP:
-        ngx_http_llmgw_stream_finish(stream, LLMGW_OUTCOME_TRIES_EXHAUSTED);
-        return 1;
-
-    case LLMGW_NEXT_AGAIN:
-        break;
-    }
-
-    stream->record.retried = 1;
-
-    if (stream->has_begun && attempt->ending != LLMGW_ENDING_ABSENT) {
-        stream->record.failovers++;
-        ngx_http_llmgw_metrics_failover(stream->pool->zone, attempt->cause);
-    }
-
-    ngx_http_llmgw_timer_attempt_failed(stream, attempt);
-
-    if (step.clear_excluded) {
-        ngx_http_llmgw_excluded_drop(&stream->claim, 0);
-    }
-
-    if (attempt->ending == LLMGW_ENDING_FULL) {
-        ngx_http_llmgw_ended_full(stream, attempt, replica);
-        stream->claim.ask.saw_full = 1;
-
-    } else if (step.exclude) {
-        ngx_http_llmgw_serve_exclude(stream, replica, step.counted);
-    }
-
-    return ngx_http_llmgw_serve_claim(stream);
-}
-
-
-/*
- * This stream asks the replica again when that wants it.  With a doubt a wait
- * drops no exclusion: another replica must answer.
- */
-
-static void
-ngx_http_llmgw_ended_full(ngx_http_llmgw_stream_t *stream,
-    ngx_http_llmgw_attempt_t *attempt, ngx_http_llmgw_replica_t *replica)
-{
-    ngx_http_llmgw_claim_push_back(&stream->claim, stream->request->pool,
-                                   replica,
-                                   attempt->has_pushback
-                                   ? (int64_t) attempt->pushback_ms
-                                   : LLMGW_PUSHBACK_NONE,
-                                   stream->doubt != NULL);
 }
 
 
@@ -302,14 +196,14 @@ ngx_http_llmgw_ended_note(ngx_http_llmgw_stream_t *stream,
 
     log = stream->request->connection->log;
 
-    if (attempt->ending == LLMGW_ENDING_FAILED) {
+    if (attempt->state.ending == LLMGW_ENDING_FAILED) {
         ngx_http_llmgw_metrics_attempt_failed(stream->pool->zone,
-                                              attempt->cause);
+                                              attempt->state.cause);
 
     } else if (next != LLMGW_NEXT_BREAK) {
         ngx_log_debug2(NGX_LOG_DEBUG_HTTP, log, 0,
                        "llmgw: attempt at \"%V\" ends, ending %d",
-                       &attempt->replica->node.str, attempt->ending);
+                       &attempt->replica->node.str, attempt->state.ending);
         return;
     }
 
@@ -319,7 +213,7 @@ ngx_http_llmgw_ended_note(ngx_http_llmgw_stream_t *stream,
     ngx_log_error(level, log, 0,
                   "llmgw: stream lost replica \"%V\" after %ui tokens, "
                   "cause %s, status %d, %s%s", &attempt->replica->node.str,
-                  stream->record.tokens, llmgw_cause_name(attempt->cause),
+                  stream->record.tokens, llmgw_cause_name(attempt->state.cause),
                   attempt->status,
                   next == LLMGW_NEXT_GIVE_UP ? "giving up"
                   : next == LLMGW_NEXT_BREAK ? "not resumable: "

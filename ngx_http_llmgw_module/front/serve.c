@@ -1,27 +1,9 @@
 
 /*
- * How a stream is served, by as many attempts as it takes.  What follows when
- * one has ended is in ended.c; upstream/attempt.c speaks the replica's
+ * How a stream is served: core/serve/serve.h decides, and this file carries out
+ * what it says, with nginx's clock, claims and attempts.  What the client has
+ * when an attempt ends is in ended.c; upstream/attempt.c speaks the replica's
  * protocol.
- *
- *     begin ------ may not enter --------------> finish with a reason
- *       |        full: waits in the queue
- *       v  +-----------------------------+
- *     claim <----------------------------+
- *       |  ^    no replica, queue full -----------> finish with a reason
- *       |  |
- *       v  | another one takes over: DRAINING, FULL, REFUSED, FAILED;
- *    attempt ----+  after a pause, if all that are left have failed
- *       |        \-- tries used up ---------------> finish: tries_exhausted
- *       |        \-- nobody can go on ------------> finish: not_resumable
- *       |        \-- PASSED ----------------------> finish: replica's answer
- *       | tokens
- *       v
- *     FINAL --------------------------------------> finish: served
- *
- * A hedged stream has two attempts until its first token.  The attempt that
- * brings the token serves the stream, and the other is cancelled at once.  If
- * one of the two fails before that, the other runs on alone.
  */
 
 #include "front/clients.h"
@@ -30,9 +12,19 @@
 
 
 static void ngx_http_llmgw_serve_turn(ngx_http_llmgw_claim_t *claim);
-static llmgw_admission_rc_t ngx_http_llmgw_serve_claim_any(
+static llmgw_hedge_t ngx_http_llmgw_serve_hedges(
     ngx_http_llmgw_stream_t *stream);
-static void ngx_http_llmgw_serve_pause(ngx_http_llmgw_stream_t *stream);
+static ngx_uint_t ngx_http_llmgw_serve_enter(ngx_http_llmgw_stream_t *stream);
+static void ngx_http_llmgw_serve_settle(ngx_http_llmgw_stream_t *stream,
+    ngx_http_llmgw_attempt_t *it, const llmgw_serve_step_t *step);
+static void ngx_http_llmgw_serve_exclude(ngx_http_llmgw_stream_t *stream,
+    ngx_http_llmgw_attempt_t *it, ngx_http_llmgw_replica_t *replica,
+    const llmgw_serve_step_t *step);
+static llmgw_serve_step_t ngx_http_llmgw_serve_claim(
+    ngx_http_llmgw_stream_t *stream);
+static void ngx_http_llmgw_serve_start(ngx_http_llmgw_stream_t *stream,
+    ngx_http_llmgw_attempt_t *attempt);
+static void ngx_http_llmgw_serve_hedge(ngx_http_llmgw_stream_t *stream);
 static void ngx_http_llmgw_serve_token(ngx_http_llmgw_attempt_t *attempt,
     const llmgw_token_t *token);
 static void ngx_http_llmgw_serve_first(ngx_http_llmgw_stream_t *stream,
@@ -76,16 +68,34 @@ ngx_http_llmgw_serve_begin(ngx_http_llmgw_stream_t *stream)
     }
 
     stream->claim.turn = ngx_http_llmgw_serve_turn;
-    stream->resume.tries_max = stream->conf->tries;
-    stream->resume.failovers_max = LLMGW_RESUME_FAILOVERS;
+    stream->serve.hedge = ngx_http_llmgw_serve_hedges(stream);
+    stream->serve.resume.tries_max = stream->conf->tries;
+    stream->serve.resume.failovers_max = LLMGW_RESUME_FAILOVERS;
 
-    if (ngx_http_llmgw_entry_refused(stream)
-        || ngx_http_llmgw_serve_claim(stream) || stream->waits)
-    {
-        return;
+    if (!ngx_http_llmgw_entry_refused(stream)) {
+        (void) ngx_http_llmgw_serve_enter(stream);
+    }
+}
+
+
+/*
+ * With a delay every request is hedged, once that has passed.  With "on" a
+ * request is hedged if its own flag asks for it, at once.
+ */
+
+static llmgw_hedge_t
+ngx_http_llmgw_serve_hedges(ngx_http_llmgw_stream_t *stream)
+{
+    ngx_http_llmgw_srv_conf_t  *conf;
+
+    conf = stream->pool->conf;
+
+    if (conf->hedge_delay) {
+        return LLMGW_HEDGE_LATER;
     }
 
-    ngx_http_llmgw_hedge_later(stream);
+    return conf->hedge_on && stream->wants_hedge ? LLMGW_HEDGE_AT_ONCE
+                                                 : LLMGW_HEDGE_NEVER;
 }
 
 
@@ -100,149 +110,193 @@ ngx_http_llmgw_serve_turn(ngx_http_llmgw_claim_t *claim)
     stream = ngx_queue_data(claim, ngx_http_llmgw_stream_t, claim);
     c = stream->request->connection;
 
-    if (!ngx_http_llmgw_serve_claim(stream) && !stream->waits
-        && !stream->has_begun)
-    {
-        ngx_http_llmgw_hedge_later(stream);
-    }
-
+    (void) ngx_http_llmgw_serve_enter(stream);
     ngx_http_run_posted_requests(c);
 }
 
 
-ngx_uint_t
-ngx_http_llmgw_serve_claim(ngx_http_llmgw_stream_t *stream)
+static ngx_uint_t
+ngx_http_llmgw_serve_enter(ngx_http_llmgw_stream_t *stream)
 {
-    llmgw_admission_rc_t       rc;
-    ngx_http_llmgw_attempt_t  *attempt;
+    llmgw_serve_step_t   step;
+    llmgw_serve_facts_t  facts;
 
-    attempt = &stream->attempts[0];
-    stream->claim.ask.is_urgent = stream->has_begun;
-    stream->claim.ask.is_last = stream->doubt
-                            || llmgw_resume_is_last_try(&stream->resume);
+    ngx_http_llmgw_serve_facts(stream, &facts);
+    step = llmgw_serve_begin(&stream->serve, &facts);
 
-    rc = ngx_http_llmgw_serve_claim_any(stream);
+    return ngx_http_llmgw_serve_step(stream, NULL, &step);
+}
 
-    if (stream->doubt && rc != LLMGW_ADMISSION_LEASED
-        && rc != LLMGW_ADMISSION_WAITS && rc != LLMGW_ADMISSION_FULL)
-    {
-        ngx_http_llmgw_doubt_answer(stream);
-        return 1;
-    }
 
-    stream->waits = (rc == LLMGW_ADMISSION_WAITS);
+void
+ngx_http_llmgw_serve_facts(ngx_http_llmgw_stream_t *stream,
+    llmgw_serve_facts_t *facts)
+{
+    ngx_msec_t                  delay;
+    ngx_http_llmgw_loc_conf_t  *conf;
 
-    if (llmgw_claim_pauses(&stream->claim.ask, rc)) {
-        ngx_http_llmgw_serve_pause(stream);
-        return 0;
-    }
+    conf = stream->conf;
 
-    switch (rc) {
+    /* coalescing may keep a token unread for as long */
+    delay = stream->pool->worker->coalesce.load.interval_ms;
 
-    case LLMGW_ADMISSION_LEASED:
-        ngx_http_llmgw_serve_start(stream, attempt);
-        return 0;
+    facts->attempts[0] = &stream->attempts[0].state;
+    facts->attempts[1] = &stream->attempts[1].state;
+    facts->claim = &stream->claim.ask;
+    facts->now_ms = ngx_current_msec;
+    facts->deadline_ms = stream->ask.has_deadline ? stream->ask.deadline_ms
+                                                  : 0;
+    facts->ping_ms = ngx_http_llmgw_timer_ping_ms(stream);
+    facts->patience_ms = ngx_http_llmgw_claim_patience(&stream->claim);
+    facts->hedge_delay_ms = stream->pool->conf->hedge_delay;
+    facts->first_token_ms = conf->first_token_timeout + delay;
+    facts->token_ms = conf->token_timeout + delay;
+    facts->is_blocked = stream->blocked;
+}
 
-    case LLMGW_ADMISSION_WAITS:
-        ngx_http_llmgw_timer_arm(stream);
-        return 0;
 
-    case LLMGW_ADMISSION_FULL:
-    case LLMGW_ADMISSION_SKIPPABLE:
-        ngx_http_llmgw_stream_finish(stream, LLMGW_OUTCOME_QUEUE_FULL);
-        return 1;
+ngx_uint_t
+ngx_http_llmgw_serve_step(ngx_http_llmgw_stream_t *stream,
+    ngx_http_llmgw_attempt_t *it, const llmgw_serve_step_t *first)
+{
+    llmgw_end_t          end;
+    llmgw_serve_step_t   step;
+    llmgw_serve_facts_t  facts;
 
-    case LLMGW_ADMISSION_SHED:
-        ngx_http_llmgw_stream_finish(stream, LLMGW_OUTCOME_QUEUE_SHED);
-        return 1;
+    step = *first;
 
-    case LLMGW_ADMISSION_OPEN:
-        ngx_http_llmgw_stream_finish(stream, LLMGW_OUTCOME_CIRCUITS_OPEN);
-        return 1;
+    for ( ;; ) {
+        ngx_http_llmgw_serve_settle(stream, it, &step);
 
-    case LLMGW_ADMISSION_EXCLUDED:
-        /* after its first token: none of the resume group is left */
-        ngx_http_llmgw_stream_finish(stream, stream->has_begun
-                                             ? LLMGW_OUTCOME_TRIES_EXHAUSTED
-                                             : LLMGW_OUTCOME_NO_REPLICAS);
-        return 1;
+        switch (step.next) {
 
-    default:
-        ngx_http_llmgw_stream_finish(stream, LLMGW_OUTCOME_NO_REPLICAS);
-        return 1;
+        case LLMGW_SERVE_CLAIMS:
+            step = ngx_http_llmgw_serve_claim(stream);
+            break;
+
+        case LLMGW_SERVE_STARTS:
+            ngx_http_llmgw_serve_start(stream, &stream->attempts[0]);
+            ngx_http_llmgw_serve_facts(stream, &facts);
+            step = llmgw_serve_started(&stream->serve, &facts);
+            break;
+
+        case LLMGW_SERVE_HEDGES:
+            ngx_http_llmgw_serve_hedge(stream);
+
+            /* fall through */
+
+        case LLMGW_SERVE_RUNS:
+            ngx_http_llmgw_timer_run(stream, &step);
+            return 0;
+
+        case LLMGW_SERVE_ENDS:
+            ngx_http_llmgw_stream_finish(stream, step.outcome);
+            return 1;
+
+        case LLMGW_SERVE_EXPIRES:
+            ngx_http_llmgw_stream_finish(stream,
+                                ngx_http_llmgw_claim_expires(&stream->claim));
+            return 1;
+
+        case LLMGW_SERVE_PASSES:
+            ngx_http_llmgw_ended_refusal(it, &end);
+            ngx_http_llmgw_stream_answer(stream, &end);
+            return 1;
+
+        case LLMGW_SERVE_PASSES_DOUBT:
+            ngx_http_llmgw_doubt_answer(stream);
+            return 1;
+        }
     }
 }
 
 
-/*
- * A stream with a doubt waits in the queue only if the other replicas are full,
- * and gives the doubt up, without blame, before it does.  It waits for nothing
- * else, as for a circuit to close: then the client gets the refusal at once.
- */
+/* All of a step but what comes next. */
 
-static llmgw_admission_rc_t
-ngx_http_llmgw_serve_claim_any(ngx_http_llmgw_stream_t *stream)
+static void
+ngx_http_llmgw_serve_settle(ngx_http_llmgw_stream_t *stream,
+    ngx_http_llmgw_attempt_t *it, const llmgw_serve_step_t *step)
 {
-    llmgw_admission_rc_t  rc;
+    ngx_http_llmgw_replica_t  *replica;
 
-    stream->claim.ask.no_wait = (stream->doubt != NULL);
+    replica = it ? it->replica : NULL;
+
+    if (step->doubts) {
+        ngx_http_llmgw_doubt_take(stream, it);
+    }
+
+    if (step->acquits) {
+        ngx_http_llmgw_lease_end(&it->lease, LLMGW_VERDICT_SUCCESS);
+    }
+
+    if (step->judges) {
+        ngx_http_llmgw_doubt_judge(stream, step->verdict);
+    }
+
+    if (step->stops_other) {
+        ngx_http_llmgw_attempt_stop(it == &stream->attempts[0]
+                                    ? &stream->attempts[1]
+                                    : &stream->attempts[0]);
+    }
+
+    if (step->stops) {
+        ngx_http_llmgw_attempt_stop(it);
+        stream->serving = NULL;
+    }
+
+    if (step->forgets) {
+        ngx_http_llmgw_excluded_drop(&stream->claim, 0);
+    }
+
+    ngx_http_llmgw_serve_exclude(stream, it, replica, step);
+}
+
+
+static void
+ngx_http_llmgw_serve_exclude(ngx_http_llmgw_stream_t *stream,
+    ngx_http_llmgw_attempt_t *it, ngx_http_llmgw_replica_t *replica,
+    const llmgw_serve_step_t *step)
+{
+    if (step->excludes) {
+        ngx_http_llmgw_claim_exclude(&stream->claim, stream->request->pool,
+                                     replica, step->keeps);
+
+    } else if (step->pushes_back) {
+        ngx_http_llmgw_claim_push_back(&stream->claim, stream->request->pool,
+                                       replica,
+                                       it->has_pushback
+                                       ? (int64_t) it->pushback_ms
+                                       : LLMGW_PUSHBACK_NONE, step->keeps);
+    }
+}
+
+
+static llmgw_serve_step_t
+ngx_http_llmgw_serve_claim(ngx_http_llmgw_stream_t *stream)
+{
+    llmgw_serve_step_t    step;
+    llmgw_serve_facts_t   facts;
+    llmgw_admission_rc_t  rc;
 
     rc = ngx_http_llmgw_claim(&stream->claim, &stream->attempts[0].lease,
                               &stream->record.route);
 
-    if (stream->doubt == NULL
-        || (rc != LLMGW_ADMISSION_FULL && rc != LLMGW_ADMISSION_SKIPPABLE))
-    {
-        return rc;
+    ngx_http_llmgw_serve_facts(stream, &facts);
+    step = llmgw_serve_claimed(&stream->serve, &facts, rc);
+
+    if (stream->serve.pauses) {
+        ngx_log_error(NGX_LOG_NOTICE, stream->request->connection->log, 0,
+                      "llmgw: stream has no other replica left, tries again "
+                      "soon");
     }
 
-    ngx_http_llmgw_doubt_judge(stream, LLMGW_VERDICT_NEUTRAL);
-
-    stream->claim.ask.no_wait = 0;
-    stream->claim.ask.to_queue = 1;
-
-    return ngx_http_llmgw_claim(&stream->claim, &stream->attempts[0].lease,
-                                &stream->record.route);
+    return step;
 }
 
 
-/* Each replica that could serve has failed the stream: it asks them later. */
+/* Starts an attempt that has its lease. */
 
 static void
-ngx_http_llmgw_serve_pause(ngx_http_llmgw_stream_t *stream)
-{
-    ngx_log_error(NGX_LOG_NOTICE, stream->request->connection->log, 0,
-                  "llmgw: stream has no other replica left, tries again soon");
-
-    stream->pauses = 1;
-    ngx_http_llmgw_timer_arm(stream);
-}
-
-
-void
-ngx_http_llmgw_serve_exclude(ngx_http_llmgw_stream_t *stream,
-    ngx_http_llmgw_replica_t *replica, ngx_uint_t failed)
-{
-    ngx_msec_t  pause_end;
-
-    /* with a doubt a wait drops no exclusion: another replica must answer */
-
-    ngx_http_llmgw_claim_exclude(&stream->claim, stream->request->pool,
-                                 replica, failed || stream->doubt);
-
-    if (failed) {
-        pause_end = stream->attempts[0].start_ms
-                    + llmgw_resume_pause_ms(&stream->resume, ngx_random());
-
-        stream->claim.ask.may_restart = 1;
-        stream->claim.ask.has_paused = (ngx_msec_int_t)
-                                       (pause_end - ngx_current_msec) <= 0;
-        stream->pause_end_ms = (uint32_t) pause_end;
-    }
-}
-
-
-void
 ngx_http_llmgw_serve_start(ngx_http_llmgw_stream_t *stream,
     ngx_http_llmgw_attempt_t *attempt)
 {
@@ -250,7 +304,7 @@ ngx_http_llmgw_serve_start(ngx_http_llmgw_stream_t *stream,
                                          stream->request->pool,
                                          &attempt->lease.replica->node.str);
 
-    if (stream->has_begun) {
+    if (stream->serve.has_begun) {
         ngx_log_error(NGX_LOG_NOTICE, stream->request->connection->log, 0,
                       "llmgw: stream continues at replica \"%V\" after %ui "
                       "tokens", &stream->record.replica,
@@ -258,7 +312,29 @@ ngx_http_llmgw_serve_start(ngx_http_llmgw_stream_t *stream,
     }
 
     ngx_http_llmgw_attempt_start(attempt, &stream->ask, stream->record.tokens);
-    ngx_http_llmgw_timer_arm(stream);
+}
+
+
+/* A second attempt beside the first one, at another replica. */
+
+static void
+ngx_http_llmgw_serve_hedge(ngx_http_llmgw_stream_t *stream)
+{
+    ngx_uint_t                  budget;
+    ngx_http_llmgw_attempt_t   *first, *second;
+    ngx_http_llmgw_srv_conf_t  *conf;
+
+    conf = stream->pool->conf;
+    first = &stream->attempts[0];
+    second = &stream->attempts[1];
+    budget = conf->hedge_delay ? conf->hedge_budget : 0;
+
+    if (ngx_http_llmgw_claim_second(&stream->claim, first->replica, budget,
+                                    &second->lease))
+    {
+        llmgw_serve_hedged(&stream->serve);
+        ngx_http_llmgw_serve_start(stream, second);
+    }
 }
 
 
@@ -302,11 +378,12 @@ static void
 ngx_http_llmgw_serve_first(ngx_http_llmgw_stream_t *stream,
     ngx_http_llmgw_attempt_t *attempt)
 {
+    llmgw_serve_step_t  step;
+
     stream->serving = attempt;
-    stream->may_hedge = 0;
     stream->rearm = 1;
 
-    if (stream->has_begun) {
+    if (stream->serve.has_begun) {
         stream->record.has_resume = 1;
         stream->record.resume_by = stream->resume_by;
         ngx_http_llmgw_metrics_resume(stream->pool->zone, stream->resume_by);
@@ -315,21 +392,17 @@ ngx_http_llmgw_serve_first(ngx_http_llmgw_stream_t *stream,
         stream->record.hedged = (attempt == &stream->attempts[1]);
     }
 
-    if (stream->has_second) {
-        stream->has_second = 0;
+    if (stream->serve.has_second) {
         ngx_http_llmgw_metrics_hedge(stream->pool->zone,
                                      stream->record.hedged
                                      ? NGX_HTTP_LLMGW_HEDGE_WON
                                      : NGX_HTTP_LLMGW_HEDGE_LOST);
     }
 
-    stream->has_begun = 1;
-
-    ngx_http_llmgw_doubt_judge(stream, LLMGW_VERDICT_FAILURE);
-    stream->doubt = NULL;
+    step = llmgw_serve_first(&stream->serve);
 
     ngx_http_llmgw_claim_resume_as(&stream->claim, attempt->replica);
-    ngx_http_llmgw_attempt_stop(ngx_http_llmgw_serve_other(stream, attempt));
+    ngx_http_llmgw_serve_settle(stream, attempt, &step);
 }
 
 
@@ -408,15 +481,6 @@ static ngx_http_llmgw_stream_t *
 ngx_http_llmgw_serve_owner(ngx_http_llmgw_attempt_t *attempt)
 {
     return ngx_queue_data(attempt->ask, ngx_http_llmgw_stream_t, ask);
-}
-
-
-ngx_http_llmgw_attempt_t *
-ngx_http_llmgw_serve_other(ngx_http_llmgw_stream_t *stream,
-    ngx_http_llmgw_attempt_t *attempt)
-{
-    return attempt == &stream->attempts[0] ? &stream->attempts[1]
-                                           : &stream->attempts[0];
 }
 
 

@@ -190,7 +190,7 @@ void
 ngx_http_llmgw_stream_unblocked(ngx_http_llmgw_stream_t *stream)
 {
     if (stream->serving) {
-        stream->serving->activity_ms = ngx_current_msec;
+        stream->serving->state.heard_ms = ngx_current_msec;
     }
 
     if (ngx_http_llmgw_output_is_sent(stream)) {

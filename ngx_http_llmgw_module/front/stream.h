@@ -9,8 +9,7 @@
 #define _NGX_HTTP_LLMGW_STREAM_H_INCLUDED_
 
 
-#include "core/outcome.h"
-#include "core/resume.h"
+#include "core/serve/serve.h"
 
 #include "admit/admit.h"
 #include "front/delivered.h"
@@ -84,27 +83,16 @@ struct ngx_http_llmgw_stream_s {
 
     unsigned                      queued:1;     /* linked in clients->work */
     unsigned                      running:1;    /* counted in the pool */
-    unsigned                      waits:1;      /* in the pool's queue */
-    unsigned                      has_queue_end:1;
     unsigned                      wants_hedge:1; /* the request's flag */
-    unsigned                      may_hedge:1;  /* at hedge_ms */
-    unsigned                      has_second:1; /* a second attempt began */
     unsigned                      rearm:1;      /* the timer: a first token */
-    unsigned                      has_begun:1;  /* a front has got something */
     unsigned                      keeps:1;      /* see ask.delivered */
     unsigned                      blocked:1;    /* the client reads slowly */
     unsigned                      out_failed:1; /* no memory for a token */
     unsigned                      has_final:1;  /* the final token was packed */
-    unsigned                      was_silent:1; /* silence was seen once */
-    unsigned                      is_spared:1;  /* spared_ms is set */
     unsigned                      resume_by:2;  /* llmgw_resume_by_t, when it
                                                    was lost last */
     unsigned                      holds:1;      /* the output, until the end */
     unsigned                      pings:1;      /* front->ping() is wanted */
-    unsigned                      pauses:1;     /* until pause_end_ms */
-
-    uint32_t                      pause_end_ms; /* 32 bits of it: a pause is
-                                                   short */
 
     void                         *data;         /* the front's own */
     const llmgw_end_t            *verdict;      /* of a front that cannot go
@@ -121,14 +109,10 @@ struct ngx_http_llmgw_stream_s {
 
     ngx_http_llmgw_identity_t    *identity;     /* NULL: not asked for */
 
-    llmgw_resume_t                resume;
-    ngx_http_llmgw_doubt_t       *doubt;        /* doubt.c; NULL: none */
+    llmgw_serve_t                 serve;
+    ngx_http_llmgw_doubt_t       *doubt;        /* doubt.c; NULL: none so far */
     ngx_http_llmgw_claim_t        claim;
     ngx_event_t                   timer;        /* of timer.c */
-    ngx_msec_t                    queue_end_ms; /* with has_queue_end */
-    ngx_msec_t                    spared_ms;    /* with is_spared */
-    uint32_t                      hedge_ms;     /* with may_hedge: 32 bits */
-    uint32_t                      due_ms;       /* of the timer: 32 bits */
 
     ngx_http_log_handler_pt       log_handler;  /* nginx's, which ours calls */
 };
@@ -189,23 +173,16 @@ void ngx_http_llmgw_serve_begin(ngx_http_llmgw_stream_t *stream);
  */
 ngx_uint_t ngx_http_llmgw_serve_run(ngx_http_llmgw_stream_t *stream);
 
-/* Starts an attempt that has its lease. */
-void ngx_http_llmgw_serve_start(ngx_http_llmgw_stream_t *stream,
-    ngx_http_llmgw_attempt_t *attempt);
+/* What core/serve/serve.h is told at this moment. */
+void ngx_http_llmgw_serve_facts(ngx_http_llmgw_stream_t *stream,
+    llmgw_serve_facts_t *facts);
 
 /*
- * Claims a replica and starts the attempt, or waits in the queue, or pauses.
- * 1: none was possible; the stream is finished and may be gone.
+ * Carries out a step, and those that follow from it.  it: the attempt that
+ * ended, or NULL.  1: the stream is finished and may be gone.
  */
-ngx_uint_t ngx_http_llmgw_serve_claim(ngx_http_llmgw_stream_t *stream);
-
-/* The next claims pass this replica over; failed: it failed the stream. */
-void ngx_http_llmgw_serve_exclude(ngx_http_llmgw_stream_t *stream,
-    ngx_http_llmgw_replica_t *replica, ngx_uint_t failed);
-
-/* The other one of the stream's two attempts. */
-ngx_http_llmgw_attempt_t *ngx_http_llmgw_serve_other(
-    ngx_http_llmgw_stream_t *stream, ngx_http_llmgw_attempt_t *attempt);
+ngx_uint_t ngx_http_llmgw_serve_step(ngx_http_llmgw_stream_t *stream,
+    ngx_http_llmgw_attempt_t *it, const llmgw_serve_step_t *first);
 
 /*
  * entry.c: takes note of what the request says of itself, where that matters.
@@ -232,10 +209,11 @@ void ngx_http_llmgw_ended_refusal(ngx_http_llmgw_attempt_t *attempt,
     llmgw_end_t *end);
 
 /*
- * doubt.c: takes note of a refusal that may be its replica's own fault, and
- * takes over the attempt's lease.  0: there is a doubt already, or no memory.
+ * doubt.c: 0: there is no memory for a doubt.  take(): keeps the attempt's
+ * lease and its refusal.
  */
-ngx_uint_t ngx_http_llmgw_doubt_take(ngx_http_llmgw_stream_t *stream,
+ngx_uint_t ngx_http_llmgw_doubt_may_be(ngx_http_llmgw_stream_t *stream);
+void ngx_http_llmgw_doubt_take(ngx_http_llmgw_stream_t *stream,
     ngx_http_llmgw_attempt_t *attempt);
 
 /*
@@ -252,12 +230,13 @@ void ngx_http_llmgw_doubt_answer(ngx_http_llmgw_stream_t *stream);
 void ngx_http_llmgw_timer_init(ngx_http_llmgw_stream_t *stream);
 void ngx_http_llmgw_timer_done(ngx_http_llmgw_stream_t *stream);
 void ngx_http_llmgw_timer_arm(ngx_http_llmgw_stream_t *stream);
-void ngx_http_llmgw_timer_attempt_failed(ngx_http_llmgw_stream_t *stream,
-    ngx_http_llmgw_attempt_t *attempt);
 
-/* hedge.c: a second attempt, at once or after the configured delay */
-void ngx_http_llmgw_hedge_later(ngx_http_llmgw_stream_t *stream);
-ngx_uint_t ngx_http_llmgw_hedge(ngx_http_llmgw_stream_t *stream);
+/* When the client gets a ping; 0: never. */
+ngx_msec_t ngx_http_llmgw_timer_ping_ms(ngx_http_llmgw_stream_t *stream);
+
+/* The end of a step: pings the client, ends silent attempts, sets the timer. */
+void ngx_http_llmgw_timer_run(ngx_http_llmgw_stream_t *stream,
+    const llmgw_serve_step_t *step);
 
 /* trace.c: the client's trace, and an id for a request without one */
 ngx_int_t ngx_http_llmgw_trace_conf(ngx_conf_t *cf,

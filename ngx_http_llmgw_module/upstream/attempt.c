@@ -22,8 +22,6 @@
 
 
 static void ngx_http_llmgw_attempt_wait(ngx_http_llmgw_attempt_t *attempt);
-static llmgw_verdict_t ngx_http_llmgw_attempt_verdict(llmgw_ending_t ending,
-    llmgw_cause_t cause);
 
 
 void
@@ -33,19 +31,19 @@ ngx_http_llmgw_attempt_start(ngx_http_llmgw_attempt_t *attempt,
     attempt->ask = ask;
     attempt->from = from;
     attempt->replica = attempt->lease.replica;
-    attempt->ended = 0;
     attempt->draining = 0;
     attempt->has_pushback = 0;
-    attempt->has_begun = 0;
     attempt->resumes = from || (ask->delivered && ask->delivered->has_begun);
     attempt->waits = 0;
     attempt->call = NULL;
     attempt->unacked = 0;
-    attempt->tokens = 0;
     attempt->status = LLMGW_GRPC_NO_STATUS;
     attempt->refusal = NULL;
-    attempt->activity_ms = ngx_current_msec;
-    attempt->start_ms = ngx_current_msec;
+
+    ngx_memzero(&attempt->state, sizeof(llmgw_attempt_t));
+    attempt->state.is_running = 1;
+    attempt->state.heard_ms = ngx_current_msec;
+    attempt->state.start_ms = ngx_current_msec;
 
     ngx_queue_insert_tail(&attempt->replica->attempts, &attempt->queue);
 
@@ -94,7 +92,7 @@ void
 ngx_http_llmgw_attempt_end(ngx_http_llmgw_attempt_t *attempt,
     llmgw_ending_t ending, llmgw_cause_t cause)
 {
-    if (attempt->ended) {
+    if (attempt->state.has_ended) {
         return;
     }
 
@@ -104,9 +102,9 @@ ngx_http_llmgw_attempt_end(ngx_http_llmgw_attempt_t *attempt,
         ending = LLMGW_ENDING_ABSENT;
     }
 
-    attempt->ended = 1;
-    attempt->ending = ending;
-    attempt->cause = cause;
+    attempt->state.has_ended = 1;
+    attempt->state.ending = ending;
+    attempt->state.cause = cause;
 
     if (attempt->waits) {
         attempt->waits = 0;
@@ -116,7 +114,7 @@ ngx_http_llmgw_attempt_end(ngx_http_llmgw_attempt_t *attempt,
                || cause == LLMGW_CAUSE_FIRST_TOKEN_TIMEOUT)
     {
         ngx_http_llmgw_session_timed_out(attempt->session,
-                                         attempt->activity_ms);
+                                         attempt->state.heard_ms);
     }
 
     ngx_queue_remove(&attempt->queue);
@@ -127,47 +125,10 @@ ngx_http_llmgw_attempt_end(ngx_http_llmgw_attempt_t *attempt,
 
     if (ending != LLMGW_ENDING_DOUBTED) {
         ngx_http_llmgw_lease_end(&attempt->lease,
-                               ngx_http_llmgw_attempt_verdict(ending, cause));
+                                 llmgw_attempt_verdict(ending, cause));
     }
 
     attempt->ask->events->end(attempt);
-}
-
-
-/*
- * The ending as a verdict for the breaker.  A failure that gossip reported is
- * neutral: when the replica is back, it is another process.
- */
-
-static llmgw_verdict_t
-ngx_http_llmgw_attempt_verdict(llmgw_ending_t ending, llmgw_cause_t cause)
-{
-    switch (ending) {
-
-    case LLMGW_ENDING_FINAL:
-    case LLMGW_ENDING_PASSED:
-    case LLMGW_ENDING_UNABLE:
-        return LLMGW_VERDICT_SUCCESS;
-
-    case LLMGW_ENDING_FAILED:
-        break;
-
-    default:
-        return LLMGW_VERDICT_NEUTRAL;
-    }
-
-    switch (cause) {
-
-    case LLMGW_CAUSE_MEMBER_DOWN:
-    case LLMGW_CAUSE_MEMBER_DEAD:
-    case LLMGW_CAUSE_MEMBER_STALLED:
-    case LLMGW_CAUSE_MEMBER_SUPERSEDED:
-    case LLMGW_CAUSE_INTERNAL:
-        return LLMGW_VERDICT_NEUTRAL;
-
-    default:
-        return LLMGW_VERDICT_FAILURE;
-    }
 }
 
 
@@ -197,6 +158,7 @@ ngx_http_llmgw_attempt_stop(ngx_http_llmgw_attempt_t *attempt)
 
     ngx_http_llmgw_lease_end(&attempt->lease, LLMGW_VERDICT_NEUTRAL);
 
+    attempt->state.is_running = 0;
     attempt->replica = NULL;
     attempt->session = NULL;
 }

@@ -7,8 +7,7 @@
 #define _NGX_HTTP_LLMGW_ATTEMPT_H_INCLUDED_
 
 
-#include "core/outcome.h"
-#include "core/resume.h"
+#include "core/serve/serve.h"
 #include "proto/delivered.h"
 #include "proto/grpc/session.h"
 #include "proto/token_message.h"
@@ -76,27 +75,19 @@ struct ngx_http_llmgw_attempt_s {
     uint32_t                      unacked;      /* window to give back */
 
     unsigned                      waits:1;      /* in wait_queue */
-    unsigned                      ended:1;      /* ending is set */
     unsigned                      draining:1;   /* llmgw-draining was seen */
-    unsigned                      has_begun:1;  /* its owner has something */
     unsigned                      resumes:1;    /* an earlier one had begun */
     unsigned                      has_pushback:1;
     unsigned                      pushback_ms:14; /* what a full replica asked
                                                    for */
+    signed                        status:6;     /* gRPC, where it ended so */
 
-    uint32_t                      tokens;
     uint32_t                      limit;        /* of tokens */
-    ngx_msec_t                    activity_ms;  /* start, then each message */
-
     uint32_t                      from;         /* tokens before its first */
-    int                           status;       /* gRPC, where it ended so */
-    ngx_msec_t                    start_ms;
+    llmgw_attempt_t               state;        /* for core/serve/serve.h */
     ngx_queue_t                   queue;        /* of the replica */
     ngx_queue_t                   wait_queue;   /* of a session's waiting */
     ngx_http_llmgw_lease_t        lease;
-
-    llmgw_ending_t                ending;
-    llmgw_cause_t                 cause;
     llmgw_end_t                  *refusal;      /* for PASSED; ask->memory */
 };
 

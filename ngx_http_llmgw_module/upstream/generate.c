@@ -298,7 +298,7 @@ ngx_http_llmgw_generate_on_message(llmgw_grpc_stream_t *call,
 
     attempt = llmgw_grpc_stream_data(call);
 
-    if (attempt == NULL || attempt->ended) {
+    if (attempt == NULL || attempt->state.has_ended) {
         (void) llmgw_grpc_stream_consume(call, wire_bytes);
         return;
     }
@@ -324,22 +324,23 @@ static ngx_int_t
 ngx_http_llmgw_generate_token(ngx_http_llmgw_attempt_t *attempt,
     const llmgw_token_t *token, size_t wire_bytes)
 {
-    if ((!token->is_final && token->count > attempt->limit - attempt->tokens)
+    if ((!token->is_final
+         && token->count > attempt->limit - attempt->state.tokens)
         || !llmgw_utf8_is_valid(token->text, token->text_len))
     {
         return NGX_DECLINED;
     }
 
     attempt->unacked += wire_bytes;
-    attempt->activity_ms = ngx_current_msec;
+    attempt->state.heard_ms = ngx_current_msec;
 
-    if (!attempt->has_begun) {
-        attempt->has_begun = 1;
+    if (!attempt->state.has_begun) {
+        attempt->state.has_begun = 1;
         ngx_http_llmgw_session_proves(attempt->session);
         ngx_http_llmgw_lease_proves(&attempt->lease);
     }
 
-    attempt->tokens += token->count;
+    attempt->state.tokens += token->count;
     attempt->ask->events->token(attempt, token);
 
     if (token->is_final) {
@@ -391,7 +392,7 @@ ngx_http_llmgw_generate_more(ngx_http_llmgw_attempt_t *attempt,
     }
 
     if (more->failure) {
-        if (attempt->has_begun || attempt->refusal) {
+        if (attempt->state.has_begun || attempt->refusal) {
             return NGX_DECLINED;    /* it is a whole answer by itself */
         }
 
@@ -401,7 +402,7 @@ ngx_http_llmgw_generate_more(ngx_http_llmgw_attempt_t *attempt,
     /* facts alone are no begin: what has begun serves, and wins a hedge */
 
     if (llmgw_token_is_output(token)
-        || (attempt->has_begun
+        || (attempt->state.has_begun
             && (more->usage || more->prompt || more->resume_by)))
     {
         return ngx_http_llmgw_generate_token(attempt, token, wire_bytes);
@@ -419,7 +420,7 @@ static void
 ngx_http_llmgw_generate_quiet(ngx_http_llmgw_attempt_t *attempt,
     size_t wire_bytes)
 {
-    attempt->activity_ms = ngx_current_msec;
+    attempt->state.heard_ms = ngx_current_msec;
     ngx_http_llmgw_session_proves(attempt->session);
 
     if (llmgw_grpc_stream_consume(attempt->call, wire_bytes)) {
@@ -472,7 +473,7 @@ ngx_http_llmgw_generate_on_end(llmgw_grpc_stream_t *call, int status,
 
     attempt = llmgw_grpc_stream_data(call);
 
-    if (attempt == NULL || attempt->ended) {
+    if (attempt == NULL || attempt->state.has_ended) {
         return;
     }
 
@@ -501,13 +502,13 @@ ngx_http_llmgw_generate_ending(ngx_http_llmgw_attempt_t *attempt, int status,
 
     case LLMGW_GRPC_OK:
         *cause = LLMGW_CAUSE_UNFINISHED;
-        return attempt->tokens < attempt->limit ? LLMGW_ENDING_FAILED
+        return attempt->state.tokens < attempt->limit ? LLMGW_ENDING_FAILED
                                                 : LLMGW_ENDING_FINAL;
 
     case LLMGW_GRPC_FAILED_PRECONDITION:
         /* of a stream that another replica began: this one cannot go on */
-        return attempt->resumes && !attempt->has_begun ? LLMGW_ENDING_UNABLE
-                                                       : LLMGW_ENDING_PASSED;
+        return attempt->resumes && !attempt->state.has_begun
+               ? LLMGW_ENDING_UNABLE : LLMGW_ENDING_PASSED;
 
     case LLMGW_GRPC_INVALID_ARGUMENT:
     case LLMGW_GRPC_NOT_FOUND:
@@ -518,8 +519,8 @@ ngx_http_llmgw_generate_ending(ngx_http_llmgw_attempt_t *attempt, int status,
     case LLMGW_GRPC_UNAUTHENTICATED:
     case LLMGW_GRPC_UNIMPLEMENTED:
         /* not the request's fault: a replica has served tokens of it */
-        return attempt->resumes || attempt->has_begun ? LLMGW_ENDING_FAILED
-                                                      : LLMGW_ENDING_DOUBTED;
+        return attempt->resumes || attempt->state.has_begun
+               ? LLMGW_ENDING_FAILED : LLMGW_ENDING_DOUBTED;
 
     case LLMGW_GRPC_UNAVAILABLE:
         if (attempt->draining) {
@@ -529,7 +530,7 @@ ngx_http_llmgw_generate_ending(ngx_http_llmgw_attempt_t *attempt, int status,
         return LLMGW_ENDING_FAILED;
 
     case LLMGW_GRPC_RESOURCE_EXHAUSTED:
-        if (!attempt->has_begun) {
+        if (!attempt->state.has_begun) {
             *cause = LLMGW_CAUSE_FULL;
             return LLMGW_ENDING_FULL;
         }

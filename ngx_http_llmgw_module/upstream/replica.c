@@ -365,13 +365,13 @@ ngx_http_llmgw_replica_leaves(ngx_http_llmgw_attempt_t *attempt)
 
     if (replica->member.liveness == LLMGW_LIVENESS_DEAD
         && !replica->pool->view.isolated
-        && (ngx_msec_int_t) (attempt->activity_ms - replica->suspect_ms) < 0)
+        && (ngx_msec_int_t) (attempt->state.heard_ms - replica->suspect_ms) < 0)
     {
         return LLMGW_CAUSE_MEMBER_DEAD;
     }
 
     if (replica->member.service == LLMGW_SERVICE_STALLED
-        && !attempt->has_begun)
+        && !attempt->state.has_begun)
     {
         return LLMGW_CAUSE_MEMBER_STALLED;
     }
