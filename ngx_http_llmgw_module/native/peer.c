@@ -339,7 +339,7 @@ ngx_http_llmgw_native_note_connect(ngx_http_llmgw_native_t *pass,
     if (ngx_http_llmgw_native_is_refused(pass, pc, state)) {
         ngx_http_llmgw_replica_connect_failed(pass->replica);
 
-    } else if (pass->replica->backoff && u->state
+    } else if (pass->replica->reach.backoff_ms && u->state
                && u->state->bytes_received)
     {
         ngx_http_llmgw_replica_connected(pass->replica);

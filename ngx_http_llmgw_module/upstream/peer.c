@@ -2,25 +2,15 @@
 /*
  * A replica as the pick sees it, and what it reports of its load.
  *
- * What it is to the pick follows from three things: what gossip says of its
- * agent (liveness) and of itself (service, draining), and what this worker
- * saw when it last tried to connect.  A replica that cannot be connected to
- * is used as a suspect one is, when there is no other, until its back-off has
- * passed; where another one of its group stands by, it is not used until then.
- *
- * Of a group, only the active member with the greatest epoch is used
- * (core/standby.h).  The living standbys are waited for.  While the view is too
- * old to tell, or its writer is cut off, they are the last that are tried.
+ * Whether it may be asked is judged by core/serve/reach.h.  Of a group, only
+ * the active member with the greatest epoch is used (core/standby.h), and the
+ * living standbys are waited for.
  */
 
 #include "upstream/replica.h"
 #include "upstream/table.h"
 
 
-static llmgw_peer_state_t ngx_http_llmgw_replica_told(
-    ngx_http_llmgw_replica_t *replica);
-static ngx_uint_t ngx_http_llmgw_replica_has_heir(
-    ngx_http_llmgw_replica_t *replica);
 static ngx_uint_t ngx_http_llmgw_replica_stands_by(
     const llmgw_pick_peer_t *peer);
 static void ngx_http_llmgw_replica_set_full(
@@ -29,96 +19,27 @@ static void ngx_http_llmgw_replica_set_foreign(
     ngx_http_llmgw_replica_t *replica, const llmgw_member_load_t *load);
 
 
-/* By what is told of it, and by what this worker has seen. */
-
-llmgw_peer_state_t
-ngx_http_llmgw_replica_state(ngx_http_llmgw_replica_t *replica)
+void
+ngx_http_llmgw_replica_gossip(ngx_http_llmgw_replica_t *replica,
+    llmgw_reach_facts_t *facts)
 {
     ngx_http_llmgw_pool_t  *pool;
-    llmgw_peer_state_t      state;
+    const llmgw_member_t   *m;
 
     pool = replica->pool;
-    state = ngx_http_llmgw_replica_told(replica);
-
-    switch (state) {
-
-    case LLMGW_PEER_ALIVE:
-        if (!replica->retry.timer_set) {
-            return state;
-        }
-
-        return ngx_http_llmgw_replica_has_heir(replica) ? LLMGW_PEER_UNUSABLE
-                                                        : LLMGW_PEER_SUSPECT;
-
-    case LLMGW_PEER_STANDBY:
-        return (pool->stale || pool->view.isolated)
-               && !replica->retry.timer_set ? LLMGW_PEER_LAST : state;
-
-    default:
-        return state;
-    }
-}
-
-
-/* By gossip and the configuration alone. */
-
-static llmgw_peer_state_t
-ngx_http_llmgw_replica_told(ngx_http_llmgw_replica_t *replica)
-{
-    llmgw_member_t  *m;
-
     m = &replica->member;
 
-    if (!replica->listed || !replica->usable_addr || replica->slot == NULL
-        || ngx_http_llmgw_models_is_other(&replica->pool->models,
-                                          replica->models)
-        || m->role != LLMGW_ROLE_REPLICA || m->draining)
-    {
-        return LLMGW_PEER_UNUSABLE;
-    }
-
-    switch (replica->standing.is) {
-
-    case LLMGW_STANDING_FREE:
-    case LLMGW_STANDING_LEADS:
-        break;
-
-    case LLMGW_STANDING_WARM:
-        return LLMGW_PEER_STANDBY;
-
-    default:
-        return LLMGW_PEER_UNUSABLE;
-    }
-
-    if (m->service != LLMGW_SERVICE_READY) {
-        return LLMGW_PEER_UNUSABLE;
-    }
-
-    switch (m->liveness) {
-
-    case LLMGW_LIVENESS_ALIVE:
-        return LLMGW_PEER_ALIVE;
-
-    case LLMGW_LIVENESS_SUSPECT:
-        return LLMGW_PEER_SUSPECT;
-
-    case LLMGW_LIVENESS_DEAD:
-        /* an agent cut off from gossip believes all others dead */
-        return replica->pool->view.isolated ? LLMGW_PEER_SUSPECT
-                                            : LLMGW_PEER_UNUSABLE;
-
-    default:
-        return LLMGW_PEER_UNUSABLE;
-    }
-}
-
-
-/* Only where requests can wait for it. */
-
-static ngx_uint_t
-ngx_http_llmgw_replica_has_heir(ngx_http_llmgw_replica_t *replica)
-{
-    return replica->standing.has_heir && replica->pool->conf->queue_size;
+    facts->liveness = m->liveness;
+    facts->service = m->service;
+    facts->standing = replica->standing.is;
+    facts->is_barred = !replica->listed || !replica->usable_addr
+                       || replica->slot == NULL
+                       || ngx_http_llmgw_models_is_other(&pool->models,
+                                                         replica->models)
+                       || m->role != LLMGW_ROLE_REPLICA || m->draining;
+    facts->has_heir = replica->standing.has_heir && pool->conf->queue_size;
+    facts->is_isolated = pool->view.isolated != 0;
+    facts->is_stale = pool->stale != 0;
 }
 
 
@@ -127,16 +48,22 @@ ngx_http_llmgw_replica_has_heir(ngx_http_llmgw_replica_t *replica)
 ngx_uint_t
 ngx_http_llmgw_replica_is_routable(ngx_http_llmgw_replica_t *replica)
 {
-    return ngx_http_llmgw_replica_told(replica) == LLMGW_PEER_ALIVE;
+    llmgw_reach_facts_t  facts;
+
+    ngx_http_llmgw_replica_gossip(replica, &facts);
+
+    return llmgw_reach_by_gossip(&facts) == LLMGW_PEER_ALIVE;
 }
 
 
 ngx_uint_t
 ngx_http_llmgw_replica_is_absent(ngx_http_llmgw_replica_t *replica)
 {
-    return replica->standing.is == LLMGW_STANDING_WARM
-           || (replica->standing.is == LLMGW_STANDING_LEADS
-               && ngx_http_llmgw_replica_has_heir(replica));
+    llmgw_reach_facts_t  facts;
+
+    ngx_http_llmgw_replica_gossip(replica, &facts);
+
+    return llmgw_reach_is_absent(&facts);
 }
 
 
@@ -144,11 +71,14 @@ void
 ngx_http_llmgw_replica_set_peer(ngx_http_llmgw_replica_t *replica)
 {
     llmgw_pick_peer_t       *peer;
+    llmgw_reach_facts_t      facts;
     ngx_http_llmgw_table_t  *table;
 
     if (replica->index == -1) {
         return;
     }
+
+    ngx_http_llmgw_replica_gossip(replica, &facts);
 
     table = replica->pool->table;
     peer = &table->peers[replica->index];
@@ -161,9 +91,9 @@ ngx_http_llmgw_replica_set_peer(ngx_http_llmgw_replica_t *replica)
     peer->max_capacity = replica->member.max_capacity;
     peer->full = replica->slot ? &replica->slot->admission.full : NULL;
     peer->resume_group = replica->resume_group;
-    peer->is_unproven = (replica->backoff != 0);
+    peer->is_unproven = (replica->reach.backoff_ms != 0);
     peer->models = replica->models;
-    peer->state = ngx_http_llmgw_replica_state(replica);
+    peer->state = llmgw_reach_state(&replica->reach, &facts, ngx_current_msec);
     replica->pool->table->places[replica->index] = replica->place;
 
     table->owners[replica->index] =

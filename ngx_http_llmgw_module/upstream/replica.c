@@ -23,8 +23,6 @@ static void ngx_http_llmgw_replica_new_process(
 static void ngx_http_llmgw_replica_move_streams(
     ngx_http_llmgw_replica_t *replica);
 static void ngx_http_llmgw_replica_retry_handler(ngx_event_t *ev);
-static llmgw_cause_t ngx_http_llmgw_replica_leaves(
-    ngx_http_llmgw_attempt_t *attempt);
 
 
 ngx_http_llmgw_replica_t *
@@ -188,17 +186,11 @@ void
 ngx_http_llmgw_replica_update(ngx_http_llmgw_replica_t *replica,
     const llmgw_member_t *member, const llmgw_member_t *like)
 {
-    ngx_uint_t  moved, suspect;
+    ngx_uint_t  moved;
 
     moved = ngx_strcmp(replica->member.grpc, member->grpc) != 0;
-    suspect = (member->liveness != LLMGW_LIVENESS_ALIVE);
 
-    if (!suspect) {
-        replica->suspect_ms = 0;
-
-    } else if (replica->suspect_ms == 0) {
-        replica->suspect_ms = ngx_current_msec ? ngx_current_msec : 1;
-    }
+    llmgw_reach_update(&replica->reach, member->liveness, ngx_current_msec);
 
     if (member->replica_start_ms != replica->member.replica_start_ms) {
         ngx_http_llmgw_replica_new_process(replica,
@@ -319,19 +311,17 @@ ngx_http_llmgw_replica_new_process(ngx_http_llmgw_replica_t *replica,
 }
 
 
-/*
- * Gossip knows of some deaths before the socket does.  Streams that the
- * replica still serves stay, whatever is said of it; but not if a member of its
- * group has a greater epoch: it may have been stopped, and must not go on where
- * its successor does.
- */
+/* Ends the attempts that gossip moves to other replicas. */
 
 static void
 ngx_http_llmgw_replica_move_streams(ngx_http_llmgw_replica_t *replica)
 {
     ngx_queue_t               *q, *next;
     llmgw_cause_t              cause;
+    llmgw_reach_facts_t        facts;
     ngx_http_llmgw_attempt_t  *attempt;
+
+    ngx_http_llmgw_replica_gossip(replica, &facts);
 
     for (q = ngx_queue_head(&replica->attempts);
          q != ngx_queue_sentinel(&replica->attempts);
@@ -339,7 +329,7 @@ ngx_http_llmgw_replica_move_streams(ngx_http_llmgw_replica_t *replica)
     {
         next = ngx_queue_next(q);
         attempt = ngx_queue_data(q, ngx_http_llmgw_attempt_t, queue);
-        cause = ngx_http_llmgw_replica_leaves(attempt);
+        cause = llmgw_reach_leaves(&replica->reach, &facts, &attempt->state);
 
         if (cause != LLMGW_CAUSE_NONE) {
             ngx_http_llmgw_attempt_end(attempt, LLMGW_ENDING_FAILED, cause);
@@ -348,56 +338,18 @@ ngx_http_llmgw_replica_move_streams(ngx_http_llmgw_replica_t *replica)
 }
 
 
-static llmgw_cause_t
-ngx_http_llmgw_replica_leaves(ngx_http_llmgw_attempt_t *attempt)
-{
-    ngx_http_llmgw_replica_t  *replica;
-
-    replica = attempt->replica;
-
-    if (replica->member.service == LLMGW_SERVICE_DOWN) {
-        return LLMGW_CAUSE_MEMBER_DOWN;
-    }
-
-    if (replica->standing.is == LLMGW_STANDING_PAST) {
-        return LLMGW_CAUSE_MEMBER_SUPERSEDED;
-    }
-
-    if (replica->member.liveness == LLMGW_LIVENESS_DEAD
-        && !replica->pool->view.isolated
-        && (ngx_msec_int_t) (attempt->state.heard_ms - replica->suspect_ms) < 0)
-    {
-        return LLMGW_CAUSE_MEMBER_DEAD;
-    }
-
-    if (replica->member.service == LLMGW_SERVICE_STALLED
-        && !attempt->state.has_begun)
-    {
-        return LLMGW_CAUSE_MEMBER_STALLED;
-    }
-
-    return LLMGW_CAUSE_NONE;
-}
-
-
-/*
- * Until its back-off has passed a replica counts as a suspect one; then the
- * next stream that belongs to it tries, and a failure doubles the back-off.
- */
-
 void
 ngx_http_llmgw_replica_connect_failed(ngx_http_llmgw_replica_t *replica)
 {
-    replica->backoff = replica->backoff
-                       ? ngx_min(replica->backoff * 2,
-                                 NGX_HTTP_LLMGW_BACKOFF_MAX_MS)
-                       : NGX_HTTP_LLMGW_BACKOFF_MS;
+    ngx_msec_t  backoff;
+
+    backoff = llmgw_reach_failed(&replica->reach, ngx_current_msec);
 
     if (replica->retry.timer_set) {
         ngx_del_timer(&replica->retry);
     }
 
-    ngx_add_timer(&replica->retry, replica->backoff);
+    ngx_add_timer(&replica->retry, backoff);
     ngx_http_llmgw_replica_set_peer(replica);
 }
 
@@ -414,11 +366,11 @@ ngx_http_llmgw_replica_retry_handler(ngx_event_t *ev)
 void
 ngx_http_llmgw_replica_connected(ngx_http_llmgw_replica_t *replica)
 {
-    if (replica->backoff == 0) {
+    if (replica->reach.backoff_ms == 0) {
         return;
     }
 
-    replica->backoff = 0;
+    llmgw_reach_renewed(&replica->reach);
 
     if (replica->retry.timer_set) {
         ngx_del_timer(&replica->retry);

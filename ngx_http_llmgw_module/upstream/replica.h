@@ -9,13 +9,9 @@
 
 
 #include "core/policy/pick.h"
-#include "proto/members/members.h"
+#include "core/serve/reach.h"
 
 #include "upstream/pool.h"
-
-
-#define NGX_HTTP_LLMGW_BACKOFF_MS     50     /* first, doubling */
-#define NGX_HTTP_LLMGW_BACKOFF_MAX_MS 2000
 
 
 struct ngx_http_llmgw_replica_s {
@@ -46,9 +42,9 @@ struct ngx_http_llmgw_replica_s {
     ngx_uint_t                    round;        /* the pool's, if inert */
     ngx_uint_t                    holders;      /* streams that exclude it */
 
-    ngx_msec_t                    suspect_ms;   /* since when, if SUSPECT */
-    ngx_event_t                   retry;        /* timer: connect not before */
-    ngx_msec_t                    backoff;
+    llmgw_reach_t                 reach;
+    ngx_event_t                   retry;        /* timer: the end of its
+                                                   back-off */
 
     unsigned                      is_static:1;
     unsigned                      listed:1;     /* in the last view */
@@ -71,17 +67,16 @@ void ngx_http_llmgw_replica_unlist(ngx_http_llmgw_replica_t *replica);
 void ngx_http_llmgw_replica_stamp(ngx_http_llmgw_replica_t *replica);
 void ngx_http_llmgw_replica_set_peer(ngx_http_llmgw_replica_t *replica);
 void ngx_http_llmgw_replica_set_load(ngx_http_llmgw_replica_t *replica);
-llmgw_peer_state_t ngx_http_llmgw_replica_state(
-    ngx_http_llmgw_replica_t *replica);
 ngx_uint_t ngx_http_llmgw_replica_is_routable(
     ngx_http_llmgw_replica_t *replica);
 
-/*
- * A connection that it refuses is no failure: it stands by, or another one of
- * its group does and is waited for.
- */
+/* llmgw_reach_is_absent(). */
 ngx_uint_t ngx_http_llmgw_replica_is_absent(
     ngx_http_llmgw_replica_t *replica);
+
+/* The facts for core/serve/reach.h. */
+void ngx_http_llmgw_replica_gossip(ngx_http_llmgw_replica_t *replica,
+    llmgw_reach_facts_t *facts);
 
 /*
  * It reports its models, and so reads GenerateRequest's `openai`

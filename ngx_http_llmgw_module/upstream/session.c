@@ -103,7 +103,6 @@ static ngx_http_llmgw_session_t *
 ngx_http_llmgw_session_create(ngx_http_llmgw_replica_t *replica,
     ngx_msec_t connect_timeout)
 {
-    ngx_msec_int_t             wait;
     ngx_http_llmgw_session_t  *session;
 
     session = ngx_calloc(sizeof(ngx_http_llmgw_session_t),
@@ -141,11 +140,8 @@ ngx_http_llmgw_session_create(ngx_http_llmgw_replica_t *replica,
      * told of a failure before it has the session
      */
 
-    wait = replica->retry.timer_set
-           ? (ngx_msec_int_t) (replica->retry.timer.key - ngx_current_msec)
-           : 0;
-
-    ngx_add_timer(&session->timer, wait > 0 ? wait : 0);
+    ngx_add_timer(&session->timer,
+                  llmgw_reach_wait_ms(&replica->reach, ngx_current_msec));
 
     return session;
 }
