@@ -77,12 +77,12 @@ attempt_start(gateway_t *g, uint32_t i, uint32_t replica)
     a->serial++;
     a->replica = replica;
     a->base = s->tokens;
-    a->tokens = 0;
-    a->began_us = g->clock_us;
+    a->state = (llmgw_attempt_t) {
+        .is_running = 1, .heard_ms = gateway_ms(g), .start_ms = gateway_ms(g)
+    };
     a->heard_us = g->clock_us;
     a->first_us = 0;
     a->final_us = 0;
-    a->is_active = 1;
 
     attempt_list(g, i);
     g->counts->attempts++;
@@ -247,7 +247,7 @@ const model_hooks_t  attempt_hooks = {
 
 /* --- what has left */
 
-/* Sets tokens and heard_us to what has come of it by now. */
+/* Sets its tokens, and when it was heard, to what has come by now. */
 void
 attempt_look(gateway_t *g, uint32_t i)
 {
@@ -275,8 +275,9 @@ attempt_look(gateway_t *g, uint32_t i)
         return;
     }
 
-    if (tokens > a->tokens) {
-        a->tokens = tokens;
+    if (tokens > a->state.tokens) {
+        a->state.tokens = tokens;
+        a->state.heard_ms = (uint64_t) end_us / 1000 + 1;
         a->heard_us = end_us;
     }
 }
@@ -319,11 +320,11 @@ attempt_end(gateway_t *g, uint32_t i, llmgw_verdict_t verdict)
     attempt_t              *a = gateway_attempt(g, i);
     llmgw_admission_end_t   end;
 
-    if (!a->is_active) {
+    if (!a->state.is_running) {
         return;
     }
 
-    a->is_active = 0;
+    a->state.is_running = 0;
     a->serial++;
 
     if (a->is_held) {

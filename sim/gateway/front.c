@@ -140,47 +140,52 @@ front_done_all(gateway_t *g)
 
 /* --- what it believes */
 
-/* As upstream/replica.c judges a member. */
-static llmgw_peer_state_t
-front_judge(const front_view_t *view)
+static llmgw_reach_facts_t
+front_facts(const front_view_t *view)
 {
-    if (view->service != LLMGW_SERVICE_READY || view->is_draining) {
-        return LLMGW_PEER_UNUSABLE;
-    }
-
-    switch (view->liveness) {
-
-    case LLMGW_LIVENESS_ALIVE:
-        return view->is_retrying ? LLMGW_PEER_SUSPECT : LLMGW_PEER_ALIVE;
-
-    case LLMGW_LIVENESS_SUSPECT:
-        return LLMGW_PEER_SUSPECT;
-
-    default:
-        return LLMGW_PEER_UNUSABLE;
-    }
+    return (llmgw_reach_facts_t) {
+        .liveness = (llmgw_liveness_t) view->liveness,
+        .service = (llmgw_service_t) view->service,
+        .is_barred = view->is_draining
+    };
 }
 
 
 static void
-front_state(front_t *front, uint32_t replica)
+front_state(gateway_t *g, front_t *front, uint32_t replica)
 {
-    front->peers[replica].state = (uint8_t) front_judge(
-        &front->views[replica]);
+    uint8_t                     backs_off;
+    front_view_t               *view = &front->views[replica];
+    const llmgw_reach_facts_t   facts = front_facts(view);
+
+    backs_off = llmgw_reach_wait_ms(&view->reach, gateway_ms(g)) != 0;
+    front->nbacking_off += backs_off;
+    front->nbacking_off -= view->backs_off;
+    view->backs_off = backs_off;
+
+    front->peers[replica].state = (uint8_t) llmgw_reach_state(
+        &view->reach, &facts, gateway_ms(g));
+    front->peers[replica].is_unproven = view->reach.backoff_ms != 0;
     front->sums.state = LLMGW_PEER_UNUSABLE;
 }
 
 
-/* A connection was refused: the replica is the last choice for a while. */
+/* A connection failed: the replica is the last choice for a while. */
 void
 front_refused(gateway_t *g, front_t *front, uint32_t replica)
 {
-    front_view_t  *view = &front->views[replica];
+    (void) llmgw_reach_failed(&front->views[replica].reach, gateway_ms(g));
+    front_state(g, front, replica);
+}
 
-    front->nretrying += !view->is_retrying;
-    view->is_retrying = 1;
-    view->retry_us = g->clock_us + FRONT_BACKOFF_US;
-    front_state(front, replica);
+
+void
+front_answered(gateway_t *g, front_t *front, uint32_t replica)
+{
+    if (front->views[replica].reach.backoff_ms != 0) {
+        llmgw_reach_renewed(&front->views[replica].reach);
+        front_state(g, front, replica);
+    }
 }
 
 
@@ -197,16 +202,11 @@ front_full(gateway_t *g, front_t *front, uint32_t replica)
 static void
 front_retry(gateway_t *g, front_t *front)
 {
-    uint32_t       i;
-    front_view_t  *view;
+    uint32_t  i;
 
-    for (i = 0; front->nretrying != 0 && i < g->fleet->replicas; i++) {
-        view = &front->views[i];
-
-        if (view->is_retrying && view->retry_us <= g->clock_us) {
-            view->is_retrying = 0;
-            front->nretrying--;
-            front_state(front, i);
+    for (i = 0; front->nbacking_off != 0 && i < g->fleet->replicas; i++) {
+        if (front->views[i].backs_off) {
+            front_state(g, front, i);
         }
     }
 }
@@ -227,32 +227,24 @@ static void
 front_move(gateway_t *g, uint32_t front, uint32_t replica,
     const front_view_t *view)
 {
-    uint32_t       i;
-    attempt_t     *a;
-    llmgw_cause_t  cause;
-
-    cause = view->service == LLMGW_SERVICE_DOWN ? LLMGW_CAUSE_MEMBER_DOWN
-            : view->liveness == LLMGW_LIVENESS_DEAD ? LLMGW_CAUSE_MEMBER_DEAD
-            : view->service == LLMGW_SERVICE_STALLED
-              ? LLMGW_CAUSE_MEMBER_STALLED : LLMGW_CAUSE_NONE;
-
-    if (cause == LLMGW_CAUSE_NONE) {
-        return;
-    }
+    uint32_t                    i;
+    attempt_t                  *a;
+    llmgw_cause_t               cause;
+    const llmgw_reach_facts_t   facts = front_facts(view);
 
     for (i = g->nodes[replica].first; i != ATTEMPT_NONE; i = a->behind) {
         a = gateway_attempt(g, i);
-        attempt_look(g, i);
 
-        if (gateway_stream(g, i / 2)->front != front
-            || (cause == LLMGW_CAUSE_MEMBER_DEAD
-                && a->heard_us > view->suspect_us)
-            || (cause == LLMGW_CAUSE_MEMBER_STALLED && a->tokens > 0))
-        {
+        if (gateway_stream(g, i / 2)->front != front) {
             continue;
         }
 
-        attempt_break(g, i, LLMGW_ENDING_FAILED, cause, g->clock_us);
+        attempt_look(g, i);
+        cause = llmgw_reach_leaves(&view->reach, &facts, &a->state);
+
+        if (cause != LLMGW_CAUSE_NONE) {
+            attempt_break(g, i, LLMGW_ENDING_FAILED, cause, g->clock_us);
+        }
     }
 }
 
@@ -261,29 +253,23 @@ void
 front_news(gateway_t *g, uint32_t i, uint32_t replica,
     const front_view_t *news)
 {
-    int            was_ready;
     front_t       *front = &g->fronts[i];
     llmgw_wake_t   wake;
     front_view_t  *view = &front->views[replica];
 
-    was_ready = view->service == LLMGW_SERVICE_READY;
-
-    if (news->liveness != view->liveness
-        && news->liveness == LLMGW_LIVENESS_SUSPECT)
-    {
-        view->suspect_us = g->clock_us;
-    }
-
+    llmgw_reach_update(&view->reach, (llmgw_liveness_t) news->liveness,
+                       gateway_ms(g));
     view->service = news->service;
     view->liveness = news->liveness;
     view->is_draining = news->is_draining;
 
-    if (!was_ready && view->service == LLMGW_SERVICE_READY) {
-        llmgw_slots_renew(front->shared, front->places[replica],
-                          g->nodes[replica].life);
+    if (view->life != news->life) {
+        view->life = news->life;
+        llmgw_reach_renewed(&view->reach);
+        llmgw_slots_renew(front->shared, front->places[replica], view->life);
     }
 
-    front_state(front, replica);
+    front_state(g, front, replica);
     front_move(g, i, replica, view);
 
     llmgw_queue_wake(front->shared, gateway_ms(g), &wake);
@@ -338,7 +324,7 @@ front_turn(gateway_t *g, uint32_t i)
         }
 
         last = ticket;
-        stream_claim(g, front->waiting[entry]);
+        stream_turn(g, front->waiting[entry]);
     }
 }
 

@@ -6,9 +6,10 @@
  *   events.c   what is due when
  *   front.c    a gateway: its shared memory, its ring, its view of replicas
  *   choice.c   its policy, where that reads the fleet
- *   stream.c   a request: claims, attempts, tokens, the end
+ *   stream.c   a request: carries out what core/serve/ says
+ *   claim.c    its claims: a place at a replica, or in the queue
+ *   excluded.c the replicas that a request does not ask again
  *   attempt.c  one try at one replica, from its start to its end
- *   timer.c    hedges, silence, deadlines
  *   news.c     what is true of a replica, and when gateways hear of it
  *   faults.c   crashes, stalls, slow replicas, drains
  *   update.c   a rolling update
@@ -21,8 +22,8 @@
 
 #include "common/rnd.h"
 #include "core/admission/admission.h"
-#include "core/resume.h"
-#include "proto/members/members.h"
+#include "core/serve/reach.h"
+#include "core/serve/serve.h"
 #include "sim/fleet/ready.h"
 #include "sim/gateway/events.h"
 #include "sim/gateway/gateway.h"
@@ -33,7 +34,6 @@
 #define STREAM_EXCLUDED   64            /* as in nginx */
 #define STREAM_PUSHED     16            /* of them; another one is asked */
 #define ATTEMPT_NONE      UINT32_MAX
-#define FRONT_BACKOFF_US  1000000       /* after a refused connection */
 #define FRONT_TURN_US     50000         /* the head of a queue asks again */
 
 typedef struct gateway_s  gateway_t;
@@ -48,19 +48,17 @@ typedef struct {
     uint32_t         before;            /* in its node's list */
     uint32_t         behind;
     uint32_t         base;              /* tokens that the client had */
-    uint32_t         tokens;            /* of this attempt, when last looked */
-    int64_t          began_us;
-    int64_t          heard_us;          /* when the last of them came */
+    llmgw_attempt_t  state;             /* its tokens: when last looked */
+    int64_t          heard_us;          /* when the last of them left */
     int64_t          first_us;          /* when the first one left; 0: not */
     int64_t          final_us;          /* when the last one leaves; 0: ? */
-    uint8_t          is_active;         /* the stream waits for it */
     uint8_t          is_there;          /* it takes a place at the replica */
     uint8_t          is_held;           /* the model has its call */
 } attempt_t;
 
 typedef struct {
     llmgw_claim_t    claim;
-    llmgw_resume_t   resume;
+    llmgw_serve_t    serve;
     attempt_t        attempts[2];
     uint64_t        *hashes;
     uint32_t         nhashes;
@@ -69,20 +67,14 @@ typedef struct {
     uint32_t         timer;             /* number of the valid one */
     uint32_t         nexcluded;
     uint32_t         excluded[STREAM_EXCLUDED];
-    uint64_t         excluded_failed;   /* bits: it failed the stream */
+    uint64_t         excluded_keeps;    /* bits: it outlasts a wait */
     uint64_t         pushed_ms[STREAM_PUSHED];  /* not asked before */
     uint32_t         pushed[STREAM_PUSHED];
     llmgw_pushed_t   told;              /* of them, to the claim */
     uint32_t         npushed;
     uint32_t         refusals;          /* of full replicas */
-    int64_t          queue_end_us;
-    int64_t          hedge_us;          /* 0: not any more */
-    int64_t          pause_end_us;
     int64_t          first_us;          /* first token at the gateway */
     int64_t          last_us;
-    uint8_t          waits;
-    uint8_t          pauses;            /* until pause_end_us */
-    uint8_t          has_begun;
 } stream_t;
 
 /* What a gateway knows of a replica. */
@@ -90,10 +82,10 @@ typedef struct {
     uint8_t          service;           /* llmgw_service_t */
     uint8_t          liveness;          /* llmgw_liveness_t */
     uint8_t          is_draining;
-    uint8_t          is_retrying;       /* a connection was refused */
+    uint8_t          backs_off;         /* its peer's state says so */
+    uint16_t         life;              /* 16 bits of the process's number */
     uint32_t         heard;             /* node_truth_t's change */
-    int64_t          retry_us;
-    int64_t          suspect_us;
+    llmgw_reach_t    reach;
 } front_view_t;
 
 typedef struct {
@@ -106,7 +98,7 @@ typedef struct {
     front_view_t            *views;     /* of each replica */
     choice_t                *choice;    /* NULL: the ring chooses */
     uint32_t                *waiting;   /* stream of an entry, or NONE */
-    uint32_t                 nretrying;
+    uint32_t                 nbacking_off;
     uint8_t                  has_turn;  /* an event is due */
     uint8_t                  has_tick;
 } front_t;
@@ -134,7 +126,6 @@ typedef struct {
 
     /* What its agent said last; liveness DEAD: and is gone with its machine */
     front_view_t     said;
-    uint32_t         said_life;
     uint32_t         change;            /* number of what was said */
     int64_t          changed_us;
     uint8_t          deaths;            /* of its machine */
@@ -220,6 +211,7 @@ void front_wake(gateway_t *g, front_t *front, const llmgw_wake_t *wake);
 void front_turn(gateway_t *g, uint32_t i);
 void front_tick(gateway_t *g, uint32_t i);
 void front_refused(gateway_t *g, front_t *front, uint32_t replica);
+void front_answered(gateway_t *g, front_t *front, uint32_t replica);
 void front_full(gateway_t *g, front_t *front, uint32_t replica);
 void front_news(gateway_t *g, uint32_t i, uint32_t replica,
     const front_view_t *news);
@@ -233,17 +225,27 @@ void choice_note(front_t *front, uint32_t replica);
 
 /* stream.c */
 void stream_arrive(gateway_t *g, uint32_t i);
-void stream_claim(gateway_t *g, uint32_t i);
+void stream_turn(gateway_t *g, uint32_t i);
+void stream_due(gateway_t *g, uint32_t i);
+void stream_begun(gateway_t *g, uint32_t attempt);
+void stream_refused(gateway_t *g, uint32_t attempt, model_end_t end);
+void stream_ended(gateway_t *g, uint32_t attempt, llmgw_ending_t ending,
+    llmgw_cause_t cause);
+
+/*
+ * claim.c: LEASED: at the replica of its outcome.  second(): starts a second
+ * attempt, if core leases one.
+ */
+llmgw_admission_rc_t claim_make(gateway_t *g, uint32_t i);
+void claim_second(gateway_t *g, uint32_t i);
+
+/* excluded.c: keeps: it outlasts a wait in the queue */
+void excluded_add(stream_t *s, uint32_t replica, int keeps);
+void excluded_push_back(gateway_t *g, stream_t *s, uint32_t replica);
+void excluded_forget(stream_t *s, llmgw_forget_t forget);
 
 /* Sets what the claim is told of replicas that pushed the stream back. */
-void stream_look_at_pushed(gateway_t *g, stream_t *s);
-void stream_begun(gateway_t *g, uint32_t attempt);
-void stream_served(gateway_t *g, uint32_t attempt);
-void stream_refused(gateway_t *g, uint32_t attempt, model_end_t end);
-void stream_lost(gateway_t *g, uint32_t attempt, llmgw_ending_t ending,
-    llmgw_cause_t cause);
-void stream_over(gateway_t *g, uint32_t i, fleet_status_t status,
-    const char *detail);
+void excluded_look(gateway_t *g, stream_t *s);
 
 /* attempt.c */
 extern const model_hooks_t  attempt_hooks;
@@ -255,10 +257,6 @@ void attempt_break(gateway_t *g, uint32_t attempt, llmgw_ending_t ending,
     llmgw_cause_t cause, int64_t at_us);
 void attempt_look(gateway_t *g, uint32_t attempt);
 void attempt_freeze(gateway_t *g, uint32_t attempt);
-
-/* timer.c */
-void timer_arm(gateway_t *g, uint32_t i);
-void timer_due(gateway_t *g, uint32_t i);
 
 /* news.c */
 int news_init(gateway_t *g);

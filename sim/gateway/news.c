@@ -24,8 +24,9 @@
 static uint32_t
 news_pack(const front_view_t *view, uint8_t death)
 {
-    return view->service | (uint32_t) view->liveness << 8
-           | (uint32_t) view->is_draining << 16 | (uint32_t) death << 24;
+    return view->service | (uint32_t) view->liveness << 3
+           | (uint32_t) view->is_draining << 5 | (uint32_t) death << 8
+           | (uint32_t) view->life << 16;
 }
 
 
@@ -33,9 +34,10 @@ static front_view_t
 news_unpack(uint32_t what)
 {
     return (front_view_t) {
-        .service = (uint8_t) what,
-        .liveness = (uint8_t) (what >> 8),
-        .is_draining = (uint8_t) (what >> 16)
+        .service = what & 7,
+        .liveness = what >> 3 & 3,
+        .is_draining = what >> 5 & 1,
+        .life = (uint16_t) (what >> 16)
     };
 }
 
@@ -57,7 +59,8 @@ news_truth(const node_truth_t *node)
                    : node->is_stalled ? LLMGW_SERVICE_STALLED
                    : LLMGW_SERVICE_READY,
         .liveness = LLMGW_LIVENESS_ALIVE,
-        .is_draining = node->is_draining
+        .is_draining = node->is_draining,
+        .life = node->is_up ? (uint16_t) node->life : node->said.life
     };
 }
 
@@ -66,7 +69,7 @@ static int
 news_is_same(const front_view_t *a, const front_view_t *b)
 {
     return a->service == b->service && a->liveness == b->liveness
-           && a->is_draining == b->is_draining;
+           && a->is_draining == b->is_draining && a->life == b->life;
 }
 
 
@@ -97,7 +100,7 @@ news_say(gateway_t *g, uint32_t replica, const front_view_t *view)
     }
 
     mesh_revive(g->mesh, replica);
-    mesh_say(g->mesh, replica, view->service, view->is_draining, node->life);
+    mesh_say(g->mesh, replica, view->service, view->is_draining, view->life);
 }
 
 
@@ -111,7 +114,6 @@ news_count(gateway_t *g, uint32_t replica, const front_view_t *said)
 
     node->deaths += said->liveness != node->said.liveness && node->is_dead;
     node->said = *said;
-    node->said_life = node->life;
     node->changed_us = g->clock_us;
     node->change++;
 
@@ -134,9 +136,7 @@ news_tell(gateway_t *g, uint32_t replica)
 
     view = news_truth(node);
 
-    if (news_is_same(&view, &node->said)
-        && (node->is_dead || node->life == node->said_life))
-    {
+    if (news_is_same(&view, &node->said)) {
         return;
     }
 
@@ -195,7 +195,7 @@ news_come(gateway_t *g, uint32_t front, uint32_t replica, uint32_t what)
     view = news_unpack(what);
 
     if (view.liveness != LLMGW_LIVENESS_ALIVE
-        && (!node->is_dead || what >> 24 != node->deaths))
+        && (!node->is_dead || (what >> 8 & 0xff) != node->deaths))
     {
         return;                 /* it came back meanwhile */
     }
@@ -217,7 +217,7 @@ news_changed(void *data, uint32_t front, uint32_t replica,
 
     news = (front_view_t) {
         .service = view->service, .liveness = view->liveness,
-        .is_draining = view->is_draining
+        .is_draining = view->is_draining, .life = (uint16_t) view->process
     };
 
     if (news_is_same(&news, known)) {

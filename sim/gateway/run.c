@@ -221,8 +221,7 @@ gateway_do_attempt(gateway_t *g, const event_t *event)
         return;
 
     case EVENT_FINAL:
-        attempt_look(g, event->subject);
-        stream_served(g, event->subject);
+        stream_ended(g, event->subject, LLMGW_ENDING_FINAL, LLMGW_CAUSE_NONE);
         return;
 
     case EVENT_REFUSED:
@@ -230,8 +229,8 @@ gateway_do_attempt(gateway_t *g, const event_t *event)
         return;
 
     default:
-        stream_lost(g, event->subject, (llmgw_ending_t) (event->more >> 8),
-                    (llmgw_cause_t) (event->more & 0xff));
+        stream_ended(g, event->subject, (llmgw_ending_t) (event->more >> 8),
+                     (llmgw_cause_t) (event->more & 0xff));
         return;
     }
 }
@@ -252,7 +251,7 @@ gateway_do(gateway_t *g, const event_t *event)
 
     case EVENT_TIMER:
         if (gateway_stream(g, event->subject)->timer == event->detail) {
-            timer_due(g, event->subject);
+            stream_due(g, event->subject);
         }
         return;
 
@@ -439,8 +438,8 @@ gateway_finish_counts(gateway_t *g)
     }
 
     for (i = 0; i < g->work->n; i++) {
-        active += g->streams[i].attempts[0].is_active;
-        active += g->streams[i].attempts[1].is_active;
+        active += g->streams[i].attempts[0].state.is_running;
+        active += g->streams[i].attempts[1].state.is_running;
     }
 
     counts->left_in_flight = held > active ? held - active : active - held;

@@ -1,8 +1,7 @@
 
 /*
- * A request, from its arrival to its end, served by as many attempts as it
- * takes: what front/serve.c and front/ended.c do in nginx, with the same calls
- * to core.
+ * A request, from its arrival to its end.  core/serve/serve.h says which
+ * attempts serve it, as in nginx; this file carries that out in virtual time.
  */
 
 #include <stdlib.h>
@@ -11,106 +10,9 @@
 #include "sim/gateway/gateway_inner.h"
 
 
-/* --- exclusions */
-
-static void
-stream_exclude(stream_t *s, uint32_t replica, int failed)
-{
-    if (s->nexcluded == STREAM_EXCLUDED) {
-        return;
-    }
-
-    s->excluded_failed &= ~(UINT64_C(1) << s->nexcluded);
-    s->excluded_failed |= (uint64_t) (failed != 0) << s->nexcluded;
-    s->excluded[s->nexcluded++] = replica;
-}
-
-
-/* As front/serve.c: one that failed it may be asked again, but not yet. */
-static void
-stream_avoid(gateway_t *g, stream_t *s, uint32_t replica, int failed)
-{
-    stream_exclude(s, replica, failed);
-
-    if (!failed) {
-        return;
-    }
-
-    s->pause_end_us = s->attempts[0].began_us
-                      + 1000 * (int64_t) llmgw_resume_pause_ms(&s->resume,
-                                                     rnd_next(&g->rnd));
-    s->claim.may_restart = 1;
-    s->claim.has_paused = (s->pause_end_us <= g->clock_us);
-}
-
-
-static void
-stream_forget(stream_t *s, llmgw_forget_t forget)
-{
-    uint32_t  i, n;
-
-    if (forget == LLMGW_FORGET_NOTHING) {
-        return;
-    }
-
-    n = s->nexcluded;
-    s->nexcluded = 0;
-
-    for (i = 0; i < n && forget == LLMGW_FORGET_BUT_FAILED; i++) {
-        if (s->excluded_failed >> i & 1) {
-            stream_exclude(s, s->excluded[i], 1);
-        }
-    }
-}
-
-
-/* As upstream/claim.c: this stream asks the replica later. */
-static void
-stream_push_back(gateway_t *g, stream_t *s, uint32_t replica)
-{
-    stream_look_at_pushed(g, s);
-
-    if (s->npushed < STREAM_PUSHED) {
-        s->pushed[s->npushed] = replica;
-        s->pushed_ms[s->npushed++] = gateway_ms(g)
-                        + llmgw_full_pushback_ms(LLMGW_PUSHBACK_NONE,
-                                                 ++s->refusals);
-    }
-}
-
-
-void
-stream_look_at_pushed(gateway_t *g, stream_t *s)
-{
-    uint32_t  i, n;
-
-    n = s->npushed;
-    s->npushed = 0;
-    s->told.until_ms = UINT64_MAX;
-
-    for (i = 0; i < n; i++) {
-
-        if (s->pushed_ms[i] <= gateway_ms(g)) {
-            continue;
-        }
-
-        if (s->pushed_ms[i] < s->told.until_ms) {
-            s->told.until_ms = s->pushed_ms[i];
-        }
-
-        s->pushed[s->npushed] = s->pushed[i];
-        s->pushed_ms[s->npushed++] = s->pushed_ms[i];
-    }
-
-    s->told.peers = s->pushed;
-    s->told.npeers = s->npushed;
-    s->claim.pushed = s->npushed != 0 ? &s->told : NULL;
-}
-
-
 /* --- the end */
 
-void
+static void
 stream_over(gateway_t *g, uint32_t i, fleet_status_t status,
     const char *detail)
 {
@@ -128,7 +30,6 @@ stream_over(gateway_t *g, uint32_t i, fleet_status_t status,
         front_wake(g, front, &wake);
     }
 
-    s->waits = 0;
     s->timer++;
     outcome->status = status;
     outcome->detail = detail;
@@ -144,182 +45,243 @@ stream_over(gateway_t *g, uint32_t i, fleet_status_t status,
 }
 
 
-/* No replica, or no try, is left. */
+/* Before its first token it is refused, after that it is lost. */
 static void
-stream_give_up(gateway_t *g, uint32_t i, const char *why, uint64_t *count)
+stream_give_up(gateway_t *g, uint32_t i, fleet_status_t status,
+    const char *why, uint64_t *count)
 {
-    if (gateway_stream(g, i)->has_begun) {
+    if (gateway_stream(g, i)->serve.has_begun) {
         g->counts->lost++;
         stream_over(g, i, FLEET_LOST, why);
         return;
     }
 
     (*count)++;
-    stream_over(g, i, FLEET_REJECTED_ROUTING, why);
-}
-
-
-/* --- the claim */
-
-static void
-stream_leased(gateway_t *g, uint32_t i, uint32_t replica)
-{
-    stream_t         *s = gateway_stream(g, i);
-    fleet_outcome_t  *outcome = &g->result->outcomes[i];
-
-    s->waits = 0;
-    outcome->status = FLEET_IN_INSTANCE;
-    outcome->replica = replica;
-    outcome->was_injected = 1;
-
-    if (outcome->route_us == FLEET_NEVER) {
-        outcome->route_us = g->clock_us;
-        s->hedge_us = g->config->hedge_us == 0
-                      ? 0 : g->clock_us + g->config->hedge_us;
-    }
-
-    if (outcome->gw_enqueue_us != FLEET_NEVER
-        && outcome->gw_dispatch_us == FLEET_NEVER)
-    {
-        outcome->gw_dispatch_us = g->clock_us;
-    }
-
-    attempt_start(g, 2 * i, replica);
-    timer_arm(g, i);
+    stream_over(g, i, status, why);
 }
 
 
 static void
-stream_waits(gateway_t *g, uint32_t i)
+stream_complete(gateway_t *g, uint32_t i, const attempt_t *a)
 {
+    int               is_capped;
     stream_t         *s = gateway_stream(g, i);
     fleet_outcome_t  *outcome = &g->result->outcomes[i];
 
-    if (!s->waits) {
-        s->waits = 1;
-        s->queue_end_us = g->clock_us + g->config->queue_us;
-        outcome->status = FLEET_IN_GATEWAY;
-        g->counts->queued++;
+    is_capped = a->final_us != 0 && a->call.is_length_capped;
+    outcome->preemptions += a->final_us != 0 ? a->call.preemptions : 0;
+    outcome->e2e_us = g->clock_us - work_at(g->work, i)->arrival_us;
+    outcome->itl_count = s->tokens > 0 ? s->tokens - 1 : 0;
+    outcome->itl_sum_us = s->tokens > 1 ? s->last_us - s->first_us : 0;
+    stream_over(g, i, is_capped ? FLEET_LENGTH_CAPPED : FLEET_COMPLETED, "");
+}
 
-        if (outcome->gw_enqueue_us == FLEET_NEVER) {
-            outcome->gw_enqueue_us = g->clock_us;
+
+/* it: the attempt that ended last, if one did. */
+static void
+stream_end(gateway_t *g, uint32_t i, uint32_t it, llmgw_outcome_t outcome)
+{
+    const char  *why = llmgw_outcome_reason(outcome);
+
+    switch (outcome) {
+
+    case LLMGW_OUTCOME_SERVED:
+        stream_complete(g, i, gateway_attempt(g, it));
+        return;
+
+    case LLMGW_OUTCOME_DEADLINE:
+        stream_over(g, i, FLEET_TIMED_OUT, "gateway");
+        return;
+
+    case LLMGW_OUTCOME_QUEUE_FULL:
+        stream_give_up(g, i, FLEET_GATEWAY_REJECTED, why,
+                       &g->counts->refused_queue);
+        return;
+
+    case LLMGW_OUTCOME_QUEUE_TIMEOUT:
+        stream_give_up(g, i, FLEET_GATEWAY_EXPIRED, why,
+                       &g->counts->refused_timeout);
+        return;
+
+    case LLMGW_OUTCOME_CIRCUITS_OPEN:
+        stream_give_up(g, i, FLEET_REJECTED_ROUTING, why,
+                       &g->counts->refused_open);
+        return;
+
+    default:
+        stream_give_up(g, i, FLEET_REJECTED_ROUTING, why,
+                       &g->counts->refused_none);
+        return;
+    }
+}
+
+
+/* --- what core is told */
+
+/* A time that is not to be over before it is. */
+static uint64_t
+stream_ms(int64_t us)
+{
+    return (uint64_t) (us + 999) / 1000;
+}
+
+
+static llmgw_serve_facts_t
+stream_facts(gateway_t *g, uint32_t i)
+{
+    stream_t       *s = gateway_stream(g, i);
+    const int64_t   deadline_us = work_at(g->work, i)->deadline_us;
+
+    return (llmgw_serve_facts_t) {
+        .attempts = { &s->attempts[0].state, &s->attempts[1].state },
+        .claim = &s->claim,
+        .now_ms = gateway_ms(g),
+        .deadline_ms = deadline_us != 0 ? stream_ms(deadline_us) + 1 : 0,
+        .patience_ms = stream_ms(g->config->queue_us),
+        .hedge_delay_ms = stream_ms(g->config->hedge_us),
+        .first_token_ms = stream_ms(g->config->first_token_us),
+        .token_ms = stream_ms(g->config->token_us)
+    };
+}
+
+
+/*
+ * A token does not move the timer: when it is due, attempt_look() says when
+ * the last one came.
+ */
+static void
+stream_arm(gateway_t *g, uint32_t i)
+{
+    uint64_t                     due_ms;
+    stream_t                    *s = gateway_stream(g, i);
+    const llmgw_serve_facts_t    facts = stream_facts(g, i);
+
+    due_ms = facts.now_ms + llmgw_serve_wait_ms(&s->serve, &facts);
+    gateway_later(g, ((int64_t) due_ms - 1) * 1000, EVENT_TIMER, i, ++s->timer,
+                  0);
+}
+
+
+/* --- steps */
+
+/* All of a step but what comes next. */
+static void
+stream_settle(gateway_t *g, uint32_t i, uint32_t it,
+    const llmgw_serve_step_t *step)
+{
+    uint32_t   replica;
+    stream_t  *s = gateway_stream(g, i);
+
+    if (step->stops_other) {
+        attempt_end(g, it ^ 1, LLMGW_VERDICT_NEUTRAL);
+    }
+
+    if (step->forgets) {
+        excluded_forget(s, LLMGW_FORGET_ALL);
+    }
+
+    if (step->excludes || step->pushes_back) {
+        replica = gateway_attempt(g, it)->replica;
+        excluded_add(s, replica, step->keeps);
+
+        if (step->pushes_back) {
+            excluded_push_back(g, s, replica);
+        }
+    }
+}
+
+
+/* An attempt fails by an event of its own: it is not to end within a step. */
+static void
+stream_runs(gateway_t *g, uint32_t i, const llmgw_serve_step_t *step)
+{
+    uint32_t  k;
+
+    for (k = 0; k < 2; k++) {
+        if (step->silent >> k & 1) {
+            attempt_break(g, 2 * i + k, LLMGW_ENDING_FAILED,
+                          llmgw_attempt_timeout(
+                              &gateway_attempt(g, 2 * i + k)->state),
+                          g->clock_us);
         }
     }
 
-    timer_arm(g, i);
+    stream_arm(g, i);
 }
 
 
-/* Carries out what an answer says of the queue. */
+/* it: the attempt that ended, or ATTEMPT_NONE.  The stream may be over. */
 static void
-stream_obey(gateway_t *g, uint32_t i, uint32_t entry,
-    const llmgw_admission_answer_t *answer)
+stream_follow(gateway_t *g, uint32_t i, uint32_t it, llmgw_serve_step_t step)
 {
-    stream_t  *s = gateway_stream(g, i);
-    front_t   *front = &g->fronts[s->front];
+    stream_t              *s = gateway_stream(g, i);
+    llmgw_serve_facts_t    facts;
+    llmgw_admission_rc_t   rc;
 
-    stream_forget(s, answer->forget);
+    for ( ;; ) {
+        stream_settle(g, i, it, &step);
 
-    if (answer->has_left && entry != LLMGW_QUEUE_NONE) {
-        front->waiting[entry] = STREAM_NONE;
-    }
+        switch (step.next) {
 
-    if (answer->has_joined) {
-        front->waiting[s->claim.entry] = i;
-    }
+        case LLMGW_SERVE_CLAIMS:
+            rc = claim_make(g, i);
+            facts = stream_facts(g, i);
+            step = llmgw_serve_claimed(&s->serve, &facts, rc);
+            break;
 
-    if (front->shared->queue.length > g->counts->queue_peak) {
-        g->counts->queue_peak = front->shared->queue.length;
-    }
+        case LLMGW_SERVE_STARTS:
+            attempt_start(g, 2 * i, g->result->outcomes[i].replica);
+            facts = stream_facts(g, i);
+            step = llmgw_serve_started(&s->serve, &facts);
+            break;
 
-    front_wake(g, front, &answer->wake);
-}
+        case LLMGW_SERVE_HEDGES:
+            claim_second(g, i);
+            stream_runs(g, i, &step);
+            return;
 
+        case LLMGW_SERVE_RUNS:
+            stream_runs(g, i, &step);
+            return;
 
-/* FIFO: nobody who waits, and may go, has an older ticket. */
-static void
-stream_check_order(gateway_t *g, const stream_t *s, const front_t *front)
-{
-    uint32_t                    i;
-    const llmgw_queue_t        *queue = &front->shared->queue;
-    const llmgw_queue_entry_t  *entry;
+        case LLMGW_SERVE_EXPIRES:
+            stream_end(g, i, it, LLMGW_OUTCOME_QUEUE_TIMEOUT);
+            return;
 
-    if (s->has_begun) {
-        return;                 /* those stand before all others */
-    }
-
-    i = queue->waits.first;
-
-    if (i != LLMGW_QUEUE_NONE) {
-        entry = &queue->entries[i];
-        g->counts->overtaken += !entry->is_skipped && !entry->is_urgent
-                                && entry->ticket < s->claim.ticket;
+        default:
+            stream_end(g, i, it, step.outcome);
+            return;
+        }
     }
 }
 
 
 void
-stream_claim(gateway_t *g, uint32_t i)
+stream_turn(gateway_t *g, uint32_t i)
 {
-    uint32_t                        entry;
-    uint64_t                        random;
-    stream_t                       *s = gateway_stream(g, i);
-    front_t                        *front = &g->fronts[s->front];
-    llmgw_admission_answer_t        answer;
-    const llmgw_admission_view_t   *view;
+    const llmgw_serve_facts_t  facts = stream_facts(g, i);
 
-    s->claim.is_urgent = s->has_begun;
-    s->claim.is_last = llmgw_resume_is_last_try(&s->resume);
-    s->claim.excluded = s->excluded;
-    s->claim.nexcluded = s->nexcluded;
-    stream_look_at_pushed(g, s);
-    entry = s->claim.entry;
-    view = front_view(g, front);
-    random = rnd_next(&g->rnd);
+    stream_follow(g, i, ATTEMPT_NONE,
+                  llmgw_serve_begin(&gateway_stream(g, i)->serve, &facts));
+}
 
-    choice_rank(g, front, i, &s->claim, random);
-    llmgw_admission_claim(&front->self, view, &s->claim,
-                          &s->attempts[0].lease, gateway_ms(g), random,
-                          &answer);
-    stream_obey(g, i, entry, &answer);
 
-    if (llmgw_claim_pauses(&s->claim, answer.rc)) {
-        s->pauses = 1;
-        timer_arm(g, i);
-        return;
-    }
+void
+stream_due(gateway_t *g, uint32_t i)
+{
+    uint32_t             k;
+    stream_t            *s = gateway_stream(g, i);
+    llmgw_serve_facts_t  facts;
 
-    switch (answer.rc) {
-
-    case LLMGW_ADMISSION_LEASED:
-        stream_check_order(g, s, front);
-        choice_note(front, answer.picked.peer);
-        stream_leased(g, i, answer.picked.peer);
-        return;
-
-    case LLMGW_ADMISSION_WAITS:
-        stream_waits(g, i);
-        return;
-
-    case LLMGW_ADMISSION_FULL:
-    case LLMGW_ADMISSION_SKIPPABLE:
-        if (s->has_begun) {
-            stream_give_up(g, i, "queue_full", &g->counts->refused_queue);
-            return;
+    for (k = 0; k < 2; k++) {
+        if (s->attempts[k].state.is_running) {
+            attempt_look(g, 2 * i + k);
         }
-
-        g->counts->refused_queue++;
-        stream_over(g, i, FLEET_GATEWAY_REJECTED, "queue_full");
-        return;
-
-    case LLMGW_ADMISSION_OPEN:
-        stream_give_up(g, i, "circuits_open", &g->counts->refused_open);
-        return;
-
-    default:
-        stream_give_up(g, i, "no_replicas", &g->counts->refused_none);
-        return;
     }
+
+    facts = stream_facts(g, i);
+    stream_follow(g, i, ATTEMPT_NONE,
+                  llmgw_serve_expired(&s->serve, &facts));
 }
 
 
@@ -359,11 +321,13 @@ stream_arrive(gateway_t *g, uint32_t i)
     s->claim.hash = fleet_key(w, g->config->key_tokens,
                               (uint32_t) g->fleet->model.block_tokens);
     s->claim.entry = LLMGW_QUEUE_NONE;
-    s->resume.tries_max = g->config->tries;
-    s->resume.failovers_max = g->config->failovers;
+    s->serve.hedge = g->config->hedge_us != 0 ? LLMGW_HEDGE_LATER
+                                              : LLMGW_HEDGE_NEVER;
+    s->serve.resume.tries_max = g->config->tries;
+    s->serve.resume.failovers_max = g->config->failovers;
 
     if (stream_hash(g, s, w) == 0) {
-        stream_claim(g, i);
+        stream_turn(g, i);
     }
 }
 
@@ -378,62 +342,29 @@ stream_begun(gateway_t *g, uint32_t attempt)
     stream_t               *s = gateway_stream(g, i);
     attempt_t              *a = gateway_attempt(g, attempt);
     front_t                *front = &g->fronts[s->front];
+    llmgw_serve_step_t      step;
     llmgw_admission_end_t   end;
 
-    s->hedge_us = 0;
     s->last_us = g->clock_us;
 
-    if (!s->has_begun) {
-        s->has_begun = 1;
+    if (!s->serve.has_begun) {
         s->first_us = g->clock_us;
         g->result->outcomes[i].ttft_us = g->clock_us
                                          - work_at(g->work, i)->arrival_us;
     }
 
     g->result->outcomes[i].replica = a->replica;
+    g->counts->hedges_won += s->serve.has_second && attempt % 2;
+
+    front_answered(g, front, a->replica);
     llmgw_admission_prove(&front->self, &g->config->breaker, &a->lease,
                           gateway_ms(g), &end);
     front_wake(g, front, &end.wake);
 
-    if (gateway_attempt(g, attempt ^ 1)->is_active) {
-        g->counts->hedges_won += attempt % 2;
-        attempt_end(g, attempt ^ 1, LLMGW_VERDICT_NEUTRAL);
-    }
-
-    timer_arm(g, i);
-}
-
-
-static void
-stream_measure(gateway_t *g, uint32_t i)
-{
-    stream_t         *s = gateway_stream(g, i);
-    fleet_outcome_t  *outcome = &g->result->outcomes[i];
-
-    outcome->itl_count = s->tokens > 0 ? s->tokens - 1 : 0;
-    outcome->itl_sum_us = s->tokens > 1 ? s->last_us - s->first_us : 0;
-}
-
-
-void
-stream_served(gateway_t *g, uint32_t attempt)
-{
-    uint32_t               i = attempt / 2;
-    stream_t              *s = gateway_stream(g, i);
-    attempt_t             *a = gateway_attempt(g, attempt);
-    fleet_status_t         status;
-    fleet_outcome_t       *outcome = &g->result->outcomes[i];
-    status = a->call.is_length_capped ? FLEET_LENGTH_CAPPED : FLEET_COMPLETED;
-    (void) llmgw_resume_next(&s->resume, LLMGW_ENDING_FINAL, a->tokens,
-                             s->tokens);
-    s->tokens = a->base + a->tokens;
-    s->last_us = g->clock_us;
-    outcome->preemptions += a->call.preemptions;
-    outcome->e2e_us = g->clock_us - work_at(g->work, i)->arrival_us;
-    stream_measure(g, i);
-
-    attempt_end(g, attempt, LLMGW_VERDICT_SUCCESS);
-    stream_over(g, i, status, "");
+    a->state.has_begun = 1;
+    step = llmgw_serve_first(&s->serve);
+    stream_settle(g, i, attempt, &step);
+    stream_arm(g, i);
 }
 
 
@@ -459,109 +390,79 @@ stream_refused(gateway_t *g, uint32_t attempt, model_end_t end)
 }
 
 
-/* As upstream/attempt.c: gossip's news tell nothing that is not known. */
-static llmgw_verdict_t
-stream_verdict(llmgw_ending_t ending, llmgw_cause_t cause)
-{
-    return ending != LLMGW_ENDING_FAILED || cause == LLMGW_CAUSE_MEMBER_DOWN
-           || cause == LLMGW_CAUSE_MEMBER_DEAD
-           || cause == LLMGW_CAUSE_MEMBER_STALLED
-           ? LLMGW_VERDICT_NEUTRAL : LLMGW_VERDICT_FAILURE;
-}
-
-
-/* Takes stock of an attempt that broke: what the client has of it. */
-static uint32_t
-stream_settle(gateway_t *g, uint32_t attempt, llmgw_ending_t ending,
-    llmgw_cause_t cause)
+/* Takes stock of an attempt that ended: what the client has of it. */
+static void
+stream_take(gateway_t *g, uint32_t attempt)
 {
     stream_t   *s = gateway_stream(g, attempt / 2);
     attempt_t  *a = gateway_attempt(g, attempt);
 
     attempt_look(g, attempt);
 
-    if (a->tokens > 0 && !s->has_begun) {
+    if (a->state.tokens > 0 && !a->state.has_begun) {
         stream_begun(g, attempt);       /* its first token was on its way */
     }
 
-    if (a->base + a->tokens > s->tokens) {
-        s->tokens = a->base + a->tokens;
+    if (a->base + a->state.tokens > s->tokens) {
+        s->tokens = a->base + a->state.tokens;
         s->last_us = a->heard_us + g->config->network_us;
     }
+}
+
+
+/* What its end says of its replica and of the connection. */
+static void
+stream_learn(gateway_t *g, uint32_t attempt, llmgw_ending_t ending,
+    llmgw_cause_t cause)
+{
+    front_t          *front;
+    const attempt_t  *a = gateway_attempt(g, attempt);
+
+    front = &g->fronts[gateway_stream(g, attempt / 2)->front];
 
     if (ending == LLMGW_ENDING_FAILED) {
         g->counts->failed[cause]++;
 
         if (cause == LLMGW_CAUSE_CONNECT) {
-            front_refused(g, &g->fronts[s->front], a->replica);
+            front_refused(g, front, a->replica);
         }
 
-    } else {
-        g->counts->turned_away++;
-
-        if (ending == LLMGW_ENDING_FULL) {
-            front_full(g, &g->fronts[s->front], a->replica);
-        }
+        return;
     }
 
-    attempt_end(g, attempt, stream_verdict(ending, cause));
+    front_answered(g, front, a->replica);
+    g->counts->turned_away += ending != LLMGW_ENDING_FINAL;
 
-    return a->tokens;
+    if (ending == LLMGW_ENDING_FULL) {
+        front_full(g, front, a->replica);
+    }
 }
 
 
-/* An attempt ended before its stream did. */
 void
-stream_lost(gateway_t *g, uint32_t attempt, llmgw_ending_t ending,
+stream_ended(gateway_t *g, uint32_t attempt, llmgw_ending_t ending,
     llmgw_cause_t cause)
 {
-    uint32_t              i = attempt / 2, tokens, replica;
-    stream_t             *s = gateway_stream(g, i);
-    llmgw_resume_step_t   step;
+    uint32_t             i = attempt / 2;
+    stream_t            *s = gateway_stream(g, i);
+    llmgw_serve_end_t    end = { .which = attempt % 2, .ending = ending };
+    llmgw_serve_step_t   step;
+    llmgw_serve_facts_t  facts;
 
-    replica = gateway_attempt(g, attempt)->replica;
-    tokens = stream_settle(g, attempt, ending, cause);
+    stream_take(g, attempt);
+    stream_learn(g, attempt, ending, cause);
+    attempt_end(g, attempt, llmgw_attempt_verdict(ending, cause));
 
-    if (gateway_attempt(g, attempt ^ 1)->is_active) {
-        stream_avoid(g, s, replica, ending == LLMGW_ENDING_FAILED);
-
-        if (ending == LLMGW_ENDING_FULL) {
-            stream_push_back(g, s, replica);
-        }
-
-        timer_arm(g, i);
-        return;                 /* the other one runs on alone */
+    if (s->serve.has_begun
+        && s->tokens >= work_at(g->work, i)->output_tokens)
+    {
+        end.ending = LLMGW_ENDING_FINAL;
     }
 
-    if (s->tokens >= work_at(g->work, i)->output_tokens && s->has_begun) {
-        stream_measure(g, i);
-        g->result->outcomes[i].e2e_us = g->clock_us
-                                        - work_at(g->work, i)->arrival_us;
-        stream_over(g, i, FLEET_COMPLETED, "");
-        return;
-    }
-
-    step = llmgw_resume_next(&s->resume, ending, tokens, s->tokens);
-
-    if (step.next != LLMGW_NEXT_AGAIN) {
-        stream_give_up(g, i, "tries_exhausted", &g->counts->refused_none);
-        return;
-    }
-
-    g->counts->failovers += s->has_begun;
-
-    if (step.clear_excluded) {
-        stream_forget(s, LLMGW_FORGET_ALL);
-    }
-
-    if (step.exclude) {
-        stream_avoid(g, s, replica, step.counted);
-    }
-
-    if (ending == LLMGW_ENDING_FULL) {
-        s->claim.saw_full = 1;
-        stream_push_back(g, s, replica);
-    }
-
-    stream_claim(g, i);
+    end.stream_tokens = s->tokens;
+    end.random = end.ending == LLMGW_ENDING_FINAL ? 0 : rnd_next(&g->rnd);
+    facts = stream_facts(g, i);
+    step = llmgw_serve_ended(&s->serve, &facts, &end);
+    g->counts->failovers += step.fails_over;
+    stream_follow(g, i, attempt, step);
 }

@@ -46,6 +46,7 @@ mesh_fill(mesh_view_t *view, const member_t *member)
         view->service = member->facts.service;
         view->liveness = member->facts.liveness;
         view->is_draining = member->facts.draining != 0;
+        view->process = (uint32_t) (member->facts.replica_start_ms - 1);
         view->active = member->load.active_requests;
     }
 }

@@ -35,6 +35,7 @@ typedef struct {
     uint8_t   service;          /* llmgw_service_t */
     uint8_t   liveness;         /* llmgw_liveness_t */
     uint8_t   is_draining;
+    uint32_t  process;          /* as mesh_say() had it */
     uint32_t  active;           /* requests, as reported last */
 } mesh_view_t;
 
