@@ -4,7 +4,8 @@
  *
  *     start --- network ---> came ---> in the model's hands ---> ended
  *                              |             |                     |
- *                  full, draining, dead      | crash, timeout      |
+ *                    full, draining,         | crash, timeout      |
+ *                    not taken (link.c)      |                     |
  *                              v             v                     v
  *                            broken        broken                final
  *
@@ -77,6 +78,7 @@ attempt_start(gateway_t *g, uint32_t i, uint32_t replica)
     a->serial++;
     a->replica = replica;
     a->base = s->tokens;
+    a->link = LINK_NONE;
     a->state = (llmgw_attempt_t) {
         .is_running = 1, .heard_ms = gateway_ms(g), .start_ms = gateway_ms(g)
     };
@@ -129,14 +131,7 @@ attempt_came(gateway_t *g, uint32_t i)
 
     back_us = g->clock_us + g->config->network_us;
 
-    if (node->is_dead) {
-        attempt_break(g, i, LLMGW_ENDING_FAILED, LLMGW_CAUSE_CONNECT,
-                      g->clock_us + g->config->connect_us);
-        return;
-    }
-
-    if (!node->is_up) {
-        attempt_break(g, i, LLMGW_ENDING_FAILED, LLMGW_CAUSE_CONNECT, back_us);
+    if (!link_call(g, i)) {
         return;
     }
 

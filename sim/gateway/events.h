@@ -18,6 +18,7 @@ typedef enum {
     EVENT_REFUSED,              /* attempt, serial, model_end_t */
     EVENT_BROKEN,               /* attempt, serial, ending and cause */
     EVENT_TIMER,                /* stream, number of the timer */
+    EVENT_LINK,                 /* front and replica, serial */
     EVENT_TURN,                 /* front */
     EVENT_TICK,                 /* front */
     EVENT_NEWS,                 /* front and replica, what */

@@ -88,6 +88,13 @@ faults_fall(gateway_t *g, uint32_t replica)
     node->struck[GATEWAY_STALL] = 0;
     node->life++;
 
+    if (node->is_dead) {
+        link_die_all(g, replica);
+
+    } else {
+        link_reset_all(g, replica);
+    }
+
     for (i = node->first; i != ATTEMPT_NONE; i = a->behind) {
         a = gateway_attempt(g, i);
 
@@ -133,15 +140,20 @@ faults_hang(gateway_t *g, uint32_t replica, int hangs)
 void
 faults_settle(gateway_t *g, uint32_t replica)
 {
-    int            is_down;
+    int            is_down, was_dead;
     node_truth_t  *node = &g->nodes[replica];
 
+    was_dead = node->is_dead;
     is_down = node->struck[GATEWAY_CRASH] + node->struck[GATEWAY_DIE] > 0
               || node->update == UPDATE_RESTARTS;
     node->is_dead = node->struck[GATEWAY_DIE] > 0;
 
     if (is_down && node->is_up) {
         faults_fall(g, replica);
+    }
+
+    if (was_dead && !node->is_dead) {
+        link_revive_all(g, replica);
     }
 
     node->is_up = !is_down;

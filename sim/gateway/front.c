@@ -64,6 +64,7 @@ front_init(gateway_t *g, front_t *front, llmgw_ring_t *ring)
     front->peers = gateway_alloc(g, n, sizeof(llmgw_pick_peer_t));
     front->places = gateway_alloc(g, n, sizeof(llmgw_place_t));
     front->views = gateway_alloc(g, n, sizeof(front_view_t));
+    front->links = gateway_alloc(g, n, sizeof(link_t));
     front->waiting = gateway_alloc(g, size.queue_capacity, sizeof(uint32_t));
 
     if (choice_init(g, &front->choice) != 0 || g->failed) {
@@ -130,6 +131,7 @@ front_done_all(gateway_t *g)
         free(g->fronts[i].peers);
         free(g->fronts[i].places);
         free(g->fronts[i].views);
+        free(g->fronts[i].links);
         free(g->fronts[i].waiting);
     }
 

@@ -10,6 +10,7 @@
  *   claim.c    its claims: a place at a replica, or in the queue
  *   excluded.c the replicas that a request does not ask again
  *   attempt.c  one try at one replica, from its start to its end
+ *   link.c     a gateway's connection to a replica, as nginx would have it
  *   news.c     what is true of a replica, and when gateways hear of it
  *   faults.c   crashes, stalls, slow replicas, drains
  *   update.c   a rolling update
@@ -34,6 +35,7 @@
 #define STREAM_EXCLUDED   64            /* as in nginx */
 #define STREAM_PUSHED     16            /* of them; another one is asked */
 #define ATTEMPT_NONE      UINT32_MAX
+#define LINK_NONE         UINT32_MAX
 #define FRONT_TURN_US     50000         /* the head of a queue asks again */
 
 typedef struct gateway_s  gateway_t;
@@ -48,6 +50,7 @@ typedef struct {
     uint32_t         before;            /* in its node's list */
     uint32_t         behind;
     uint32_t         base;              /* tokens that the client had */
+    uint32_t         link;              /* serial of its connection */
     llmgw_attempt_t  state;             /* its tokens: when last looked */
     int64_t          heard_us;          /* when the last of them left */
     int64_t          first_us;          /* when the first one left; 0: not */
@@ -77,6 +80,18 @@ typedef struct {
     int64_t          last_us;
 } stream_t;
 
+/* A gateway's connection to a replica, shared by all calls there. */
+typedef struct {
+    uint32_t         serial;
+    uint32_t         life;              /* of the process that took it */
+    uint8_t          is_ready;          /* 0: the next call connects */
+    int64_t          connect_end_us;    /* when the calls that wait for it will
+                                           fail; 0: none do */
+    int64_t          heard_us;          /* when anything came by it last */
+    int64_t          unread_us;         /* since when the dead machine reads
+                                           no call; 0: there was none */
+} link_t;
+
 /* What a gateway knows of a replica. */
 typedef struct {
     uint8_t          service;           /* llmgw_service_t */
@@ -96,6 +111,7 @@ typedef struct {
     llmgw_place_t           *places;
     llmgw_pick_sums_t        sums;
     front_view_t            *views;     /* of each replica */
+    link_t                  *links;     /* the same */
     choice_t                *choice;    /* NULL: the ring chooses */
     uint32_t                *waiting;   /* stream of an entry, or NONE */
     uint32_t                 nbacking_off;
@@ -257,6 +273,26 @@ void attempt_break(gateway_t *g, uint32_t attempt, llmgw_ending_t ending,
     llmgw_cause_t cause, int64_t at_us);
 void attempt_look(gateway_t *g, uint32_t attempt);
 void attempt_freeze(gateway_t *g, uint32_t attempt);
+
+/* link.c */
+
+/* A call arrives; 0: nobody takes it, and its attempt will know when. */
+int link_call(gateway_t *g, uint32_t attempt);
+
+/* The replica's process has ended; its machine is dead; is back. */
+void link_reset_all(gateway_t *g, uint32_t replica);
+void link_die_all(gateway_t *g, uint32_t replica);
+void link_revive_all(gateway_t *g, uint32_t replica);
+
+/* 1: it was not connected, and this is the first attempt to learn of it. */
+int link_refused(gateway_t *g, uint32_t attempt);
+
+/* An attempt has heard something; or was silent for too long. */
+void link_heard(gateway_t *g, uint32_t attempt);
+void link_timed_out(gateway_t *g, uint32_t attempt);
+
+/* The kernel gives a connection up that had that serial. */
+void link_due(gateway_t *g, uint32_t front, uint32_t replica, uint32_t serial);
 
 /* news.c */
 int news_init(gateway_t *g);

@@ -255,6 +255,10 @@ gateway_do(gateway_t *g, const event_t *event)
         }
         return;
 
+    case EVENT_LINK:
+        link_due(g, event->subject, event->detail, event->more);
+        return;
+
     case EVENT_TURN:
         front_turn(g, event->subject);
         return;

@@ -357,6 +357,7 @@ stream_begun(gateway_t *g, uint32_t attempt)
     g->counts->hedges_won += s->serve.has_second && attempt % 2;
 
     front_answered(g, front, a->replica);
+    link_heard(g, attempt);
     llmgw_admission_prove(&front->self, &g->config->breaker, &a->lease,
                           gateway_ms(g), &end);
     front_wake(g, front, &end.wake);
@@ -424,13 +425,21 @@ stream_learn(gateway_t *g, uint32_t attempt, llmgw_ending_t ending,
         g->counts->failed[cause]++;
 
         if (cause == LLMGW_CAUSE_CONNECT) {
-            front_refused(g, front, a->replica);
+            if (link_refused(g, attempt)) {
+                front_refused(g, front, a->replica);
+            }
+
+        } else if (cause == LLMGW_CAUSE_TOKEN_TIMEOUT
+                   || cause == LLMGW_CAUSE_FIRST_TOKEN_TIMEOUT)
+        {
+            link_timed_out(g, attempt);
         }
 
         return;
     }
 
     front_answered(g, front, a->replica);
+    link_heard(g, attempt);
     g->counts->turned_away += ending != LLMGW_ENDING_FINAL;
 
     if (ending == LLMGW_ENDING_FULL) {
