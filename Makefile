@@ -58,8 +58,7 @@ DEB_PACKAGES := build-essential pkg-config nginx nginx-dev libnghttp2-dev \
     libxxhash-dev libsodium-dev libjansson-dev libcurl4-openssl-dev \
     libyaml-dev libpcre2-dev zlib1g-dev libssl-dev openssl libcmocka-dev clang libclang-rt-14-dev \
     python3 python3-pytest python3-grpcio python3-protobuf python3-h2 \
-    python3-jsonschema python3-uvicorn python3-yaml chromium-headless-shell prometheus \
-    libnginx-mod-http-headers-more-filter
+    python3-jsonschema python3-uvicorn python3-yaml chromium-headless-shell prometheus
 
 BENCH_PACKAGES := haproxy caddy libgrpc++-dev libgrpc-dev libprotobuf-dev \
     libabsl-dev protobuf-compiler-grpc python3-matplotlib strace linux-perf \

@@ -29,7 +29,7 @@
 #include "conf/admission.h"
 #include "conf/param.h"
 #include "front/grpc.h"
-#include "front/memory.h"
+#include "front/pool_size.h"
 #include "front/openai/openai.h"
 #include "front/refusal.h"
 #include "front/stream.h"
@@ -472,7 +472,7 @@ ngx_http_llmgw_postconfiguration(ngx_conf_t *cf)
 
     ngx_conf_init_msec_value(lmcf->coalesce, 1);
 
-    ngx_http_llmgw_memory_conf(cf, lmcf);
+    ngx_http_llmgw_pool_size_conf(cf, lmcf);
 
     if (ngx_http_llmgw_refusal_init(cf) != NGX_OK) {
         return NGX_ERROR;

@@ -4,7 +4,6 @@
  * of it in between.
  */
 
-#include "front/memory.h"
 #include "front/stream.h"
 #include "upstream/pool.h"
 
@@ -23,13 +22,12 @@ ngx_http_llmgw_entry_said(ngx_http_llmgw_stream_t *stream,
         return NGX_OK;
     }
 
-    identity = ngx_http_llmgw_memory_alloc(stream->request,
-                                           sizeof(ngx_http_llmgw_identity_t));
+    identity = ngx_pcalloc(stream->request->pool,
+                           sizeof(ngx_http_llmgw_identity_t));
     if (identity == NULL) {
         return NGX_ERROR;
     }
 
-    ngx_memzero(identity, sizeof(ngx_http_llmgw_identity_t));
     identity->said = *said;
     stream->identity = identity;
 

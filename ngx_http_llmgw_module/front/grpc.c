@@ -10,7 +10,6 @@
 #include "choice/blocks.h"
 #include "core/ring/ring.h"
 #include "front/grpc.h"
-#include "front/memory.h"
 #include "front/output.h"
 #include "front/stream.h"
 #include "health.pb-c.h"
@@ -33,6 +32,9 @@ typedef struct {
 #define NGX_HTTP_LLMGW_INFER   "/llmgateway.InferenceGateway/Infer"
 #define NGX_HTTP_LLMGW_HEALTH  "/grpc.health.v1.Health/Check"
 #define NGX_HTTP_LLMGW_SERVICE "llmgateway.InferenceGateway"
+
+/* Smaller pieces of a message are not worth a malloc(). */
+#define NGX_HTTP_LLMGW_GRPC_PIECE_MIN  64
 
 
 static ngx_int_t ngx_http_llmgw_grpc_front_handler(ngx_http_request_t *r);
@@ -104,7 +106,6 @@ ngx_http_llmgw_grpc_front_handler(ngx_http_request_t *r)
     }
 
     if (ngx_http_llmgw_grpc_front_is(r, NGX_HTTP_LLMGW_INFER)) {
-        ngx_http_llmgw_memory_lend(r);
         handler = ngx_http_llmgw_grpc_front_infer;
 
     } else if (ngx_http_llmgw_grpc_front_is(r, NGX_HTTP_LLMGW_HEALTH)) {
@@ -280,10 +281,16 @@ ngx_http_llmgw_grpc_front_message(ngx_http_request_t *r, ngx_str_t *body,
 }
 
 
+/* The prompt and the ids are of any length: they get memory of their own. */
+
 static void *
 ngx_http_llmgw_grpc_front_alloc(void *data, size_t size)
 {
-    return ngx_http_llmgw_memory_alloc(data, size);
+    ngx_http_request_t  *r = data;
+
+    return size > NGX_HTTP_LLMGW_GRPC_PIECE_MIN
+           ? ngx_pmemalign(r->pool, size, NGX_POOL_ALIGNMENT)
+           : ngx_palloc(r->pool, size);
 }
 
 
@@ -333,7 +340,7 @@ ngx_http_llmgw_grpc_front_hold(ngx_http_llmgw_stream_t *stream, size_t bytes)
     ngx_http_llmgw_grpc_held_t  *held;
 
     r = stream->request;
-    held = ngx_http_llmgw_memory_alloc(r, sizeof(ngx_http_llmgw_grpc_held_t));
+    held = ngx_palloc(r->pool, sizeof(ngx_http_llmgw_grpc_held_t));
     cln = ngx_http_cleanup_add(r, 0);
 
     if (held == NULL || cln == NULL) {

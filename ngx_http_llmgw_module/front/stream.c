@@ -14,16 +14,10 @@
  */
 
 #include "front/clients.h"
-#include "front/memory.h"
 #include "front/output.h"
 #include "front/stream.h"
 #include "http/outcome.h"
 #include "upstream/pool.h"
-
-
-/* Of 1k by default: front/memory.c puts it there. */
-_Static_assert(sizeof(ngx_http_llmgw_stream_t) <= 1024,
-               "a stream fits into the buffer of the request's header");
 
 
 static void ngx_http_llmgw_stream_watch(ngx_event_t *rev);
@@ -102,15 +96,13 @@ ngx_http_llmgw_stream_create(ngx_http_request_t *r,
     ngx_http_llmgw_stream_t  *stream;
 
     pool = ngx_http_llmgw_worker_pool(r);
-    stream = ngx_http_llmgw_memory_alloc(r, sizeof(ngx_http_llmgw_stream_t));
+    stream = ngx_pcalloc(r->pool, sizeof(ngx_http_llmgw_stream_t));
     cln = ngx_http_cleanup_add(r, 0);
     chunks = ngx_pool_cleanup_add(r->pool, 0);
 
     if (pool == NULL || stream == NULL || cln == NULL || chunks == NULL) {
         return NULL;
     }
-
-    ngx_memzero(stream, sizeof(ngx_http_llmgw_stream_t));
 
     stream->clients = ngx_http_llmgw_clients_get(pool->worker);
     if (stream->clients == NULL) {

@@ -11,7 +11,6 @@
 #include <sys/random.h>
 
 #include "front/clients.h"
-#include "front/memory.h"
 #include "http/header.h"
 #include "proto/utf8.h"
 
@@ -49,13 +48,10 @@ ngx_http_llmgw_trace_read(ngx_http_llmgw_stream_t *stream)
         return;
     }
 
-    trace = ngx_http_llmgw_memory_alloc(stream->request,
-                                        sizeof(llmgw_trace_span_t));
+    trace = ngx_pcalloc(stream->request->pool, sizeof(llmgw_trace_span_t));
     if (trace == NULL) {
         return;
     }
-
-    ngx_memzero(trace, sizeof(llmgw_trace_span_t));
 
     trace->parent = parent;
     trace->state = ngx_http_llmgw_trace_state(stream->request);
@@ -108,7 +104,7 @@ ngx_http_llmgw_trace_state(ngx_http_request_t *r)
     size = ngx_min(ngx_http_llmgw_trace_state_size(r),
                    LLMGW_TRACE_STATE_MAX + 1);
 
-    text = size ? ngx_http_llmgw_memory_alloc(r, size + 1) : NULL;
+    text = size ? ngx_pnalloc(r->pool, size + 1) : NULL;
     if (text == NULL) {
         return NULL;
     }
@@ -177,7 +173,7 @@ ngx_http_llmgw_trace_request_id(ngx_http_llmgw_stream_t *stream)
     if (stream->record.request_id.len == 0) {
         id = ngx_http_llmgw_trace_random(stream);
 
-        p = id.len ? ngx_http_llmgw_memory_alloc(r, id.len + 1) : NULL;
+        p = id.len ? ngx_pnalloc(r->pool, id.len + 1) : NULL;
 
         if (p) {
             ngx_memcpy(p, id.data, id.len);

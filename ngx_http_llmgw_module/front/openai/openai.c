@@ -14,7 +14,6 @@
  */
 
 #include "front/clients.h"
-#include "front/memory.h"
 #include "front/openai/openai.h"
 #include "front/openai/openai_inner.h"
 #include "http/header.h"
@@ -330,8 +329,6 @@ ngx_http_llmgw_openai_post(ngx_http_request_t *r, Llmgateway__Api api)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    ngx_http_llmgw_memory_lend(r);
-
     return ngx_http_llmgw_openai_receive(r, pool, api);
 }
 
@@ -415,12 +412,11 @@ ngx_http_llmgw_openai_open(ngx_http_llmgw_openai_body_t *body)
 
     r = body->request;
 
-    o = ngx_http_llmgw_memory_alloc(r, sizeof(ngx_http_llmgw_openai_t));
+    o = ngx_pcalloc(r->pool, sizeof(ngx_http_llmgw_openai_t));
     if (o == NULL) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    ngx_memzero(o, sizeof(ngx_http_llmgw_openai_t));
     o->body = body;
 
     name.data = (u_char *) body->body.model;

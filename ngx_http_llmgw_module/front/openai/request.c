@@ -7,7 +7,6 @@
 #include "choice/blocks.h"
 #include "core/openai/text.h"
 #include "core/ring/ring.h"
-#include "front/memory.h"
 #include "front/openai/openai_inner.h"
 #include "http/header.h"
 #include "upstream/pool.h"
@@ -148,7 +147,7 @@ ngx_http_llmgw_openai_members(ngx_http_llmgw_stream_t *stream)
         return NGX_DECLINED;
     }
 
-    link = ngx_http_llmgw_memory_alloc(stream->request, bytes);
+    link = ngx_palloc(stream->request->pool, bytes);
     if (link == NULL) {
         return NGX_ERROR;
     }
@@ -247,8 +246,7 @@ ngx_http_llmgw_openai_answer_id(ngx_http_llmgw_stream_t *stream)
         return NULL;
     }
 
-    p = ngx_http_llmgw_memory_alloc(stream->request,
-                                    sizeof("chatcmpl-") + id.len);
+    p = ngx_pnalloc(stream->request->pool, sizeof("chatcmpl-") + id.len);
     if (p) {
         (void) ngx_sprintf(p, "%s-%V%Z",
                            o->body->body.api == LLMGATEWAY__API__API_CHAT
