@@ -258,7 +258,7 @@ ngx_http_llmgw_param_number(const ngx_http_llmgw_param_t *param,
         /* fall through */
 
     default: /* SIZE */
-        n = ngx_parse_size(&text);
+        n = ngx_parse_offset(&text);     /* as a size, and "1g" */
     }
 
     if (n == NGX_ERROR || sign * n < min || (param->max && n > param->max)) {

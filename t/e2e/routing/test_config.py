@@ -399,6 +399,8 @@ def test_lines_of_locations_that_are_accepted(accepted):
         accepted(server=OPENAI.format(lines))
     for value in ("off", "1ms", "100ms"):
         accepted(http=f"llmgw_coalesce {value};")
+    for value in ("64m", "1g client=$http_x_api_key", "1m client=off"):
+        accepted(http=f"llmgw_body_memory {value};")
 
 
 BAD_IDENTITY = [
