@@ -350,3 +350,17 @@ llmgw_breaker_state_name(llmgw_breaker_state_t state)
         return "closed";
     }
 }
+
+
+const char *
+llmgw_breaker_change_name(llmgw_breaker_change_t change)
+{
+    static const char *const  names[] = {
+        [LLMGW_BREAKER_OPENED] = "opened",
+        [LLMGW_BREAKER_REOPENED] = "reopened",
+        [LLMGW_BREAKER_HALF_OPENED] = "half_opened",
+        [LLMGW_BREAKER_RECLOSED] = "closed"
+    };
+
+    return names[change];
+}

@@ -178,4 +178,7 @@ llmgw_breaker_state_t llmgw_breaker_state(const llmgw_breaker_t *breaker,
 /* "closed", "open" or "half_open" */
 const char *llmgw_breaker_state_name(llmgw_breaker_state_t state);
 
+/* "opened" ...; NULL: UNCHANGED. */
+const char *llmgw_breaker_change_name(llmgw_breaker_change_t change);
+
 #endif /* LLMGW_BREAKER_H */

@@ -20,13 +20,6 @@ ngx_http_llmgw_status_policy(const ngx_http_llmgw_srv_conf_t *conf)
     json_t                *scorers;
     const llmgw_weight_t  *weight;
 
-    static const char     *names[] = {
-        [LLMGW_RANK_ROUND_ROBIN] = "round_robin",
-        [LLMGW_RANK_LEAST_LOADED] = "least_loaded",
-        [LLMGW_RANK_WEIGHTED] = "weighted",
-        [LLMGW_RANK_AFFINITY] = "affinity"
-    };
-
     scorers = json_array();
 
     for (i = 0; conf->policy == LLMGW_RANK_WEIGHTED && i < conf->weighted.n;
@@ -39,7 +32,7 @@ ngx_http_llmgw_status_policy(const ngx_http_llmgw_srv_conf_t *conf)
                                                "weight", weight->given));
     }
 
-    return json_pack("{s:s, s:o}", "name", names[conf->policy],
+    return json_pack("{s:s, s:o}", "name", llmgw_rank_policy_word(conf->policy),
                      "scorers", scorers);
 }
 
@@ -66,17 +59,11 @@ ngx_http_llmgw_status_index(const ngx_http_llmgw_srv_conf_t *conf)
 json_t *
 ngx_http_llmgw_status_admission(ngx_http_llmgw_pool_t *pool)
 {
-    llmgw_rule_kind_t   rule;
-
-    static const char  *names[] = {
-        [LLMGW_RULE_ALWAYS] = "always",
-        [LLMGW_RULE_REJECT_ALL] = "reject_all",
-        [LLMGW_RULE_TOKEN_BUCKET] = "token_bucket"
-    };
+    llmgw_rule_kind_t  rule;
 
     rule = pool->conf->rules ? pool->conf->rules->rule : LLMGW_RULE_ALWAYS;
 
-    return json_pack("{s:s, s:o}", "rule", names[rule],
+    return json_pack("{s:s, s:o}", "rule", llmgw_rule_word(rule),
                      "bucket", rule == LLMGW_RULE_TOKEN_BUCKET
                      ? ngx_http_llmgw_status_bucket(pool) : json_null());
 }
@@ -106,22 +93,6 @@ ngx_http_llmgw_status_queue(ngx_http_llmgw_pool_t *pool)
     llmgw_admission_t          *shared;
     ngx_http_llmgw_srv_conf_t  *conf;
 
-    static const char          *orders[] = {
-        [LLMGW_FLOW_FIFO] = "fifo",
-        [LLMGW_FLOW_PRIORITY] = "priority",
-        [LLMGW_FLOW_SLO_DEADLINE] = "slo_deadline"
-    };
-    static const char          *waits[] = {
-        [LLMGW_WAITS_ROOM] = "room",
-        [LLMGW_WAITS_CIRCUIT] = "circuit",
-        [LLMGW_WAITS_STANDBY] = "standby"
-    };
-    static const char          *saturations[] = {
-        [LLMGW_SATURATION_NEVER] = "capacity",
-        [LLMGW_SATURATION_UTILIZATION] = "utilization",
-        [LLMGW_SATURATION_CONCURRENCY] = "concurrency"
-    };
-
     conf = pool->conf;
     shared = pool->zone->self.shared;
 
@@ -130,12 +101,12 @@ ngx_http_llmgw_status_queue(ngx_http_llmgw_pool_t *pool)
                      "size", (json_int_t) conf->queue_size,
                      "timeout_ms", (json_int_t) conf->queue_timeout,
                      "waits_for", shared->queue.length == 0 ? NULL
-                     : waits[shared->waits_for],
-                     "order", orders[conf->flow.order],
+                     : llmgw_waits_name(shared->waits_for),
+                     "order", llmgw_flow_order_word(conf->flow.order),
                      "fairness",
-                     conf->flow.fairness == LLMGW_FLOW_ROUND_ROBIN
-                     ? "round_robin" : "global",
-                     "saturation", saturations[conf->saturation.kind],
+                     llmgw_flow_fairness_word(conf->flow.fairness),
+                     "saturation",
+                     llmgw_saturation_word(conf->saturation.kind),
                      "ttl_ms", ngx_http_llmgw_status_target(conf->queue_ttl),
                      "shedding", conf->flow.has_shedding);
 }

@@ -122,11 +122,7 @@ ngx_http_llmgw_metrics_name_hedges(ngx_uint_t i)
 const char *
 ngx_http_llmgw_metrics_name_breaker_transitions(ngx_uint_t i)
 {
-    static const char  *names[] = {
-        NULL, "opened", "reopened", "half_opened", "closed"
-    };
-
-    return names[i];
+    return llmgw_breaker_change_name(i);
 }
 
 

@@ -31,6 +31,19 @@ llmgw_rule_kind(const char *name, size_t len, llmgw_rule_kind_t *kind)
 }
 
 
+const char *
+llmgw_rule_word(llmgw_rule_kind_t kind)
+{
+    static const char *const  words[] = {
+        [LLMGW_RULE_ALWAYS] = "always",
+        [LLMGW_RULE_REJECT_ALL] = "reject_all",
+        [LLMGW_RULE_TOKEN_BUCKET] = "token_bucket"
+    };
+
+    return words[kind];
+}
+
+
 llmgw_rule_code_t
 llmgw_rule_admit(const llmgw_rule_t *rule, const llmgw_rule_request_t *request)
 {

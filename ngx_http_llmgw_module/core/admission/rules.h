@@ -53,6 +53,9 @@ typedef enum {
 /* By its name, with '-' or '_' between words: 0; -1: there is none. */
 int llmgw_rule_kind(const char *name, size_t len, llmgw_rule_kind_t *kind);
 
+/* As directives and pages write it; of a rule that nginx has. */
+const char *llmgw_rule_word(llmgw_rule_kind_t kind);
+
 /* May take tokens out of the bucket; nothing else changes. */
 llmgw_rule_code_t llmgw_rule_admit(const llmgw_rule_t *rule,
     const llmgw_rule_request_t *request);

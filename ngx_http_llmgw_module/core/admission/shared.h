@@ -158,6 +158,9 @@ void llmgw_admission_mend(llmgw_admission_t *shared);
 void llmgw_admission_drop_row(llmgw_admission_t *shared, uint32_t row,
     uint64_t now_ms);
 
+/* "room" ... */
+const char *llmgw_waits_name(llmgw_waits_t waits_for);
+
 
 /*
  * The slot of an id, found or taken, stamped with now_ms; LLMGW_NO_SLOT: there

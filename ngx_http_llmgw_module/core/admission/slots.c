@@ -323,3 +323,16 @@ llmgw_admission_drop_row(llmgw_admission_t *shared, uint32_t row,
 
     llmgw_admission_commit(shared);
 }
+
+
+const char *
+llmgw_waits_name(llmgw_waits_t waits_for)
+{
+    static const char *const  names[] = {
+        [LLMGW_WAITS_ROOM] = "room",
+        [LLMGW_WAITS_CIRCUIT] = "circuit",
+        [LLMGW_WAITS_STANDBY] = "standby"
+    };
+
+    return names[waits_for];
+}

@@ -57,6 +57,26 @@ llmgw_flow_fairness(const char *name, size_t len,
 }
 
 
+const char *
+llmgw_flow_order_word(llmgw_flow_order_t order)
+{
+    static const char *const  words[] = {
+        [LLMGW_FLOW_FIFO] = "fifo",
+        [LLMGW_FLOW_PRIORITY] = "priority",
+        [LLMGW_FLOW_SLO_DEADLINE] = "slo_deadline"
+    };
+
+    return words[order];
+}
+
+
+const char *
+llmgw_flow_fairness_word(llmgw_flow_fairness_t fairness)
+{
+    return fairness == LLMGW_FLOW_ROUND_ROBIN ? "round_robin" : "global";
+}
+
+
 static size_t
 flow_offset_of_flows(uint32_t capacity)
 {

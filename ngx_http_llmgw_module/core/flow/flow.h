@@ -104,6 +104,10 @@ int llmgw_flow_order(const char *name, size_t len, llmgw_flow_order_t *order);
 int llmgw_flow_fairness(const char *name, size_t len,
     llmgw_flow_fairness_t *fairness);
 
+/* As directives and pages write them. */
+const char *llmgw_flow_order_word(llmgw_flow_order_t order);
+const char *llmgw_flow_fairness_word(llmgw_flow_fairness_t fairness);
+
 /* capacity: the most that can ever wait, 1 to 2^31 */
 size_t llmgw_flow_bytes(uint32_t capacity);
 

@@ -4,6 +4,19 @@
 #include "core/flow/saturation.h"
 
 
+const char *
+llmgw_saturation_word(llmgw_saturation_kind_t kind)
+{
+    static const char *const  words[] = {
+        [LLMGW_SATURATION_NEVER] = "capacity",
+        [LLMGW_SATURATION_UTILIZATION] = "utilization",
+        [LLMGW_SATURATION_CONCURRENCY] = "concurrency"
+    };
+
+    return words[kind];
+}
+
+
 static double
 saturation_utilization(const llmgw_saturation_t *saturation,
     const llmgw_candidate_t *candidates, uint32_t n)

@@ -34,6 +34,9 @@ typedef struct {
 } llmgw_saturation_t;
 
 
+/* As directives and pages write it. */
+const char *llmgw_saturation_word(llmgw_saturation_kind_t kind);
+
 double llmgw_saturation(const llmgw_saturation_t *saturation,
     const llmgw_candidate_t *candidates, uint32_t n);
 

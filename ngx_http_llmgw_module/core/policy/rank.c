@@ -37,6 +37,20 @@ llmgw_rank_policy_name(llmgw_rank_policy_t policy)
 }
 
 
+const char *
+llmgw_rank_policy_word(llmgw_rank_policy_t policy)
+{
+    static const char *const  words[] = {
+        [LLMGW_RANK_ROUND_ROBIN] = "round_robin",
+        [LLMGW_RANK_LEAST_LOADED] = "least_loaded",
+        [LLMGW_RANK_WEIGHTED] = "weighted",
+        [LLMGW_RANK_AFFINITY] = "affinity"
+    };
+
+    return words[policy];
+}
+
+
 unsigned
 llmgw_rank_needs(const llmgw_ranker_t *ranker)
 {

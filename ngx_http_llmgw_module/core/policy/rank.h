@@ -42,6 +42,9 @@ int llmgw_rank_policy(const char *name, size_t len,
 
 const char *llmgw_rank_policy_name(llmgw_rank_policy_t policy);
 
+/* As directives and pages write it; of a policy that nginx has. */
+const char *llmgw_rank_policy_word(llmgw_rank_policy_t policy);
+
 /* What of a scoring it reads: LLMGW_NEEDS_..., to be filled before. */
 unsigned llmgw_rank_needs(const llmgw_ranker_t *ranker);
 
