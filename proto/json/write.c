@@ -1,4 +1,6 @@
 
+#include <stdio.h>
+
 #include "proto/json/json_inner.h"
 #include "proto/json/write.h"
 
@@ -123,4 +125,15 @@ llmgw_json_number(char *p, int64_t number)
     }
 
     return llmgw_json_raw(p, at, digits + sizeof(digits) - at);
+}
+
+
+char *
+llmgw_json_real(char *p, double number)
+{
+    char  *end;
+
+    end = p + snprintf(p, LLMGW_JSON_REAL_BYTES, "%.6g", number);
+
+    return strpbrk(p, ".e") ? end : llmgw_json_literal(end, ".0");
 }

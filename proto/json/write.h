@@ -15,6 +15,9 @@
 /* A number's digits and sign. */
 #define LLMGW_JSON_NUMBER_BYTES  20
 
+/* A double's sign, six digits and what goes with them. */
+#define LLMGW_JSON_REAL_BYTES  24
+
 /* No text is longer when escaped: \u001f for one byte, and two quotes. */
 #define LLMGW_JSON_STRING_BYTES(len)  (6 * (size_t) (len) + 2)
 
@@ -37,5 +40,8 @@ char *llmgw_json_escape(char *p, const void *text, size_t len);
 size_t llmgw_json_escape_bytes(const void *text, size_t len);
 
 char *llmgw_json_number(char *p, int64_t number);
+
+/* A finite number, to six digits; with '.' or 'e' even if it is whole. */
+char *llmgw_json_real(char *p, double number);
 
 #endif /* LLMGW_JSON_H */

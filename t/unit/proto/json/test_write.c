@@ -128,6 +128,28 @@ numbers_are_written_whole(void **state)
 }
 
 
+static void
+reals_read_back_as_reals(void **state)
+{
+    size_t  i;
+    char    json[LLMGW_JSON_REAL_BYTES + 1];
+
+    const struct {
+        double       number;
+        const char  *expected;
+    } cases[] = {
+        { 0, "0.0" }, { 1, "1.0" }, { -8, "-8.0" }, { 0.5, "0.5" },
+        { 0.0425, "0.0425" }, { 2560, "2560.0" }, { 123456.7, "123457.0" },
+        { 1e12, "1e+12" }, { -1.2345678e-300, "-1.23457e-300" }
+    };
+
+    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        *llmgw_json_real(json, cases[i].number) = '\0';
+        assert_string_equal(json, cases[i].expected);
+    }
+}
+
+
 int
 main(void)
 {
@@ -136,6 +158,7 @@ main(void)
         cmocka_unit_test(every_byte_is_judged_alike_at_every_place),
         cmocka_unit_test(jansson_reads_what_was_written),
         cmocka_unit_test(numbers_are_written_whole),
+        cmocka_unit_test(reals_read_back_as_reals),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
