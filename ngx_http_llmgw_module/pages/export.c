@@ -3,406 +3,375 @@
  * llmgw_metrics: all pools in Prometheus' text format, or OpenMetrics where
  * the scraper accepts it.
  *
- * The format requires all series of a name to be together.  So the page goes
- * through the families, within a family through the pools, and within a pool
- * through the replicas.  The replicas' numbers are gathered before, in one pass
- * (export_facts.c): a family is then a walk over an array, and a line costs two
- * copies and a number.  At a thousand replicas nine lines in ten are of this
- * kind.
+ * The format requires all series of a metric to be together, and facts come
+ * item by item.  So all values are kept first, which reads a replica's memory
+ * once; then the page goes through the metrics, for each through the pools, and
+ * in a pool through the items.  A line is four copies and a number; at a
+ * thousand replicas there are 9,000.
  */
 
 #include "http/header.h"
-#include "pages/export_inner.h"
+#include "pages/facts/snapshot.h"
+#include "pages/page.h"
 #include "pages/pages.h"
-#include "proto/grpc/session.h"
 
 
-#define NGX_HTTP_LLMGW_EXPORT_LINE    1024  /* bytes without upstream names */
-#define NGX_HTTP_LLMGW_EXPORT_NAMES   3     /* upstream names, at most */
+#define NGX_HTTP_LLMGW_EXPORT_LINES   64    /* in a piece, about */
+#define NGX_HTTP_LLMGW_EXPORT_FAMILY  1024  /* HELP and TYPE, at most */
+#define NGX_HTTP_LLMGW_EXPORT_HEAD    128   /* without the upstream's name */
+#define NGX_HTTP_LLMGW_EXPORT_WORDS   128   /* labels whose values are words */
+#define NGX_HTTP_LLMGW_EXPORT_NUMBER  32    /* with what stands around it */
 
 
-static ngx_int_t ngx_http_llmgw_export_handler(ngx_http_request_t *r);
-static u_char *ngx_http_llmgw_export_measure(ngx_http_llmgw_export_t *e,
-    ngx_pool_t *pool);
-static ngx_uint_t ngx_http_llmgw_export_accepts(ngx_http_request_t *r);
-static void ngx_http_llmgw_export_done(void *data);
-static ngx_uint_t ngx_http_llmgw_export_next(ngx_http_llmgw_page_t *page);
-static void ngx_http_llmgw_export_head(ngx_http_llmgw_export_t *e,
-    const ngx_http_llmgw_family_t *family);
-static ngx_uint_t ngx_http_llmgw_export_requests(ngx_http_llmgw_export_t *e,
-    const ngx_http_llmgw_family_t *family, ngx_http_llmgw_facts_t *facts);
-static ngx_uint_t ngx_http_llmgw_export_counter(ngx_http_llmgw_export_t *e,
-    const ngx_http_llmgw_family_t *family, ngx_http_llmgw_facts_t *facts);
-static ngx_uint_t ngx_http_llmgw_export_plain(ngx_http_llmgw_export_t *e,
-    const ngx_http_llmgw_family_t *family, ngx_http_llmgw_facts_t *facts);
-static ngx_uint_t ngx_http_llmgw_export_histogram(ngx_http_llmgw_export_t *e,
-    const ngx_http_llmgw_family_t *family, ngx_http_llmgw_facts_t *facts);
-static u_char *ngx_http_llmgw_export_bound(u_char *p, ngx_msec_t ms);
-static ngx_uint_t ngx_http_llmgw_export_pool(ngx_http_llmgw_export_t *e,
-    const ngx_http_llmgw_family_t *family, ngx_http_llmgw_facts_t *facts);
-static ngx_uint_t ngx_http_llmgw_export_body_bytes(
-    ngx_http_llmgw_export_t *e, const ngx_http_llmgw_family_t *family,
-    ngx_http_llmgw_facts_t *facts);
-static ngx_uint_t ngx_http_llmgw_export_members(ngx_http_llmgw_export_t *e,
-    const ngx_http_llmgw_family_t *family, ngx_http_llmgw_facts_t *facts);
+typedef struct ngx_http_llmgw_item_s  ngx_http_llmgw_item_t;
 
-
-#define NGX_HTTP_LLMGW_FAMILY_COUNTER(name, label, n, help)                   \
-    { #name, "counter", help, ngx_http_llmgw_export_counter,                  \
-      offsetof(ngx_http_llmgw_counters_t, name), n, #label,                   \
-      ngx_http_llmgw_metrics_name_##name, NULL },
-
-#define NGX_HTTP_LLMGW_FAMILY_HISTOGRAM(name, buckets, help)                  \
-    { #name, "histogram", help, ngx_http_llmgw_export_histogram,              \
-      offsetof(ngx_http_llmgw_counters_t, name),                              \
-      NGX_HTTP_LLMGW_HISTOGRAM_##name, NULL, NULL, NULL },
-
-#define NGX_HTTP_LLMGW_FAMILY_GROUP(name, type, kind, what, help)             \
-    { #name, type, help, ngx_http_llmgw_export_group_##what, 0,               \
-      LLMGW_GROUP_##kind, NULL, NULL, NULL },
-
-#define NGX_HTTP_LLMGW_FAMILY_GROUP_COUNTER(name, kind, what, help)           \
-    NGX_HTTP_LLMGW_FAMILY_GROUP(name, "counter", kind, what, help)
-
-#define NGX_HTTP_LLMGW_FAMILY_GROUP_HISTOGRAM(name, kind, what, help)         \
-    NGX_HTTP_LLMGW_FAMILY_GROUP(name, "histogram", kind, what, help)
-
-#define NGX_HTTP_LLMGW_FAMILY_GROUP_GAUGE(name, kind, what, help)             \
-    NGX_HTTP_LLMGW_FAMILY_GROUP(name, "gauge", kind, what, help)
-
-#define NGX_HTTP_LLMGW_FAMILY_STANDBY(name, type, what, help)                 \
-    { #name, type, help, ngx_http_llmgw_export_standby_##what, 0, 0, NULL,    \
-      NULL, NULL },
-
-#define NGX_HTTP_LLMGW_FAMILY_STANDBY_COUNTER(name, what, help)               \
-    NGX_HTTP_LLMGW_FAMILY_STANDBY(name, "counter", what, help)
-
-#define NGX_HTTP_LLMGW_FAMILY_STANDBY_GAUGE(name, what, help)                 \
-    NGX_HTTP_LLMGW_FAMILY_STANDBY(name, "gauge", what, help)
-
-#define NGX_HTTP_LLMGW_FAMILY_POOL(name, help)                                \
-    { #name, "gauge", help, ngx_http_llmgw_export_pool, 0, 0, NULL, NULL,     \
-      ngx_http_llmgw_gauge_##name },
-
-#define NGX_HTTP_LLMGW_FAMILY_REPLICA_COUNTER(name, help)                     \
-    { #name, "counter", help, ngx_http_llmgw_export_replicas, 0,              \
-      NGX_HTTP_LLMGW_FACT_##name, NULL, NULL, NULL },
-
-#define NGX_HTTP_LLMGW_FAMILY_REPLICA_GAUGE(name, help)                       \
-    { #name, "gauge", help, ngx_http_llmgw_export_replicas, 0,                \
-      NGX_HTTP_LLMGW_FACT_##name, NULL, NULL, NULL },
-
-#define NGX_HTTP_LLMGW_FAMILY_REPORTED_GAUGE(name, help)                      \
-    { #name, "gauge", help, ngx_http_llmgw_export_reported, 0,                \
-      NGX_HTTP_LLMGW_REPORTED_##name, NULL, NULL, NULL },
-
-
-static const ngx_http_llmgw_family_t  ngx_http_llmgw_families[] = {
-
-    { "requests", "counter", "Requests that have ended",
-      ngx_http_llmgw_export_requests, 0, 0, NULL, NULL, NULL },
-
-    NGX_HTTP_LLMGW_COUNTERS(NGX_HTTP_LLMGW_FAMILY_COUNTER)
-    NGX_HTTP_LLMGW_HISTOGRAMS(NGX_HTTP_LLMGW_FAMILY_HISTOGRAM)
-    NGX_HTTP_LLMGW_POOL_GAUGES(NGX_HTTP_LLMGW_FAMILY_POOL)
-
-    { "saturation_unknown", "counter",
-      "Decisions that held nobody, as no replica told how full it is",
-      ngx_http_llmgw_export_plain,
-      offsetof(ngx_http_llmgw_counters_t, saturation_unknown), 0, NULL, NULL,
-      NULL },
-
-    { "body_bytes", "gauge", "Bytes that workers hold of llmgw_body_memory",
-      ngx_http_llmgw_export_body_bytes, 0, 0, NULL, NULL, NULL },
-
-    { "members", "gauge", "Members that the agent lists, by state",
-      ngx_http_llmgw_export_members, 0, 0, NULL, NULL, NULL },
-
-    NGX_HTTP_LLMGW_GROUP_COUNTERS(NGX_HTTP_LLMGW_FAMILY_GROUP_COUNTER)
-    NGX_HTTP_LLMGW_GROUP_HISTOGRAMS(NGX_HTTP_LLMGW_FAMILY_GROUP_HISTOGRAM)
-    NGX_HTTP_LLMGW_GROUP_GAUGES(NGX_HTTP_LLMGW_FAMILY_GROUP_GAUGE)
-
-    NGX_HTTP_LLMGW_STANDBY_COUNTERS(NGX_HTTP_LLMGW_FAMILY_STANDBY_COUNTER)
-    NGX_HTTP_LLMGW_STANDBY_GAUGES(NGX_HTTP_LLMGW_FAMILY_STANDBY_GAUGE)
-
-    NGX_HTTP_LLMGW_REPLICA_COUNTERS(NGX_HTTP_LLMGW_FAMILY_REPLICA_COUNTER)
-    NGX_HTTP_LLMGW_REPLICA_GAUGES(NGX_HTTP_LLMGW_FAMILY_REPLICA_GAUGE)
-    NGX_HTTP_LLMGW_REPORTED_GAUGES(NGX_HTTP_LLMGW_FAMILY_REPORTED_GAUGE)
-
-    { "replica_info", "gauge", "Always 1: the replica's base model",
-      ngx_http_llmgw_export_info, 0, 0, NULL, NULL, NULL }
+struct ngx_http_llmgw_item_s {
+    ngx_http_llmgw_item_t        *next;
+    ngx_str_t                     label;        /* escaped */
+    uint64_t                      values[];     /* of the scope's metrics:
+                                                   numbers, or pointers */
 };
 
-#define NGX_HTTP_LLMGW_NFAMILIES                                              \
-    (sizeof(ngx_http_llmgw_families) / sizeof(ngx_http_llmgw_family_t))
+
+/* A pool's items, by scope. */
+typedef ngx_http_llmgw_item_t  *ngx_http_llmgw_items_t[NGX_HTTP_LLMGW_NSCOPES];
 
 
-char *
-ngx_http_llmgw_export_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+typedef struct {
+    ngx_http_llmgw_page_t         page;
+    ngx_http_llmgw_items_t       *pools;
+    ngx_http_llmgw_item_t       **last;         /* where the next one is kept */
+
+    /* what is kept or written now, or next */
+    ngx_uint_t                    scope;
+    ngx_uint_t                    metric;
+    ngx_uint_t                    pool;
+    ngx_http_llmgw_item_t        *item;
+
+    ngx_str_t                    *upstream;     /* label of the pool */
+    u_char                       *head;         /* of lines, to the value of the
+                                                   item's label */
+    size_t                        head_len;
+    ngx_uint_t                    lines;        /* in this piece */
+    unsigned                      begun:1;      /* the metric's family */
+    unsigned                      open_metrics:1;
+} ngx_http_llmgw_export_t;
+
+
+/* For the value of a label; most need no escape.  Empty: no memory. */
+
+static ngx_str_t
+ngx_http_llmgw_export_escape(ngx_http_llmgw_export_t *e, ngx_str_t text)
 {
-    return ngx_http_llmgw_conf_handler(cf, ngx_http_llmgw_export_handler);
-}
+    u_char  c, *p;
+    size_t  i, n;
 
+    n = 0;
 
-static ngx_int_t
-ngx_http_llmgw_export_handler(ngx_http_request_t *r)
-{
-    ngx_int_t                 rc;
-    ngx_http_llmgw_export_t  *e;
-    static ngx_str_t          text = ngx_string("text/plain; version=0.0.4");
-    static ngx_str_t          open = ngx_string("application/openmetrics-text;"
-                                                " version=1.0.0;"
-                                                " charset=utf-8");
-
-    rc = ngx_http_llmgw_page_accept(r);
-    if (rc != NGX_OK) {
-        return rc;
+    for (i = 0; i < text.len; i++) {
+        c = text.data[i];
+        n += (c == '"' || c == '\\' || c == '\n');
     }
 
-    e = ngx_pcalloc(r->pool, sizeof(ngx_http_llmgw_export_t));
-    if (e == NULL) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    if (n == 0) {
+        return text;
     }
 
-    e->snapshots = ngx_http_llmgw_snapshot_take(r);
-    e->facts = e->snapshots
-               ? ngx_http_llmgw_facts_gather(e->snapshots, r->pool) : NULL;
+    p = ngx_pnalloc(e->page.request->pool, text.len + n);
+    n = text.len;
+    text.len = 0;
 
-    if (e->facts == NULL || ngx_http_llmgw_export_measure(e, r->pool) == NULL) {
-        ngx_http_llmgw_snapshot_release(e->snapshots);
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    if (p == NULL) {
+        e->page.failed = 1;
+        return text;
     }
 
-    e->open_metrics = ngx_http_llmgw_export_accepts(r);
-    e->page.request = r;
-    e->page.next = ngx_http_llmgw_export_next;
-    e->page.done = ngx_http_llmgw_export_done;
-    e->page.data = e;
+    for (i = 0; i < n; i++) {
+        c = text.data[i];
 
-    return ngx_http_llmgw_page_send(&e->page, e->open_metrics ? &open : &text);
-}
-
-
-/*
- * Allocates space for the longest line.  nginx's configuration parser accepts
- * no word of more than 4 kB, so even three names with each byte escaped fit
- * into a page's buffer.
- */
-
-static u_char *
-ngx_http_llmgw_export_measure(ngx_http_llmgw_export_t *e, ngx_pool_t *pool)
-{
-    size_t      longest;
-    ngx_uint_t  i;
-
-    longest = 0;
-
-    for (i = 0; i < e->snapshots->nelts; i++) {
-        longest = ngx_max(longest, e->facts[i].name.len);
-    }
-
-    e->line = NGX_HTTP_LLMGW_EXPORT_LINE
-              + NGX_HTTP_LLMGW_EXPORT_NAMES * longest;
-    e->head.data = ngx_pnalloc(pool, e->line);
-
-    return e->head.data;
-}
-
-
-static ngx_uint_t
-ngx_http_llmgw_export_accepts(ngx_http_request_t *r)
-{
-    ngx_table_elt_t  *h;
-
-    h = ngx_http_llmgw_header_find(&r->headers_in.headers, "accept");
-
-    return h && ngx_strstr(h->value.data, "application/openmetrics-text");
-}
-
-
-static void
-ngx_http_llmgw_export_done(void *data)
-{
-    ngx_http_llmgw_export_t  *e = data;
-
-    ngx_http_llmgw_snapshot_release(e->snapshots);
-}
-
-
-static ngx_uint_t
-ngx_http_llmgw_export_next(ngx_http_llmgw_page_t *page)
-{
-    ngx_http_llmgw_export_t        *e;
-    const ngx_http_llmgw_family_t  *family;
-
-    e = page->data;
-
-    if (e->family == NGX_HTTP_LLMGW_NFAMILIES) {
-        if (e->open_metrics) {
-            ngx_http_llmgw_export_line(e, "# EOF\n");
+        if (c == '"' || c == '\\' || c == '\n') {
+            p[text.len++] = '\\';
         }
 
+        p[text.len++] = (c == '\n') ? 'n' : c;
+    }
+
+    text.data = p;
+
+    return text;
+}
+
+
+/* A further label of the item, ended by a NUL; NULL: no memory. */
+
+static u_char *
+ngx_http_llmgw_export_label(ngx_http_llmgw_export_t *e, const char *name,
+    const char *text)
+{
+    u_char     *p;
+    ngx_str_t   value;
+
+    value.data = (u_char *) text;
+    value.len = ngx_strlen(text);
+    value = ngx_http_llmgw_export_escape(e, value);
+
+    p = ngx_pnalloc(e->page.request->pool,
+                    value.len + NGX_HTTP_LLMGW_EXPORT_WORDS);
+    if (p == NULL) {
+        e->page.failed = 1;
+        return NULL;
+    }
+
+    (void) ngx_sprintf(p, ",%s=\"%V\"%Z", name, &value);
+
+    return p;
+}
+
+
+static ngx_uint_t
+ngx_http_llmgw_export_item(ngx_http_llmgw_writer_t *w, const ngx_str_t *label,
+    unsigned pages)
+{
+    size_t                     bytes;
+    ngx_http_llmgw_item_t     *item;
+    ngx_http_llmgw_export_t   *e = (ngx_http_llmgw_export_t *) w;
+
+    if (!(pages & NGX_HTTP_LLMGW_ON_METRICS)) {
         return 0;
     }
 
-    family = &ngx_http_llmgw_families[e->family];
+    bytes = ngx_http_llmgw_scopes[e->scope]->nmetrics * sizeof(uint64_t);
 
-    if (!e->headed) {
-        ngx_http_llmgw_export_head(e, family);
-        e->headed = 1;
+    item = ngx_palloc(e->page.request->pool,
+                      sizeof(ngx_http_llmgw_item_t) + bytes);
+    if (item == NULL) {
+        e->page.failed = 1;
+        return 0;
     }
 
-    if (e->pool < e->snapshots->nelts
-        && family->write(e, family, &e->facts[e->pool]))
-    {
-        return 1;
-    }
+    item->next = NULL;
+    item->label = ngx_http_llmgw_export_escape(e, *label);
+    ngx_memset(item->values, 0xff, bytes);      /* all are absent */
 
-    e->item = 0;
-
-    if (++e->pool >= e->snapshots->nelts) {
-        e->pool = 0;
-        e->headed = 0;
-        e->family++;
-    }
+    *e->last = item;
+    e->last = &item->next;
+    e->item = item;
 
     return 1;
 }
 
 
-/* OpenMetrics names a counter's family without its suffix. */
+/* A number with a fraction is kept in thousandths. */
 
 static void
-ngx_http_llmgw_export_head(ngx_http_llmgw_export_t *e,
-    const ngx_http_llmgw_family_t *family)
+ngx_http_llmgw_export_put(ngx_http_llmgw_writer_t *w, const char *key,
+    const ngx_http_llmgw_metric_t *metric, ngx_http_llmgw_value_t value)
 {
-    const char  *suffix;
+    uint64_t                 *kept;
+    ngx_http_llmgw_export_t  *e = (ngx_http_llmgw_export_t *) w;
 
-    suffix = (!e->open_metrics && family->type[0] == 'c') ? "_total" : "";
+    kept = &e->item->values[metric - ngx_http_llmgw_scopes[e->scope]->metrics];
 
-    ngx_http_llmgw_export_line(e, "# HELP llmgw_%s%s %s\n"
-                               "# TYPE llmgw_%s%s %s\n",
-                               family->name, suffix, family->help,
-                               family->name, suffix, family->type);
+    switch (value.type) {
+
+    case NGX_HTTP_LLMGW_IS_REAL:
+        *kept = isnan(value.of.real) ? NGX_HTTP_LLMGW_ABSENT
+                                 : (uint64_t) (value.of.real * 1000 + 0.5);
+        return;
+
+    case NGX_HTTP_LLMGW_IS_TEXT:
+        *kept = (uintptr_t) ngx_http_llmgw_export_label(e,
+                                metric->labels[0].name, value.text);
+        return;
+
+    case NGX_HTTP_LLMGW_IS_COUNTS:
+    case NGX_HTTP_LLMGW_IS_TIMES:
+        *kept = (uintptr_t) value.of.p;
+        return;
+
+    default:
+        *kept = value.of.n;
+        return;
+    }
 }
 
 
-/* Writes counts above 0, and that of OK: most pairs never happen. */
-
-static ngx_uint_t
-ngx_http_llmgw_export_requests(ngx_http_llmgw_export_t *e,
-    const ngx_http_llmgw_family_t *family, ngx_http_llmgw_facts_t *facts)
+static ngx_int_t
+ngx_http_llmgw_export_keep(ngx_http_llmgw_export_t *e)
 {
-    uint64_t    n;
-    ngx_uint_t  code, reason;
+    size_t                      longest;
+    ngx_uint_t                  i, k;
+    ngx_http_llmgw_snapshot_t  *snapshot;
 
-    for (code = 0; code < NGX_HTTP_LLMGW_NCODES; code++) {
-        for (reason = 0; reason < LLMGW_NREASONS; reason++) {
+    longest = 0;
+    snapshot = e->page.snapshots->elts;
 
-            n = facts->snapshot->sum.requests[code][reason];
+    e->pools = ngx_pcalloc(e->page.request->pool, (e->page.snapshots->nelts + 1)
+                                             * sizeof(ngx_http_llmgw_items_t));
+    if (e->pools == NULL) {
+        return NGX_ERROR;
+    }
 
-            if (n == 0 && (code || reason)) {
+    for (i = 0; i < e->page.snapshots->nelts; i++) {
+        for (e->scope = 0; e->scope < NGX_HTTP_LLMGW_NSCOPES; e->scope++) {
+
+            e->last = &e->pools[i][e->scope];
+            k = 0;
+
+            while (ngx_http_llmgw_scopes[e->scope]->walk(&e->page.writer,
+                                                         &snapshot[i], k)
+                   != NGX_DONE)
+            {
+                k++;
+            }
+        }
+
+        if (e->page.failed) {
+            return NGX_ERROR;
+        }
+
+        longest = ngx_max(longest, e->pools[i][0]->label.len);
+    }
+
+    e->scope = 0;
+    e->item = NULL;
+    e->head = ngx_pnalloc(e->page.request->pool,
+                          NGX_HTTP_LLMGW_EXPORT_HEAD + longest);
+
+    return e->head ? NGX_OK : NGX_ERROR;
+}
+
+
+static u_char *
+ngx_http_llmgw_export_digits(u_char *p, uint64_t n)
+{
+    u_char    *end;
+    uint64_t   rest;
+
+    end = p + 1;
+
+    for (rest = n; rest >= 10; rest /= 10) {
+        end++;
+    }
+
+    p = end;
+
+    do {
+        *--p = '0' + n % 10;
+        n /= 10;
+    } while (n);
+
+    return end;
+}
+
+
+/* more: labels behind the item's. */
+
+static void
+ngx_http_llmgw_export_line(ngx_http_llmgw_export_t *e, const void *more,
+    size_t more_len, ngx_http_llmgw_unit_t unit, uint64_t n)
+{
+    u_char     *p;
+    uint64_t    rest;
+    ngx_str_t  *label;
+
+    label = &e->item->label;
+    rest = 0;
+
+    p = ngx_http_llmgw_page_room(&e->page, e->head_len + label->len + more_len
+                                           + NGX_HTTP_LLMGW_EXPORT_NUMBER);
+    if (p == NULL) {
+        return;
+    }
+
+    if (unit == NGX_HTTP_LLMGW_MS || unit == NGX_HTTP_LLMGW_PERMILLE) {
+        rest = n % 1000;
+        n /= 1000;
+    }
+
+    p = ngx_cpymem(p, e->head, e->head_len);
+    p = ngx_cpymem(p, label->data, label->len);
+    *p++ = '"';
+
+    if (more_len) {
+        p = ngx_cpymem(p, more, more_len);
+    }
+
+    *p++ = '}';
+    *p++ = ' ';
+    p = ngx_http_llmgw_export_digits(p, n);
+
+    if (unit != NGX_HTTP_LLMGW_ONE) {
+        *p++ = '.';
+        *p++ = '0' + rest / 100;
+        *p++ = '0' + rest / 10 % 10;
+        *p++ = '0' + rest % 10;
+    }
+
+    *p++ = '\n';
+
+    ngx_http_llmgw_page_wrote(&e->page, p);
+    e->lines++;
+}
+
+
+static void
+ngx_http_llmgw_export_counts(ngx_http_llmgw_export_t *e,
+    const ngx_http_llmgw_metric_t *metric, const uint64_t *counts)
+{
+    u_char                         more[NGX_HTTP_LLMGW_EXPORT_WORDS], *p;
+    ngx_uint_t                     i, k, is_shown;
+    const char                    *word;
+    const uint64_t                *count;
+    const ngx_http_llmgw_label_t  *first, *second;
+
+    first = &metric->labels[0];
+    second = &metric->labels[1];
+    count = counts;
+
+    for (i = 0; i < first->n; i++) {
+        for (k = 0; k < ngx_max(second->n, 1); k++, count++) {
+
+            word = first->word(i);
+            is_shown = (*count || count == counts
+                        || metric->which == NGX_HTTP_LLMGW_ALL);
+
+            if (word == NULL || *count == NGX_HTTP_LLMGW_ABSENT || !is_shown) {
                 continue;
             }
 
-            ngx_http_llmgw_export_line(e,
-                               "llmgw_requests_total{upstream=\"%V\","
-                               "code=\"%s\",reason=\"%s\"} %uL\n",
-                               &facts->name, llmgw_grpc_status_name(code),
-                               ngx_http_llmgw_metrics_reason_name(reason), n);
+            p = ngx_sprintf(more, ",%s=\"%s\"", first->name, word);
+
+            if (second->name) {
+                p = ngx_sprintf(p, ",%s=\"%s\"", second->name,
+                                second->word(k));
+            }
+
+            ngx_http_llmgw_export_line(e, more, p - more, metric->unit,
+                                       *count);
         }
     }
-
-    return 0;
 }
 
 
-static ngx_uint_t
-ngx_http_llmgw_export_counter(ngx_http_llmgw_export_t *e,
-    const ngx_http_llmgw_family_t *family, ngx_http_llmgw_facts_t *facts)
+/* All lines of a family begin so, up to the value of the item's label. */
+
+static void
+ngx_http_llmgw_export_head(ngx_http_llmgw_export_t *e, const char *suffix)
 {
-    uint64_t    *counts;
-    ngx_uint_t   i;
+    u_char                        *p;
+    const ngx_http_llmgw_scope_t  *scope;
 
-    counts = (uint64_t *) ((char *) &facts->snapshot->sum + family->offset);
+    scope = ngx_http_llmgw_scopes[e->scope];
 
-    for (i = 0; i < family->n; i++) {
-        if (family->value(i)) {
-            ngx_http_llmgw_export_line(e,
-                               "llmgw_%s_total{upstream=\"%V\",%s=\"%s\"} "
-                               "%uL\n", family->name, &facts->name,
-                               family->label, family->value(i), counts[i]);
-        }
+    p = ngx_sprintf(e->head, "llmgw_%s%s{upstream=\"",
+                    scope->metrics[e->metric].name, suffix);
+
+    if (scope->label) {
+        p = ngx_sprintf(p, "%V\",%s=\"", e->upstream, scope->label);
     }
 
-    return 0;
-}
-
-
-/* A counter without labels. */
-
-static ngx_uint_t
-ngx_http_llmgw_export_plain(ngx_http_llmgw_export_t *e,
-    const ngx_http_llmgw_family_t *family, ngx_http_llmgw_facts_t *facts)
-{
-    uint64_t  *count;
-
-    count = (uint64_t *) ((char *) &facts->snapshot->sum + family->offset);
-
-    ngx_http_llmgw_export_line(e, "llmgw_%s_total{upstream=\"%V\"} %uL\n",
-                               family->name, &facts->name, *count);
-
-    return 0;
-}
-
-
-static ngx_uint_t
-ngx_http_llmgw_export_histogram(ngx_http_llmgw_export_t *e,
-    const ngx_http_llmgw_family_t *family, ngx_http_llmgw_facts_t *facts)
-{
-    ngx_http_llmgw_histogram_t  *h;
-
-    h = (ngx_http_llmgw_histogram_t *)
-            ((char *) &facts->snapshot->sum + family->offset);
-
-    e->head.len = ngx_snprintf(e->head.data, e->line, "upstream=\"%V\"",
-                               &facts->name)
-                  - e->head.data;
-
-    ngx_http_llmgw_export_times(e, family->name, h->counts,
-                                ngx_http_llmgw_metrics_bounds(family->n),
-                                h->sum_ms);
-
-    return 0;
-}
-
-
-void
-ngx_http_llmgw_export_times(ngx_http_llmgw_export_t *e, const char *name,
-    const uint64_t *counts, const ngx_msec_t *bounds, uint64_t sum_ms)
-{
-    u_char       le[NGX_INT64_LEN + sizeof(".000")];
-    uint64_t     n;
-    ngx_uint_t   i;
-
-    n = 0;
-
-    for (i = 0; bounds[i]; i++) {
-        n += counts[i];
-        *ngx_http_llmgw_export_bound(le, bounds[i]) = '\0';
-
-        ngx_http_llmgw_export_line(e, "llmgw_%s_bucket{%V,le=\"%s\"} %uL\n",
-                                   name, &e->head, le, n);
-    }
-
-    n += counts[i];
-
-    ngx_http_llmgw_export_line(e, "llmgw_%s_bucket{%V,le=\"+Inf\"} %uL\n"
-                               "llmgw_%s_sum{%V} %uL.%03uL\n"
-                               "llmgw_%s_count{%V} %uL\n",
-                               name, &e->head, n,
-                               name, &e->head, sum_ms / 1000, sum_ms % 1000,
-                               name, &e->head, n);
+    e->head_len = p - e->head;
 }
 
 
@@ -421,74 +390,199 @@ ngx_http_llmgw_export_bound(u_char *p, ngx_msec_t ms)
 }
 
 
-static ngx_uint_t
-ngx_http_llmgw_export_pool(ngx_http_llmgw_export_t *e,
-    const ngx_http_llmgw_family_t *family, ngx_http_llmgw_facts_t *facts)
+static void
+ngx_http_llmgw_export_times(ngx_http_llmgw_export_t *e,
+    const ngx_http_llmgw_metric_t *metric, const ngx_http_llmgw_histogram_t *h)
 {
-    ngx_http_llmgw_export_line(e, "llmgw_%s{upstream=\"%V\"} %.3f\n",
-                               family->name, &facts->name,
-                               family->get(facts->snapshot));
+    u_char             more[NGX_HTTP_LLMGW_EXPORT_WORDS], *p;
+    uint64_t           n;
+    ngx_uint_t         i;
+    const ngx_msec_t  *bounds;
 
-    return 0;
-}
+    bounds = ngx_http_llmgw_metrics_bounds(metric->bounds);
+    n = 0;
 
+    ngx_http_llmgw_export_head(e, "_bucket");
 
-static ngx_uint_t
-ngx_http_llmgw_export_body_bytes(ngx_http_llmgw_export_t *e,
-    const ngx_http_llmgw_family_t *family, ngx_http_llmgw_facts_t *facts)
-{
-    ngx_uint_t  share;
+    for (i = 0; i == 0 || bounds[i - 1]; i++) {
+        n += h->counts[i];
 
-    for (share = 0; share < LLMGW_NSHARES; share++) {
-        ngx_http_llmgw_export_line(e, "llmgw_%s{upstream=\"%V\","
-                              "what=\"%s\"} %uL\n",
-                              family->name, &facts->name,
-                              ngx_http_llmgw_metrics_name_body_refusals(share),
-                              facts->snapshot->levels.body_bytes[share]);
+        p = ngx_cpymem(more, ",le=\"", 5);
+        p = bounds[i] ? ngx_http_llmgw_export_bound(p, bounds[i])
+                      : ngx_cpymem(p, "+Inf", 4);
+        *p++ = '"';
+
+        ngx_http_llmgw_export_line(e, more, p - more, NGX_HTTP_LLMGW_ONE, n);
     }
 
-    return 0;
+    ngx_http_llmgw_export_head(e, "_sum");
+    ngx_http_llmgw_export_line(e, NULL, 0, NGX_HTTP_LLMGW_MS, h->sum_ms);
+
+    ngx_http_llmgw_export_head(e, "_count");
+    ngx_http_llmgw_export_line(e, NULL, 0, NGX_HTTP_LLMGW_ONE, n);
 }
 
 
-static ngx_uint_t
-ngx_http_llmgw_export_members(ngx_http_llmgw_export_t *e,
-    const ngx_http_llmgw_family_t *family, ngx_http_llmgw_facts_t *facts)
+static void
+ngx_http_llmgw_export_value(ngx_http_llmgw_export_t *e,
+    const ngx_http_llmgw_metric_t *metric, uint64_t value)
 {
-    ngx_uint_t  role, state, n;
+    const void  *p;
 
-    n = facts->snapshot->nshards ? NGX_HTTP_LLMGW_NROLES : LLMGW_ROLE_SHARD;
-
-    for (role = 0; role < n; role++) {
-        for (state = 0; state < NGX_HTTP_LLMGW_NSTATES; state++) {
-            ngx_http_llmgw_export_line(e, "llmgw_%s{upstream=\"%V\","
-                                       "role=\"%s\",state=\"%s\"} %ui\n",
-                                       family->name, &facts->name,
-                                       llmgw_role_name(role),
-                                       llmgw_liveness_name(state),
-                                       facts->members[role][state]);
-        }
+    if (value == NGX_HTTP_LLMGW_ABSENT) {
+        return;
     }
 
-    return 0;
+    p = (const void *) (uintptr_t) value;
+
+    if (metric->kind == NGX_HTTP_LLMGW_HISTOGRAM) {
+        ngx_http_llmgw_export_times(e, metric, p);
+
+    } else if (metric->labels[0].word) {
+        ngx_http_llmgw_export_counts(e, metric, p);
+
+    } else if (metric->labels[0].name) {
+        ngx_http_llmgw_export_line(e, p, ngx_strlen(p), metric->unit, 1);
+
+    } else {
+        ngx_http_llmgw_export_line(e, NULL, 0, metric->unit, value);
+    }
 }
 
 
-void
-ngx_http_llmgw_export_line(ngx_http_llmgw_export_t *e, const char *format,
-    ...)
-{
-    u_char   *p;
-    va_list   args;
+/* OpenMetrics names a counter's family without its suffix. */
 
-    p = ngx_http_llmgw_page_room(&e->page, e->line);
+static void
+ngx_http_llmgw_export_family(ngx_http_llmgw_export_t *e,
+    const ngx_http_llmgw_metric_t *metric)
+{
+    u_char             *p;
+    const char         *suffix;
+    static const char  *kinds[] = { "gauge", "counter", "histogram" };
+
+    p = ngx_http_llmgw_page_room(&e->page, NGX_HTTP_LLMGW_EXPORT_FAMILY);
     if (p == NULL) {
         return;
     }
 
-    va_start(args, format);
-    p = ngx_vslprintf(p, p + e->line, format, args);
-    va_end(args);
+    suffix = (metric->kind == NGX_HTTP_LLMGW_COUNTER && !e->open_metrics)
+             ? "_total" : "";
+
+    p = ngx_snprintf(p, NGX_HTTP_LLMGW_EXPORT_FAMILY,
+                     "# HELP llmgw_%s%s %s\n# TYPE llmgw_%s%s %s\n",
+                     metric->name, suffix, metric->help,
+                     metric->name, suffix, kinds[metric->kind]);
 
     ngx_http_llmgw_page_wrote(&e->page, p);
+}
+
+
+/* 1: there are more lines of this metric. */
+
+static ngx_uint_t
+ngx_http_llmgw_export_metric(ngx_http_llmgw_export_t *e,
+    const ngx_http_llmgw_metric_t *metric)
+{
+    if (!e->begun) {
+        e->begun = 1;
+        ngx_http_llmgw_export_family(e, metric);
+    }
+
+    for (e->lines = 0; e->lines < NGX_HTTP_LLMGW_EXPORT_LINES; /* void */ ) {
+
+        if (e->item) {
+            ngx_http_llmgw_export_value(e, metric, e->item->values[e->metric]);
+            e->item = e->item->next;
+            continue;
+        }
+
+        if (e->pool == e->page.snapshots->nelts) {
+            return 0;
+        }
+
+        e->upstream = &e->pools[e->pool][0]->label;
+        e->item = e->pools[e->pool++][e->scope];
+        ngx_http_llmgw_export_head(e, metric->kind == NGX_HTTP_LLMGW_COUNTER
+                                      ? "_total" : "");
+    }
+
+    return 1;
+}
+
+
+static ngx_uint_t
+ngx_http_llmgw_export_next(ngx_http_llmgw_page_t *page)
+{
+    ngx_http_llmgw_export_t       *e;
+    const ngx_http_llmgw_scope_t  *scope;
+
+    e = (ngx_http_llmgw_export_t *) page;
+
+    if (e->scope == NGX_HTTP_LLMGW_NSCOPES) {
+        if (e->open_metrics) {
+            ngx_http_llmgw_page_write(page, "# EOF\n", 6);
+        }
+
+        return 0;
+    }
+
+    scope = ngx_http_llmgw_scopes[e->scope];
+
+    if (e->metric == scope->nmetrics) {
+        e->metric = 0;
+        e->scope++;
+
+    } else if (!ngx_http_llmgw_export_metric(e, &scope->metrics[e->metric])) {
+        e->begun = 0;
+        e->pool = 0;
+        e->metric++;
+    }
+
+    return 1;
+}
+
+
+static ngx_uint_t
+ngx_http_llmgw_export_accepts(ngx_http_request_t *r)
+{
+    ngx_table_elt_t  *h;
+
+    h = ngx_http_llmgw_header_find(&r->headers_in.headers, "accept");
+
+    return h && ngx_strstr(h->value.data, "application/openmetrics-text");
+}
+
+
+static ngx_int_t
+ngx_http_llmgw_export_handler(ngx_http_request_t *r)
+{
+    ngx_int_t                 rc;
+    ngx_http_llmgw_export_t  *e;
+    static ngx_str_t          text = ngx_string("text/plain; version=0.0.4");
+    static ngx_str_t          open = ngx_string("application/openmetrics-text;"
+                                                " version=1.0.0;"
+                                                " charset=utf-8");
+
+    e = ngx_http_llmgw_page_create(r, sizeof(ngx_http_llmgw_export_t), &rc);
+    if (e == NULL) {
+        return rc;
+    }
+
+    e->page.writer.item = ngx_http_llmgw_export_item;
+    e->page.writer.put = ngx_http_llmgw_export_put;
+    e->page.next = ngx_http_llmgw_export_next;
+    e->open_metrics = ngx_http_llmgw_export_accepts(r);
+
+    if (ngx_http_llmgw_export_keep(e) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return ngx_http_llmgw_page_send(&e->page, e->open_metrics ? &open : &text);
+}
+
+
+char *
+ngx_http_llmgw_export_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    return ngx_http_llmgw_conf_handler(cf, ngx_http_llmgw_export_handler);
 }

@@ -12,6 +12,7 @@
  */
 
 #include "http/header.h"
+#include "pages/facts/snapshot.h"
 #include "pages/page.h"
 
 
@@ -35,11 +36,40 @@ ngx_http_llmgw_page_accept(ngx_http_request_t *r)
 }
 
 
+void *
+ngx_http_llmgw_page_create(ngx_http_request_t *r, size_t size, ngx_int_t *rc)
+{
+    ngx_http_cleanup_t     *cln;
+    ngx_http_llmgw_page_t  *page;
+
+    *rc = ngx_http_llmgw_page_accept(r);
+    if (*rc != NGX_OK) {
+        return NULL;
+    }
+
+    *rc = NGX_HTTP_INTERNAL_SERVER_ERROR;
+
+    page = ngx_pcalloc(r->pool, size);
+    cln = ngx_http_cleanup_add(r, 0);
+
+    if (page == NULL || cln == NULL) {
+        return NULL;
+    }
+
+    cln->handler = ngx_http_llmgw_page_cleanup;
+    cln->data = page;
+
+    page->request = r;
+    page->snapshots = ngx_http_llmgw_snapshot_take(r);
+
+    return page->snapshots ? page : NULL;
+}
+
+
 ngx_int_t
 ngx_http_llmgw_page_send(ngx_http_llmgw_page_t *page, ngx_str_t *type)
 {
     ngx_int_t            rc;
-    ngx_http_cleanup_t  *cln;
     ngx_http_request_t  *r;
     static ngx_str_t     no_store = ngx_string("no-store");
 
@@ -47,19 +77,12 @@ ngx_http_llmgw_page_send(ngx_http_llmgw_page_t *page, ngx_str_t *type)
     page->more = 1;
     page->last = &page->out;
 
-    cln = ngx_http_cleanup_add(r, 0);
-
-    if (cln == NULL
-        || ngx_http_llmgw_header_add(&r->headers_out.headers, "Cache-Control",
-                                     &no_store)
-           == NULL)
+    if (ngx_http_llmgw_header_add(&r->headers_out.headers, "Cache-Control",
+                                  &no_store)
+        == NULL)
     {
-        page->done(page->data);
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
-
-    cln->handler = ngx_http_llmgw_page_cleanup;
-    cln->data = page;
 
     r->headers_out.status = NGX_HTTP_OK;
     r->headers_out.content_type = *type;
@@ -90,7 +113,7 @@ ngx_http_llmgw_page_cleanup(void *data)
 {
     ngx_http_llmgw_page_t  *page = data;
 
-    page->done(page->data);
+    ngx_http_llmgw_snapshot_release(page->snapshots);
 }
 
 

@@ -13,6 +13,7 @@
 
 
 #include "conf/conf.h"
+#include "pages/facts/fact.h"
 
 
 #define NGX_HTTP_LLMGW_PAGE_BYTES    32768  /* of a slice, and of a buffer */
@@ -24,11 +25,12 @@ typedef struct ngx_http_llmgw_page_s  ngx_http_llmgw_page_t;
 typedef ngx_uint_t (*ngx_http_llmgw_page_pt)(ngx_http_llmgw_page_t *page);
 
 
+/* Each page has a struct of its own, which begins with this one. */
 struct ngx_http_llmgw_page_s {
-    ngx_http_request_t           *request;
+    ngx_http_llmgw_writer_t       writer;
     ngx_http_llmgw_page_pt        next;
-    void                        (*done)(void *data);    /* once, at the end */
-    void                         *data;
+    ngx_http_request_t           *request;
+    ngx_array_t                  *snapshots;    /* of the pools */
 
     ngx_chain_t                  *out;          /* filled in this slice */
     ngx_chain_t                 **last;
@@ -46,9 +48,15 @@ struct ngx_http_llmgw_page_s {
 ngx_int_t ngx_http_llmgw_page_accept(ngx_http_request_t *r);
 
 /*
+ * A page of that size, zeroed, with snapshots, which are released when the
+ * request ends.  NULL: *rc is what a content handler returns.
+ */
+void *ngx_http_llmgw_page_create(ngx_http_request_t *r, size_t size,
+    ngx_int_t *rc);
+
+/*
  * Answers with what page->next() writes, as a content handler: returns what
- * that returns.  type must outlive the request.  done() is called exactly once,
- * also if this fails.
+ * that returns.  type must outlive the request.
  */
 ngx_int_t ngx_http_llmgw_page_send(ngx_http_llmgw_page_t *page,
     ngx_str_t *type);

@@ -2,116 +2,352 @@
 /*
  * llmgw_status: what all workers know of the pools, as JSON.
  *
- * The page is made of pieces, each a value that jansson writes: the pools,
- * and one by one their gateways and replicas.  docs/status.md has the schema.
+ * The page is made of pieces: each pool with all that is its own, then one by
+ * one the items of its lists.  docs/status.md has the schema.
  */
 
+#include "pages/facts/snapshot.h"
 #include "pages/page.h"
 #include "pages/pages.h"
-#include "pages/status.h"
+#include "proto/json/write.h"
 
 
 #define NGX_HTTP_LLMGW_STATUS_SCHEMA  1
-#define NGX_HTTP_LLMGW_STATUS_FLAGS   (JSON_COMPACT|JSON_REAL_PRECISION(6))
-
-
-/* Which part is written next. */
-typedef enum {
-    NGX_HTTP_LLMGW_STATUS_HEAD = 0,
-    NGX_HTTP_LLMGW_STATUS_POOL,
-    NGX_HTTP_LLMGW_STATUS_LIST
-} ngx_http_llmgw_status_part_t;
-
-
-/* A list of a pool's object. */
-typedef struct {
-    const char                   *name;
-    ngx_int_t                   (*item)(ngx_http_llmgw_snapshot_t *snapshot,
-                                        ngx_uint_t i, json_t **json);
-} ngx_http_llmgw_status_list_t;
 
 
 typedef struct {
     ngx_http_llmgw_page_t         page;
-    ngx_array_t                  *snapshots;
-    ngx_uint_t                    pool;         /* index in snapshots */
-    ngx_uint_t                    list;
-    ngx_uint_t                    item;         /* within the list */
-    ngx_uint_t                    written;      /* of them */
-    ngx_http_llmgw_status_part_t  part;
+    ngx_uint_t                    pool;         /* index in its snapshots */
+    ngx_uint_t                    scope;        /* the pool itself, a list */
+    ngx_uint_t                    i;            /* the next item */
+    unsigned                      begun:1;
+    unsigned                      in_item:1;    /* an object is open */
+    unsigned                      comma:1;      /* before the next value */
 } ngx_http_llmgw_status_t;
 
 
-static ngx_int_t ngx_http_llmgw_status_handler(ngx_http_request_t *r);
-static ngx_uint_t ngx_http_llmgw_status_next(ngx_http_llmgw_page_t *page);
-static void ngx_http_llmgw_status_begin(ngx_http_llmgw_page_t *page);
-static void ngx_http_llmgw_status_open(ngx_http_llmgw_status_t *status);
-static void ngx_http_llmgw_status_item(ngx_http_llmgw_status_t *status,
-    ngx_http_llmgw_snapshot_t *snapshot);
-static void ngx_http_llmgw_status_put(ngx_http_llmgw_page_t *page,
-    json_t *json, size_t flags);
-static void ngx_http_llmgw_status_text(ngx_http_llmgw_page_t *page,
-    const char *text);
-static int ngx_http_llmgw_status_dump(const char *text, size_t len,
-    void *data);
-static void ngx_http_llmgw_status_done(void *data);
+/* Space for a value of len bytes, behind its key if it has one. */
 
-
-static const ngx_http_llmgw_status_list_t  ngx_http_llmgw_status_lists[] = {
-    { "classes", ngx_http_llmgw_status_class },
-    { "tenants", ngx_http_llmgw_status_tenant },
-    { "groups", ngx_http_llmgw_status_standby },
-    { "shards", ngx_http_llmgw_status_shard },
-    { "gateways", ngx_http_llmgw_status_gateway },
-    { "replicas", ngx_http_llmgw_status_replica },
-    { NULL, NULL }
-};
-
-
-char *
-ngx_http_llmgw_status_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+static char *
+ngx_http_llmgw_status_room(ngx_http_llmgw_status_t *s, const char *key,
+    size_t len)
 {
-    return ngx_http_llmgw_conf_handler(cf, ngx_http_llmgw_status_handler);
-}
+    char    *p;
+    size_t   key_len;
 
+    key_len = key ? ngx_strlen(key) : 0;
 
-static ngx_int_t
-ngx_http_llmgw_status_handler(ngx_http_request_t *r)
-{
-    ngx_int_t                 rc;
-    ngx_http_llmgw_status_t  *status;
-    static ngx_str_t          type = ngx_string("application/json");
-
-    rc = ngx_http_llmgw_page_accept(r);
-    if (rc != NGX_OK) {
-        return rc;
+    p = (char *) ngx_http_llmgw_page_room(&s->page,
+                                          key_len + len + sizeof(",\"\":"));
+    if (p == NULL) {
+        return NULL;
     }
 
-    status = ngx_pcalloc(r->pool, sizeof(ngx_http_llmgw_status_t));
-    if (status == NULL) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    if (s->comma) {
+        *p++ = ',';
     }
 
-    status->snapshots = ngx_http_llmgw_snapshot_take(r);
-    if (status->snapshots == NULL) {
-        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    s->comma = 1;
+
+    if (key) {
+        *p++ = '"';
+        p = llmgw_json_raw(p, key, key_len);
+        *p++ = '"';
+        *p++ = ':';
     }
 
-    status->page.request = r;
-    status->page.next = ngx_http_llmgw_status_next;
-    status->page.done = ngx_http_llmgw_status_done;
-    status->page.data = status;
-
-    return ngx_http_llmgw_page_send(&status->page, &type);
+    return p;
 }
 
 
 static void
-ngx_http_llmgw_status_done(void *data)
+ngx_http_llmgw_status_wrote(ngx_http_llmgw_status_t *s, char *end)
 {
-    ngx_http_llmgw_status_t  *status = data;
+    ngx_http_llmgw_page_wrote(&s->page, (u_char *) end);
+}
 
-    ngx_http_llmgw_snapshot_release(status->snapshots);
+
+static void
+ngx_http_llmgw_status_raw(ngx_http_llmgw_status_t *s, const char *key,
+    const char *json)
+{
+    char    *p;
+    size_t   len;
+
+    len = ngx_strlen(json);
+
+    p = ngx_http_llmgw_status_room(s, key, len);
+    if (p) {
+        ngx_http_llmgw_status_wrote(s, llmgw_json_raw(p, json, len));
+    }
+}
+
+
+static void
+ngx_http_llmgw_status_number(ngx_http_llmgw_status_t *s, const char *key,
+    uint64_t n)
+{
+    char  *p;
+
+    p = ngx_http_llmgw_status_room(s, key, LLMGW_JSON_NUMBER_BYTES);
+    if (p) {
+        ngx_http_llmgw_status_wrote(s, llmgw_json_number(p, (int64_t) n));
+    }
+}
+
+
+static void
+ngx_http_llmgw_status_real(ngx_http_llmgw_status_t *s, const char *key,
+    double real)
+{
+    char  *p;
+
+    p = ngx_http_llmgw_status_room(s, key, LLMGW_JSON_REAL_BYTES);
+    if (p) {
+        ngx_http_llmgw_status_wrote(s, llmgw_json_real(p, real));
+    }
+}
+
+
+static void
+ngx_http_llmgw_status_text(ngx_http_llmgw_status_t *s, const char *key,
+    const char *text, size_t len)
+{
+    char  *p;
+
+    p = ngx_http_llmgw_status_room(s, key, llmgw_json_string_bytes(text, len));
+    if (p) {
+        ngx_http_llmgw_status_wrote(s, llmgw_json_string(p, text, len));
+    }
+}
+
+
+static void
+ngx_http_llmgw_status_open(ngx_http_llmgw_writer_t *w, const char *key,
+    const char *bracket)
+{
+    ngx_http_llmgw_status_t  *s = (ngx_http_llmgw_status_t *) w;
+
+    ngx_http_llmgw_status_raw(s, key, bracket);
+    s->comma = 0;
+}
+
+
+static void
+ngx_http_llmgw_status_close(ngx_http_llmgw_writer_t *w, const char *bracket)
+{
+    ngx_http_llmgw_status_t  *s = (ngx_http_llmgw_status_t *) w;
+
+    ngx_http_llmgw_page_write(&s->page, bracket, ngx_strlen(bracket));
+    s->comma = 1;
+}
+
+
+/* {"connect": 3, ...} */
+
+static void
+ngx_http_llmgw_status_counts(ngx_http_llmgw_status_t *s, const char *key,
+    const ngx_http_llmgw_metric_t *metric, const uint64_t *counts)
+{
+    ngx_uint_t                     i, is_shown;
+    const char                    *word;
+    ngx_http_llmgw_writer_t       *w;
+    const ngx_http_llmgw_label_t  *label;
+
+    w = &s->page.writer;
+    label = &metric->labels[0];
+
+    OBJECT(key);
+
+    for (i = 0; i < label->n; i++) {
+        word = label->word(i);
+        is_shown = (counts[i] || i == 0
+                    || metric->which == NGX_HTTP_LLMGW_ALL);
+
+        if (word && is_shown) {
+            ngx_http_llmgw_status_number(s, word, counts[i]);
+        }
+    }
+
+    END_OBJECT;
+}
+
+
+/* [{"code": "OK", "reason": "", "count": 3}, ...]: counts above 0 */
+
+static void
+ngx_http_llmgw_status_pairs(ngx_http_llmgw_status_t *s, const char *key,
+    const ngx_http_llmgw_metric_t *metric, const uint64_t *counts)
+{
+    ngx_uint_t                     i, k;
+    ngx_http_llmgw_writer_t       *w;
+    const ngx_http_llmgw_label_t  *first, *second;
+
+    w = &s->page.writer;
+    first = &metric->labels[0];
+    second = &metric->labels[1];
+
+    LIST(key);
+
+    for (i = 0; i < first->n; i++) {
+        for (k = 0; k < second->n; k++, counts++) {
+
+            if (*counts == 0) {
+                continue;
+            }
+
+            OBJECT(NULL);
+            STATUS(first->name, TEXT(first->word(i)));
+            STATUS(second->name, TEXT(second->word(k)));
+            STATUS("count", NUMBER(*counts));
+            END_OBJECT;
+        }
+    }
+
+    END_LIST;
+}
+
+
+/* There is one count more than bounds: of what lies above the last. */
+
+static void
+ngx_http_llmgw_status_times(ngx_http_llmgw_status_t *s, const char *key,
+    const ngx_http_llmgw_metric_t *metric, const ngx_http_llmgw_histogram_t *h)
+{
+    uint64_t                  total;
+    ngx_uint_t                i;
+    const ngx_msec_t         *bounds;
+    ngx_http_llmgw_writer_t  *w;
+
+    w = &s->page.writer;
+    bounds = ngx_http_llmgw_metrics_bounds(metric->bounds);
+    total = 0;
+
+    OBJECT(key);
+    LIST("bounds");
+
+    for (i = 0; bounds[i]; i++) {
+        ngx_http_llmgw_status_real(s, NULL, bounds[i] / 1000.0);
+    }
+
+    END_LIST;
+    LIST("counts");
+
+    for (i = 0; i == 0 || bounds[i - 1]; i++) {
+        ngx_http_llmgw_status_number(s, NULL, h->counts[i]);
+        total += h->counts[i];
+    }
+
+    END_LIST;
+    STATUS("sum", REAL(h->sum_ms / 1000.0));
+    STATUS("count", NUMBER(total));
+    END_OBJECT;
+}
+
+
+static ngx_uint_t
+ngx_http_llmgw_status_is_absent(const ngx_http_llmgw_value_t *value)
+{
+    switch (value->type) {
+
+    case NGX_HTTP_LLMGW_IS_NUMBER:
+        return value->of.n == NGX_HTTP_LLMGW_ABSENT;
+
+    case NGX_HTTP_LLMGW_IS_REAL:
+        return isnan(value->of.real);
+
+    case NGX_HTTP_LLMGW_IS_TEXT:
+        return value->text == NULL;
+
+    default:
+        return 0;
+    }
+}
+
+
+static void
+ngx_http_llmgw_status_put(ngx_http_llmgw_writer_t *w, const char *key,
+    const ngx_http_llmgw_metric_t *metric, ngx_http_llmgw_value_t value)
+{
+    ngx_http_llmgw_status_t  *s = (ngx_http_llmgw_status_t *) w;
+
+    if (metric && key == NULL) {
+        return;
+    }
+
+    if (ngx_http_llmgw_status_is_absent(&value)) {
+        ngx_http_llmgw_status_raw(s, key, "null");
+        return;
+    }
+
+    switch (value.type) {
+
+    case NGX_HTTP_LLMGW_IS_NUMBER:
+        ngx_http_llmgw_status_number(s, key, value.of.n);
+        return;
+
+    case NGX_HTTP_LLMGW_IS_FLAG:
+        ngx_http_llmgw_status_raw(s, key, value.of.n ? "true" : "false");
+        return;
+
+    case NGX_HTTP_LLMGW_IS_REAL:
+        ngx_http_llmgw_status_real(s, key, value.of.real);
+        return;
+
+    case NGX_HTTP_LLMGW_IS_TEXT:
+    case NGX_HTTP_LLMGW_IS_WORD:
+        ngx_http_llmgw_status_text(s, key, value.text, ngx_strlen(value.text));
+        return;
+
+    case NGX_HTTP_LLMGW_IS_STRING:
+        ngx_http_llmgw_status_text(s, key, value.text, value.of.n);
+        return;
+
+    case NGX_HTTP_LLMGW_IS_TIMES:
+        ngx_http_llmgw_status_times(s, key, metric, value.of.p);
+        return;
+
+    case NGX_HTTP_LLMGW_IS_COUNTS:
+        if (metric->labels[1].name) {
+            ngx_http_llmgw_status_pairs(s, key, metric, value.of.p);
+
+        } else {
+            ngx_http_llmgw_status_counts(s, key, metric, value.of.p);
+        }
+
+        return;
+    }
+}
+
+
+static ngx_uint_t
+ngx_http_llmgw_status_item(ngx_http_llmgw_writer_t *w, const ngx_str_t *label,
+    unsigned pages)
+{
+    ngx_http_llmgw_status_t  *s = (ngx_http_llmgw_status_t *) w;
+
+    if (pages & NGX_HTTP_LLMGW_ON_STATUS) {
+        OBJECT(NULL);
+        s->in_item = 1;
+    }
+
+    return s->in_item;
+}
+
+
+static void
+ngx_http_llmgw_status_begin(ngx_http_llmgw_writer_t *w)
+{
+    ngx_time_t  *now;
+
+    now = ngx_timeofday();
+
+    OBJECT(NULL);
+    STATUS("schema", NUMBER(NGX_HTTP_LLMGW_STATUS_SCHEMA));
+    STATUS("version", TEXT(LLMGW_VERSION));
+    STATUS("worker_pid", NUMBER(ngx_pid));
+    STATUS("time_ms", NUMBER((uint64_t) now->sec * 1000 + now->msec));
+    LIST("pools");
 }
 
 
@@ -122,138 +358,84 @@ ngx_http_llmgw_status_done(void *data)
 static ngx_uint_t
 ngx_http_llmgw_status_next(ngx_http_llmgw_page_t *page)
 {
-    ngx_http_llmgw_status_t    *status;
-    ngx_http_llmgw_snapshot_t  *snapshot;
+    ngx_http_llmgw_writer_t       *w;
+    ngx_http_llmgw_status_t       *s;
+    ngx_http_llmgw_snapshot_t     *snapshot;
+    const ngx_http_llmgw_scope_t  *scope;
 
-    status = page->data;
-    snapshot = status->snapshots->elts;
-    snapshot += status->pool;
+    s = (ngx_http_llmgw_status_t *) page;
+    w = &page->writer;
 
-    switch (status->part) {
-
-    case NGX_HTTP_LLMGW_STATUS_HEAD:
-        ngx_http_llmgw_status_begin(page);
-        status->part = NGX_HTTP_LLMGW_STATUS_POOL;
+    if (!s->begun) {
+        s->begun = 1;
+        ngx_http_llmgw_status_begin(w);
         return 1;
+    }
 
-    case NGX_HTTP_LLMGW_STATUS_POOL:
-        if (status->pool == status->snapshots->nelts) {
-            ngx_http_llmgw_status_text(page, "]}\n");
-            return 0;
+    if (s->pool == page->snapshots->nelts) {
+        END_LIST;
+        END_OBJECT;
+        ngx_http_llmgw_page_write(page, "\n", 1);
+        return 0;
+    }
+
+    snapshot = page->snapshots->elts;
+    snapshot += s->pool;
+    scope = ngx_http_llmgw_scopes[s->scope];
+    s->in_item = 0;
+
+    if (scope->walk(w, snapshot, s->i++) != NGX_DONE) {
+        if (s->in_item && s->scope) {
+            END_OBJECT;
         }
 
-        ngx_http_llmgw_status_text(page, status->pool ? ",{" : "{");
-        ngx_http_llmgw_status_put(page, ngx_http_llmgw_status_pool(snapshot),
-                                  JSON_EMBED);
-        status->part = NGX_HTTP_LLMGW_STATUS_LIST;
-        status->list = 0;
-        ngx_http_llmgw_status_open(status);
-        return 1;
-
-    default: /* NGX_HTTP_LLMGW_STATUS_LIST */
-        ngx_http_llmgw_status_item(status, snapshot);
         return 1;
     }
-}
 
-
-static void
-ngx_http_llmgw_status_begin(ngx_http_llmgw_page_t *page)
-{
-    ngx_time_t  *now;
-
-    now = ngx_timeofday();
-
-    ngx_http_llmgw_status_text(page, "{");
-    ngx_http_llmgw_status_put(page,
-        json_pack("{s:i, s:s, s:i, s:I}",
-                  "schema", NGX_HTTP_LLMGW_STATUS_SCHEMA,
-                  "version", LLMGW_VERSION,
-                  "worker_pid", (int) ngx_pid,
-                  "time_ms", (json_int_t) now->sec * 1000 + now->msec),
-        JSON_EMBED);
-    ngx_http_llmgw_status_text(page, ",\"pools\":[");
-}
-
-
-/* Begins the next list, or ends the pool. */
-
-static void
-ngx_http_llmgw_status_open(ngx_http_llmgw_status_t *status)
-{
-    const char  *name;
-
-    name = ngx_http_llmgw_status_lists[status->list].name;
-    status->item = 0;
-    status->written = 0;
-
-    if (name == NULL) {
-        ngx_http_llmgw_status_text(&status->page, "}");
-        status->part = NGX_HTTP_LLMGW_STATUS_POOL;
-        status->pool++;
-        return;
+    if (s->scope) {
+        END_LIST;
     }
 
-    ngx_http_llmgw_status_text(&status->page, ",\"");
-    ngx_http_llmgw_status_text(&status->page, name);
-    ngx_http_llmgw_status_text(&status->page, "\":[");
-}
+    s->i = 0;
 
-
-/* Writes the next item of the list, or its end. */
-
-static void
-ngx_http_llmgw_status_item(ngx_http_llmgw_status_t *status,
-    ngx_http_llmgw_snapshot_t *snapshot)
-{
-    json_t                              *json;
-    ngx_int_t                            rc;
-    ngx_http_llmgw_page_t               *page;
-    const ngx_http_llmgw_status_list_t  *list;
-
-    page = &status->page;
-    list = &ngx_http_llmgw_status_lists[status->list];
-
-    rc = list->item(snapshot, status->item++, &json);
-
-    if (rc == NGX_OK) {
-        ngx_http_llmgw_status_text(page, status->written++ ? "," : "");
-        ngx_http_llmgw_status_put(page, json, 0);
-
-    } else if (rc == NGX_DONE) {
-        ngx_http_llmgw_status_text(page, "]");
-        status->list++;
-        ngx_http_llmgw_status_open(status);
-    }
-}
-
-
-static void
-ngx_http_llmgw_status_put(ngx_http_llmgw_page_t *page, json_t *json,
-    size_t flags)
-{
-    if (json_dump_callback(json, ngx_http_llmgw_status_dump, page,
-                           NGX_HTTP_LLMGW_STATUS_FLAGS|flags)
-        == -1)
-    {
-        page->failed = 1;
+    if (++s->scope < NGX_HTTP_LLMGW_NSCOPES) {
+        LIST(ngx_http_llmgw_scopes[s->scope]->key);
+        return 1;
     }
 
-    json_decref(json);
+    END_OBJECT;
+    s->scope = 0;
+    s->pool++;
+
+    return 1;
 }
 
 
-static int
-ngx_http_llmgw_status_dump(const char *text, size_t len, void *data)
+static ngx_int_t
+ngx_http_llmgw_status_handler(ngx_http_request_t *r)
 {
-    ngx_http_llmgw_page_write(data, text, len);
+    ngx_int_t               rc;
+    ngx_http_llmgw_page_t  *page;
+    static ngx_str_t        type = ngx_string("application/json");
 
-    return 0;
+    page = ngx_http_llmgw_page_create(r, sizeof(ngx_http_llmgw_status_t), &rc);
+    if (page == NULL) {
+        return rc;
+    }
+
+    page->writer.item = ngx_http_llmgw_status_item;
+    page->writer.put = ngx_http_llmgw_status_put;
+    page->writer.open = ngx_http_llmgw_status_open;
+    page->writer.close = ngx_http_llmgw_status_close;
+    page->writer.is_status = 1;
+    page->next = ngx_http_llmgw_status_next;
+
+    return ngx_http_llmgw_page_send(page, &type);
 }
 
 
-static void
-ngx_http_llmgw_status_text(ngx_http_llmgw_page_t *page, const char *text)
+char *
+ngx_http_llmgw_status_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    ngx_http_llmgw_page_write(page, text, ngx_strlen(text));
+    return ngx_http_llmgw_conf_handler(cf, ngx_http_llmgw_status_handler);
 }

@@ -81,7 +81,7 @@ ngx_http_llmgw_metrics_observe(ngx_http_llmgw_histogram_t *h,
 
 
 const char *
-ngx_http_llmgw_metrics_reason_name(ngx_uint_t reason)
+ngx_http_llmgw_metrics_reason_name(unsigned reason)
 {
     const char  *name;
 
@@ -92,56 +92,56 @@ ngx_http_llmgw_metrics_reason_name(ngx_uint_t reason)
 
 
 const char *
-ngx_http_llmgw_metrics_name_failovers(ngx_uint_t i)
+ngx_http_llmgw_metrics_name_failovers(unsigned i)
 {
     return i == LLMGW_CAUSE_NONE ? NULL : llmgw_cause_name(i);
 }
 
 
 const char *
-ngx_http_llmgw_metrics_name_resumes(ngx_uint_t i)
+ngx_http_llmgw_metrics_name_resumes(unsigned i)
 {
     return i == LLMGW_RESUME_BY_NOTHING ? NULL : llmgw_resume_by_name(i);
 }
 
 
 const char *
-ngx_http_llmgw_metrics_name_attempts_failed(ngx_uint_t i)
+ngx_http_llmgw_metrics_name_attempts_failed(unsigned i)
 {
     return ngx_http_llmgw_metrics_name_failovers(i);
 }
 
 
 const char *
-ngx_http_llmgw_metrics_name_hedges(ngx_uint_t i)
+ngx_http_llmgw_metrics_name_hedges(unsigned i)
 {
     return i == NGX_HTTP_LLMGW_HEDGE_WON ? "won" : "lost";
 }
 
 
 const char *
-ngx_http_llmgw_metrics_name_breaker_transitions(ngx_uint_t i)
+ngx_http_llmgw_metrics_name_breaker_transitions(unsigned i)
 {
     return llmgw_breaker_change_name(i);
 }
 
 
 const char *
-ngx_http_llmgw_metrics_name_reads(ngx_uint_t i)
+ngx_http_llmgw_metrics_name_reads(unsigned i)
 {
     return i == NGX_HTTP_LLMGW_READ_EVENT ? "event" : "interval";
 }
 
 
 const char *
-ngx_http_llmgw_metrics_name_trace_lines(ngx_uint_t i)
+ngx_http_llmgw_metrics_name_trace_lines(unsigned i)
 {
     return i == NGX_HTTP_LLMGW_TRACE_WRITTEN ? "written" : "lost";
 }
 
 
 const char *
-ngx_http_llmgw_metrics_name_openai_tokens(ngx_uint_t i)
+ngx_http_llmgw_metrics_name_openai_tokens(unsigned i)
 {
     static const char  *names[] = { "prompt", "completion", "cached" };
 
@@ -150,14 +150,14 @@ ngx_http_llmgw_metrics_name_openai_tokens(ngx_uint_t i)
 
 
 const char *
-ngx_http_llmgw_metrics_name_prefix_blocks(ngx_uint_t i)
+ngx_http_llmgw_metrics_name_prefix_blocks(unsigned i)
 {
     return i == NGX_HTTP_LLMGW_RESULT_HIT ? "hit" : "miss";
 }
 
 
 const char *
-ngx_http_llmgw_metrics_name_body_refusals(ngx_uint_t i)
+ngx_http_llmgw_metrics_name_body_refusals(unsigned i)
 {
     static const char  *names[] = {
         [LLMGW_SHARE_REQUESTS] = "request",

@@ -1,7 +1,7 @@
 
 /*
- * Metrics, declared as data: name, kind, labels, help.  docs/metrics.md tells
- * operators the same, and `make lint` holds the two together.
+ * What workers count, declared as data: name, labels, help.  Status and metrics
+ * show it, and all else that they show is declared in pages/facts/.
  *
  * Every worker counts in a row of its own, without a lock or an atomic; a
  * scrape adds the rows up.  When a row's process ends or dies, what it counted
@@ -25,52 +25,6 @@
 #include "core/outcome.h"
 #include "core/resume.h"
 
-
-/* X(name, help): gauges, read where they lie */
-#define NGX_HTTP_LLMGW_POOL_GAUGES(X)                                         \
-    X(queue_length, "Requests waiting in the queue")                          \
-    X(queue_size, "Requests that may wait in the queue")                      \
-    X(saturation, "How full the fleet is, by saturation= of llmgw_queue")     \
-    X(view_age_seconds, "Age of the agent's last heartbeat")                  \
-    X(view_stale, "1: the agent is silent, nginx routes by its last view")    \
-    X(view_isolated, "1: the agent is cut off from gossip")                   \
-    X(view_members, "Members in the segment")                                 \
-    X(streams, "Requests that run or wait")                                   \
-    X(sessions, "Connections to replicas")
-
-/* X(name, help): in the replica's slot, by all workers */
-#define NGX_HTTP_LLMGW_REPLICA_COUNTERS(X)                                    \
-    X(tokens, "Tokens sent to clients, each once")                            \
-    X(attempts, "Attempts begun")                                             \
-    X(attempt_failures, "Attempts that failed")
-
-#define NGX_HTTP_LLMGW_REPLICA_GAUGES(X)                                      \
-    X(in_flight, "Attempts in flight at the replica")                         \
-    X(replica_state, "0 ALIVE, 1 SUSPECT, 2 DEAD, 3 LEFT")                    \
-    X(replica_routable, "1: the replica is ALIVE, READY and not draining")    \
-    X(replica_draining, "1: the replica is draining")                         \
-    X(replica_max_capacity, "Concurrent streams that it takes, 0: no limit") \
-    X(breaker_state, "0 closed, 1 open, 2 half open")
-
-/* X(name, help): what a replica reports; one that does not has no series */
-#define NGX_HTTP_LLMGW_REPORTED_GAUGES(X)                                     \
-    X(engine_running, "Requests that the replica's engine runs")              \
-    X(engine_waiting, "Requests that wait in the replica's engine")           \
-    X(engine_kv_usage,                                                        \
-      "Share of the KV cache of the replica's engine that is in use, 0 to 1") \
-    X(engine_kv_free_blocks,                                                  \
-      "Free blocks of the KV cache of the replica's engine")                  \
-    X(engine_hit_ratio,                                                       \
-      "Share of its prompts that the replica's engine found in its KV cache") \
-    X(replica_queue_depth,                                                    \
-      "Requests that wait in the replica's engine, as policies take it")      \
-    X(replica_batch,                                                          \
-      "Requests that the replica's engine runs, as policies take it")         \
-    X(replica_kv_utilization,                                                 \
-      "Share of the engine's KV cache in use, as policies take it, 0 to 1")   \
-    X(replica_facts_age_seconds, "Age of what the replica reported")          \
-    X(replica_group_state,                                                    \
-      "Of its standby group: 1 init, 2 standby, 3 waking, 4 active")
 
 /* X(name, label, number of its values, help) */
 #define NGX_HTTP_LLMGW_COUNTERS(X)                                            \
@@ -104,44 +58,6 @@
     X(stock_first_byte_seconds, request,                                      \
       "Of native passes: from request to the answer's first byte")            \
     X(stock_request_seconds, request, "Of native passes: from request to end")
-
-/*
- * X(name, kind, what, help): of classes and tenants, in their groups
- * (core/admission/groups.h).  `what` is the writer of pages/export_group.c.
- */
-#define NGX_HTTP_LLMGW_GROUP_COUNTERS(X)                                      \
-    X(class_requests, CLASS, requests, "Requests of a class that have ended") \
-    X(tenant_requests, TENANT, requests,                                      \
-      "Requests of a tenant that have ended")                                 \
-    X(class_goodput, CLASS, goodput,                                          \
-      "Requests of a class that were served within its targets")
-
-#define NGX_HTTP_LLMGW_GROUP_HISTOGRAMS(X)                                    \
-    X(class_first_token_seconds, CLASS, first_token,                          \
-      "From a class's request to its first token")                            \
-    X(tenant_first_token_seconds, TENANT, first_token,                        \
-      "From a tenant's request to its first token")
-
-#define NGX_HTTP_LLMGW_GROUP_GAUGES(X)                                        \
-    X(tenant_in_flight, TENANT, in_flight,                                    \
-      "Requests of a tenant that run or wait")
-
-
-/*
- * X(name, what, help): of groups with standbys.  `what` is the writer of
- * pages/export_standby.c.
- */
-#define NGX_HTTP_LLMGW_STANDBY_COUNTERS(X)                                    \
-    X(group_takeovers, takeovers,                                             \
-      "Times that another engine of a group became active")
-
-#define NGX_HTTP_LLMGW_STANDBY_GAUGES(X)                                      \
-    X(group_takeover_seconds, seconds,                                        \
-      "Of the last takeover: from the death to the active engine, and to its" \
-      " first token")                                                         \
-    X(group_standbys, standbys, "Engines that stand by or wake")              \
-    X(group_conflict, conflict,                                               \
-      "1: two lock services have made engines of a group active")
 
 #define NGX_HTTP_LLMGW_NCODES        17
 #define NGX_HTTP_LLMGW_NBUCKETS      24     /* at most, with +Inf */
@@ -223,12 +139,12 @@ typedef struct {
 
 /* metrics.c: the values of a counter's label; NULL: that one is not exported */
 #define NGX_HTTP_LLMGW_COUNTER_NAME(name, label, n, help)                     \
-    const char *ngx_http_llmgw_metrics_name_##name(ngx_uint_t i);
+    const char *ngx_http_llmgw_metrics_name_##name(unsigned i);
 
 NGX_HTTP_LLMGW_COUNTERS(NGX_HTTP_LLMGW_COUNTER_NAME)
 
 const ngx_msec_t *ngx_http_llmgw_metrics_bounds(ngx_uint_t histogram);
-const char *ngx_http_llmgw_metrics_reason_name(ngx_uint_t reason);
+const char *ngx_http_llmgw_metrics_reason_name(unsigned reason);
 
 
 typedef struct ngx_http_llmgw_zone_s  ngx_http_llmgw_zone_t;

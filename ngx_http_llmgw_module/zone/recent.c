@@ -100,7 +100,7 @@ ngx_http_llmgw_recent_rate(ngx_http_llmgw_slot_t *slot, float seconds)
 /* sum: NGX_HTTP_LLMGW_NFIRST_TOKEN weights */
 
 void
-ngx_http_llmgw_recent_add(uint64_t *sum, ngx_http_llmgw_slot_t *slot)
+ngx_http_llmgw_recent_add(uint64_t *sum, const ngx_http_llmgw_slot_t *slot)
 {
     ngx_uint_t  i;
 

@@ -169,7 +169,8 @@ void ngx_http_llmgw_recent_first_token(ngx_http_llmgw_slot_t *slot,
     ngx_msec_t ms);
 void ngx_http_llmgw_recent_update_locked(
     ngx_http_llmgw_zone_shared_t *shared);
-void ngx_http_llmgw_recent_add(uint64_t *sum, ngx_http_llmgw_slot_t *slot);
+void ngx_http_llmgw_recent_add(uint64_t *sum,
+    const ngx_http_llmgw_slot_t *slot);
 
 /* rows.c: processes that come, go and die */
 ngx_http_llmgw_zone_t *ngx_http_llmgw_zone_claim(ngx_shm_zone_t *shm_zone,

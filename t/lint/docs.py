@@ -35,12 +35,15 @@ def check(tree):
 
 
 def _metrics(tree):
-    """Names as they are scraped: from the X-macros, and the few that
-    pages/export.c and ctl/metrics.c write without one."""
-    names = {"llmgw_" + name + {"counter": "_total", "gauge": ""}[kind]
+    """Names as they are scraped: from the tables of the pages' scopes, the
+    counters of zone/metrics.h, and the few that ctl/metrics.c writes without
+    a table."""
+    names = {"llmgw_" + name + {"COUNTER": "_total"}.get(kind, "")
+             for path in tree.of(".c")
+             if path.startswith(MODULE + "/pages/facts/")
              for name, kind in re.findall(
-                 r'^    \{ "(\w+)", "(counter|gauge)",',
-                 tree.text.get(MODULE + "/pages/export.c", ""), re.M)}
+                 r"\b(?:X|METRIC_ROW|METRIC_LABELLED)\((\w+[a-z]), (\w+),",
+                 tree.text[path])}
     text = tree.text.get(MODULE + "/zone/metrics.h", "")
     for kind, body in re.findall(
             r"#define NGX_HTTP_LLMGW_(\w+)\(X\)(.*?[^\\])\n\n", text, re.S):

@@ -69,8 +69,8 @@ CLEAN = {
     f"{GLUE}/zone/rows.c": '#include <ngx_core.h>\n#include "zone/rows.h"\n\n'
                            "int\nrows_claim(void)\n{\n"
                            "    return queue_next();\n}\n",
-    f"{GLUE}/pages/export.c": '    { "requests", "counter", "Requests",\n'
-                              '    { "members", "gauge", "Members",\n',
+    f"{GLUE}/pages/facts/pool.c": '    X(requests, COUNTER, ONE, "Ended")\n'
+                                  '    METRIC_ROW(members, GAUGE, ONE, "")\n',
     f"{GLUE}/pages/page.c": '#include "zone/rows.h"\n'
                             '#include "dashboard.h"\n',
     f"{GLUE}/pages/snapshot.c": '#include "core/queue.h"\n',

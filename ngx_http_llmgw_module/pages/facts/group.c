@@ -1,0 +1,183 @@
+
+/*
+ * Classes and tenants: those that ever had requests.  "other" comes first.
+ * They are read without the lock, while workers go on counting.
+ */
+
+#include "conf/admission.h"
+#include "pages/facts/snapshot.h"
+
+
+/* What the metrics write later. */
+typedef struct {
+    ngx_str_t                     name;
+    uint64_t                      requests[LLMGW_GROUP_NREASONS];
+    ngx_http_llmgw_histogram_t    first_token;
+} ngx_http_llmgw_group_copy_t;
+
+
+enum { M_class_requests, M_class_goodput, M_class_first_token_seconds };
+enum { M_tenant_requests, M_tenant_in_flight, M_tenant_first_token_seconds };
+
+#define REASONS  { "reason", LLMGW_GROUP_NREASONS, llmgw_groups_reason }
+
+static const ngx_http_llmgw_metric_t  ngx_http_llmgw_class_metrics[] = {
+    METRIC_LABELLED(class_requests, COUNTER, ONE, RARE,
+                    "Requests of a class that have ended", REASONS)
+    METRIC_ROW(class_goodput, COUNTER, ONE,
+               "Requests of a class that were served within its targets")
+    METRIC_ROW(class_first_token_seconds, HISTOGRAM, ONE,
+               "From a class's request to its first token")
+};
+
+static const ngx_http_llmgw_metric_t  ngx_http_llmgw_tenant_metrics[] = {
+    METRIC_LABELLED(tenant_requests, COUNTER, ONE, RARE,
+                    "Requests of a tenant that have ended", REASONS)
+    METRIC_ROW(tenant_in_flight, GAUGE, ONE,
+               "Requests of a tenant that run or wait")
+    METRIC_ROW(tenant_first_token_seconds, HISTOGRAM, ONE,
+               "From a tenant's request to its first token")
+};
+
+
+/* Begins one, and copies it.  NULL: it is not shown, or there is no memory. */
+
+static const ngx_http_llmgw_group_copy_t *
+ngx_http_llmgw_group(ngx_http_llmgw_writer_t *w,
+    ngx_http_llmgw_snapshot_t *snapshot, const llmgw_group_t *group,
+    uint32_t in_flight)
+{
+    ngx_uint_t                    i, has_any;
+    ngx_http_llmgw_group_copy_t  *copy;
+
+    has_any = (in_flight != 0);
+
+    for (i = 0; i < LLMGW_GROUP_NREASONS; i++) {
+        has_any |= (group->requests[i] != 0);
+    }
+
+    copy = has_any ? ngx_pcalloc(snapshot->memory,
+                                 sizeof(ngx_http_llmgw_group_copy_t)) : NULL;
+    if (copy == NULL) {
+        return NULL;
+    }
+
+    copy->name.data = (u_char *) group->name;
+    copy->name.len = group->name_len;
+    ngx_memcpy(copy->requests, group->requests, sizeof(copy->requests));
+    ngx_memcpy(copy->first_token.counts, group->first_token,
+               sizeof(group->first_token));
+    copy->first_token.sum_ms = group->first_token_ms;
+
+    return w->item(w, &copy->name, NGX_HTTP_LLMGW_ON_BOTH) ? copy : NULL;
+}
+
+
+#define METRICS  ngx_http_llmgw_class_metrics
+
+static ngx_int_t
+ngx_http_llmgw_class_walk(ngx_http_llmgw_writer_t *w,
+    ngx_http_llmgw_snapshot_t *snapshot, ngx_uint_t i)
+{
+    uint32_t                            class;
+    const llmgw_group_t                *group;
+    ngx_http_llmgw_rules_t             *rules;
+    const ngx_http_llmgw_slo_t         *slo;
+    const ngx_http_llmgw_group_copy_t  *copy;
+
+    static const ngx_http_llmgw_slo_t   none;
+
+    group = llmgw_groups_at(snapshot->pool->zone->shared->groups,
+                            LLMGW_GROUP_CLASS, i);
+    if (group == NULL) {
+        return NGX_DONE;
+    }
+
+    copy = ngx_http_llmgw_group(w, snapshot, group, 0);
+    if (copy == NULL) {
+        return NGX_OK;
+    }
+
+    rules = snapshot->pool->conf->rules;
+    class = rules ? llmgw_classes_index(&rules->classes, group->name,
+                                        group->name_len)
+                  : LLMGW_CLASSES_MAX;
+    slo = class == LLMGW_CLASSES_MAX ? &none : &rules->slo[class];
+
+    STATUS("name", STRING(&copy->name));
+    STATUS("ttft_ms", SETTING(slo->ttft));
+    STATUS("itl_ms", SETTING(slo->itl));
+    FACT("goodput", class_goodput, NUMBER(group->goodput));
+    FACT("requests", class_requests, COUNTS(copy->requests));
+    FACT("first_token", class_first_token_seconds, TIMES(&copy->first_token));
+
+    return NGX_OK;
+}
+
+
+const ngx_http_llmgw_scope_t  ngx_http_llmgw_scope_class = {
+    SCOPE("classes", "class", ngx_http_llmgw_class_walk)
+};
+
+
+#undef METRICS
+#define METRICS  ngx_http_llmgw_tenant_metrics
+
+static double
+ngx_http_llmgw_tenant_budget(const ngx_http_llmgw_rules_t *rules,
+    const ngx_str_t *name)
+{
+    ngx_uint_t                      i;
+    const ngx_http_llmgw_tenant_t  *tenant;
+
+    for (i = 0; rules && i < rules->ntenants; i++) {
+        tenant = &rules->tenants[i];
+
+        if (tenant->name.len == name->len
+            && ngx_memcmp(tenant->name.data, name->data, name->len) == 0)
+        {
+            return tenant->fraction;
+        }
+    }
+
+    return NAN;
+}
+
+
+static ngx_int_t
+ngx_http_llmgw_tenant_walk(ngx_http_llmgw_writer_t *w,
+    ngx_http_llmgw_snapshot_t *snapshot, ngx_uint_t i)
+{
+    uint32_t                            in_flight;
+    llmgw_groups_t                     *groups;
+    const llmgw_group_t                *group;
+    const ngx_http_llmgw_group_copy_t  *copy;
+
+    groups = snapshot->pool->zone->shared->groups;
+
+    group = llmgw_groups_at(groups, LLMGW_GROUP_TENANT, i);
+    if (group == NULL) {
+        return NGX_DONE;
+    }
+
+    in_flight = llmgw_groups_in_flight(groups, group);
+
+    copy = ngx_http_llmgw_group(w, snapshot, group, in_flight);
+    if (copy == NULL) {
+        return NGX_OK;
+    }
+
+    STATUS("name", STRING(&copy->name));
+    STATUS("budget", REAL(ngx_http_llmgw_tenant_budget(
+                              snapshot->pool->conf->rules, &copy->name)));
+    FACT("in_flight", tenant_in_flight, NUMBER(in_flight));
+    FACT("requests", tenant_requests, COUNTS(copy->requests));
+    FACT("first_token", tenant_first_token_seconds, TIMES(&copy->first_token));
+
+    return NGX_OK;
+}
+
+
+const ngx_http_llmgw_scope_t  ngx_http_llmgw_scope_tenant = {
+    SCOPE("tenants", "tenant", ngx_http_llmgw_tenant_walk)
+};
