@@ -1,12 +1,14 @@
-"""Docs against code: names both ways, links, paths, and the two walks."""
+"""Docs against code: names both ways, links, paths, and walks."""
 
 import fnmatch
 import re
 
 from rooms import MODULE, ROOTS
 
-# Newcomers follow the paths in these, so each path must exist.
-GUIDES = ("docs/ARCHITECTURE.md", "CONTRIBUTING.md")
+# Newcomers follow the paths in these, and in the README.md of each room, so
+# each path must exist.
+GUIDES = ("docs/ARCHITECTURE.md", "docs/failures.md", "docs/limits.md",
+          "CONTRIBUTING.md")
 
 # A word in backticks is a path if it has a slash or one of these endings.
 PATH = re.compile(r"[\w.*-]+(/[\w.*-]*)+|[\w*-]+\.(c|h|py|js|md|sh|proto)")
@@ -29,9 +31,14 @@ def check(tree):
     _both_ways(tree, "metric", _metrics(tree), "docs/metrics.md",
                r"^\| `(llmgw_\w+)`")
     _links(tree)
-    for path in GUIDES:
+    for path in filter(_is_guide, tree.of(".md")):
         _paths(tree, path)
         _walks(tree, path)
+
+
+def _is_guide(path):
+    return path in GUIDES or (path.endswith("/README.md")
+                              and not path.startswith(("docs/", "t/")))
 
 
 def _metrics(tree):
@@ -120,30 +127,37 @@ def _exists(tree, word):
 def _walks(tree, path):
     """A table whose columns are file, function, ...: the function must be
     defined in the file, and a file of an earlier row must call it, by its
-    name or through the field that it was assigned to."""
-    before = columns = None
+    name or through the field that it was assigned to.  So may a file of the
+    page's table whose columns are set up in, function, ..."""
+    setup, before = [], None
     for i, line in tree.lines(path):
         cells = [c.strip() for c in line.strip("| ").split("|")]
         if not line.startswith("|"):
-            columns = None
+            before = None
+        elif cells[:2] == ["set up in", "function"]:
+            before = setup
         elif cells[:2] == ["file", "function"]:
-            columns, before = cells, []
-        elif columns and not line.startswith("|--"):
-            _step(tree, path, i, cells, before)
+            before = []
+        elif before is not None and not line.startswith("|--"):
+            at = _step(tree, path, i, cells)
+            name = cells[1].strip("`()")
+            if at and before and before is not setup \
+                    and not _is_called(tree, name, before + setup):
+                tree.say(path, i, f"no step before calls {name}()")
+            before += [at] if at else []
 
 
-def _step(tree, path, i, cells, before):
+def _step(tree, path, i, cells):
+    """The file of a row."""
     file, function = (c.strip("`") for c in cells[:2])
     at = next((root + file for root in ROOTS if root + file in tree.text),
               None)
     if at is None:
-        return                      # _paths() reports it
-    name = function.removesuffix("()")
-    if not re.search(rf"^{re.escape(name)}\(", tree.text[at], re.M):
+        return None                 # _paths() reports it
+    name = re.escape(function.removesuffix("()"))
+    if not re.search(rf"^{name}\(", tree.text[at], re.M):
         tree.say(path, i, f"{function} is not defined in {file}")
-    elif before and not _is_called(tree, name, before):
-        tree.say(path, i, f"no step before calls {function}")
-    before.append(at)
+    return at
 
 
 def _is_called(tree, name, before):

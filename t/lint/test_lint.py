@@ -263,6 +263,9 @@ PLANTED = {
             "| `core/other.c` | `queue_other()`"),
          f"{GLUE}/core/other.c": "int\nqueue_other(void)\n{\n}\n"},
         "docs/ARCHITECTURE.md:22: no step before calls queue_other()"),
+    "the same in the README of a room": (
+        {"agent/README.md": WALK.replace("rows_claim", "rows_gone")},
+        "agent/README.md:4: rows_gone() is not defined in zone/rows.c"),
     "Python that does not compile": (
         {"t/tool.py": "def f(:\n"}, "t/tool.py:4: syntax: invalid syntax"),
     "an import in vain": (
@@ -332,6 +335,18 @@ def test_call_by_a_header_or_in_a_static_function_passes(found):
             f"{GLUE}/zone/rows.h": "#define FIRST  \\\n    queue_at(1)\n\n"
             "static inline int\nrow(void)\n{\n    return queue_of(1);\n}\n"}
     assert found(more) == []
+
+
+def test_step_may_be_called_by_what_was_set_up(found):
+    setup = "| set up in | function | what for |\n|---|---|---|\n" \
+            "| `zone/rows.c` | `rows_claim()` | calls it later |\n"
+    walk = "\n| file | function | what |\n|---|---|---|\n" \
+           "| `zone/idle.c` | `idle()` | begins |\n" \
+           "| `core/queue.c` | `queue_next()` | ends |\n"
+    idle = {f"{GLUE}/zone/idle.c": "int\nidle(void)\n{\n}\n"}
+    assert found({**idle, "agent/README.md": setup + walk}) == []
+    assert found({**idle, "agent/README.md": walk}) == [
+        "agent/README.md:5: no step before calls queue_next()"]
 
 
 def test_step_by_a_callback_passes(found):
