@@ -141,8 +141,8 @@ typedef enum {
 } llmgw_serve_do_t;
 
 /*
- * What the owner does, in this order: the attempt that ended is `it`.  What is
- * behind `next` belongs to RUNS and HEDGES, before the timer is set.
+ * What the owner does, in this order: the attempt that ended is `it`.  `pings`
+ * and `silent` belong to RUNS and HEDGES, before the timer is set.
  */
 typedef struct {
     unsigned          doubts:1;         /* keeps its lease and its refusal */
