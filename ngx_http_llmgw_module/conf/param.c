@@ -245,6 +245,10 @@ ngx_http_llmgw_param_number(const ngx_http_llmgw_param_t *param,
         /* fall through */
 
     case NGX_HTTP_LLMGW_DECIMAL:
+        if (text.len == 0 || text.data[text.len - 1] == '.') {
+            return NGX_DECLINED;        /* ngx_atofp() takes "." for 0 */
+        }
+
         n = ngx_atofp(text.data, text.len, param->digits);
         break;
 

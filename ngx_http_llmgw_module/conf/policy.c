@@ -14,6 +14,9 @@
 /* of a replica: the threshold of the Gateway API Inference Extension */
 #define NGX_HTTP_LLMGW_CONCURRENCY  100
 
+/* while a line is read: it has named none */
+#define NGX_HTTP_LLMGW_NO_SATURATION  ((llmgw_saturation_kind_t) -1)
+
 
 static ngx_int_t ngx_http_llmgw_policy_order(ngx_conf_t *cf, ngx_str_t *value,
     void *field);
@@ -120,6 +123,7 @@ ngx_http_llmgw_policy_queue(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     ngx_http_llmgw_srv_conf_t  *lscf = conf;
 
     saturation = &lscf->saturation;
+    saturation->kind = NGX_HTTP_LLMGW_NO_SATURATION;
     saturation->max_concurrency = 0;
     rv = ngx_http_llmgw_conf_line(cf, cmd, conf);
 
@@ -128,7 +132,11 @@ ngx_http_llmgw_policy_queue(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     if (saturation->max_concurrency == 0) {
         saturation->max_concurrency = NGX_HTTP_LLMGW_CONCURRENCY;
 
-    } else if (saturation->kind == LLMGW_SATURATION_NEVER) {
+        if (saturation->kind == NGX_HTTP_LLMGW_NO_SATURATION) {
+            saturation->kind = LLMGW_SATURATION_NEVER;
+        }
+
+    } else if (saturation->kind == NGX_HTTP_LLMGW_NO_SATURATION) {
         saturation->kind = LLMGW_SATURATION_CONCURRENCY;
 
     } else if (rv == NGX_CONF_OK) {

@@ -111,7 +111,7 @@ ngx_http_llmgw_snapshot_slots(ngx_http_llmgw_snapshot_t *snapshot,
     }
 
     rest = &snapshot->gone[snapshot->ngone++];
-    ngx_str_null(&rest->id);
+    ngx_str_set(&rest->id, "");
     rest->tokens = shared->tokens_base;
     rest->attempts = shared->attempts_base;
     rest->failures = shared->failures_base;
@@ -176,7 +176,10 @@ ngx_http_llmgw_snapshot_replicas(ngx_http_llmgw_snapshot_t *snapshot)
 }
 
 
-/* Many shards have one model: its list is read once.  NULL: it is not there. */
+/*
+ * Many shards have one model: its list is read once, also where that fails.
+ * NULL: it is not there.
+ */
 
 static const llmgw_shard_model_t *
 ngx_http_llmgw_snapshot_model(ngx_http_llmgw_snapshot_t *snapshot,
@@ -187,9 +190,14 @@ ngx_http_llmgw_snapshot_model(ngx_http_llmgw_snapshot_t *snapshot,
     ngx_uint_t            i;
     llmgw_shard_model_t  *model;
 
+    if (list == 0) {
+        return NULL;
+    }
+
     for (i = 0; i < snapshot->nothers; i++) {
-        if (snapshot->others[i].model
-            && snapshot->others[i].member.models == list)
+        if (snapshot->others[i].member.models == list
+            && llmgw_member_role(&snapshot->others[i].member)
+               == LLMGW_ROLE_SHARD)
         {
             return snapshot->others[i].model;
         }
@@ -197,7 +205,7 @@ ngx_http_llmgw_snapshot_model(ngx_http_llmgw_snapshot_t *snapshot,
 
     model = ngx_palloc(snapshot->memory, sizeof(llmgw_shard_model_t));
 
-    if (model == NULL || list == 0
+    if (model == NULL
         || llmgw_members_read_list(snapshot->pool->reader, list, names, &bytes)
            != LLMGW_MEMBERS_DONE
         || llmgw_shard_model_read(model, names, bytes) != 0)
