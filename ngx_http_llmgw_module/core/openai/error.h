@@ -16,7 +16,7 @@
  */
 typedef enum {
     LLMGW_OPENAI_RETRY_BY_STATUS = 0,   /* clients know by the status */
-    LLMGW_OPENAI_RETRY_SOON,            /* after the time that they are told */
+    LLMGW_OPENAI_RETRY_SOON,            /* after the answer's Retry-After */
     LLMGW_OPENAI_RETRY_NEVER            /* the gateway has tried enough */
 } llmgw_openai_retry_t;
 

@@ -10,11 +10,11 @@
  * its last place since, so the answer is right, and costs one draw more.
  *
  * Where none of the best few is eligible, most of them probably are not.  Then
- * the pick looks at all peers once, as it does on the ring, and the best of
- * those that are eligible is the answer.
+ * the pick surveys all peers once, as it does on the ring, and takes the
+ * eligible candidate with the highest rank.
  *
- * All candidates are in the same state.  Peers in another state, and those that
- * are no candidates, are left to the least load.
+ * All candidates are in one state.  Other peers are chosen by the least load,
+ * and only if no candidate is eligible.
  */
 
 #ifndef LLMGW_RANKED_H

@@ -31,8 +31,8 @@
  * it when the timer fires.  The process may have stood still, and its sockets
  * may be full of tokens; so silence counts only when the timer has seen it
  * twice, with an iteration of the event loop in between.  If the timer was late
- * as well, replicas on the same machine may have stood still too: their time
- * begins anew.
+ * as well, replicas on the same machine may have stood still too: their
+ * silence is counted from that moment.
  *
  * The queue's time is counted from the stream's last token.  What an attempt
  * took that failed without a token is added to it.  What one took that a full
