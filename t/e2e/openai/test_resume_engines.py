@@ -98,7 +98,8 @@ def lost_at(cluster, nginx, engine, tokens, ask):
 
 
 @pytest.mark.parametrize("kind, deaths", [
-    *((kind, (7,)) for kind in KINDS),
+    *(pytest.param(kind, (7,), marks=() if kind == "llamacpp"
+                   else pytest.mark.soak) for kind in KINDS),
     *(pytest.param(kind, (0, 1, "last"), marks=pytest.mark.soak)
       for kind in KINDS)])
 def test_killed_engine_is_not_noticed(cluster, kind, deaths):

@@ -85,6 +85,7 @@ def test_killed_replica_gets_nothing_after_20_ms(cluster):
     assert statistics.median(took) <= 20 * SLOW, took
 
 
+@pytest.mark.soak
 def test_killed_pair_is_dead_by_timeout(cluster):
     nginx = cluster.fleet(3)
     cluster.replicas["r2"].agent.kill()
@@ -231,8 +232,7 @@ GARBAGE = {"empty": b"", "short": b"x", "zeros": bytes(65536),
 
 
 @pytest.mark.parametrize("kind", [
-    pytest.param(kind, marks=() if kind in ("noise", "layout 1")
-                 else pytest.mark.soak)
+    pytest.param(kind, marks=() if kind == "layout 1" else pytest.mark.soak)
     for kind in GARBAGE])
 def test_garbage_for_a_segment_is_refused(cluster, client, expect, kind):
     nginx = cluster.fleet(2)

@@ -200,6 +200,7 @@ def test_a_stream_leaves_a_shard_that_stood_still_when_it_came(twice):
     twice.same_bits()
 
 
+@pytest.mark.soak
 def test_two_shards_are_killed_at_once(twice):
     ids = [f"near-{part}" for part in PARTS]
     assert any(loses(twice, body(100), 20, *ids) for _ in range(TRIES))

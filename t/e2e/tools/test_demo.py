@@ -36,6 +36,7 @@ def test_demo_runs_through():
     assert "[assistant] " in out.stdout
 
 
+@pytest.mark.soak
 def test_demo_of_a_standby_runs_through():
     out = run("demo_standby.py").stdout
     assert "[kill -9 a]" in out and "[group switch]" in out
