@@ -271,10 +271,6 @@ ngx_http_llmgw_status_put(ngx_http_llmgw_writer_t *w, const char *key,
 {
     ngx_http_llmgw_status_t  *s = (ngx_http_llmgw_status_t *) w;
 
-    if (metric && key == NULL) {
-        return;
-    }
-
     if (ngx_http_llmgw_status_is_absent(&value)) {
         ngx_http_llmgw_status_raw(s, key, "null");
         return;

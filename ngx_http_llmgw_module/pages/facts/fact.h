@@ -156,7 +156,7 @@ typedef struct {
 
 /* A fact on both pages, among the metrics alone, on the status alone. */
 #define FACT(key, name, value)  w->put(w, key, &METRICS[M_##name], value)
-#define METRIC(name, value)     FACT(NULL, name, value)
+#define METRIC(name, value)     ON_METRICS(FACT(NULL, name, value))
 #define STATUS(key, value)      ON_STATUS(w->put(w, key, NULL, value))
 
 /* Structure of the status. */
@@ -168,6 +168,8 @@ typedef struct {
 
 #define ON_STATUS(call)                                                       \
     do { if (w->is_status) { call; } } while (0)
+#define ON_METRICS(call)                                                      \
+    do { if (!w->is_status) { call; } } while (0)
 
 #define VALUE(type_, ...)                                                     \
     ((ngx_http_llmgw_value_t) { .type = NGX_HTTP_LLMGW_IS_##type_,            \
