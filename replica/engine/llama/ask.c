@@ -63,11 +63,33 @@ ask_number(ask_t *r, const char *key, double least, double most,
 }
 
 
+/* 1.0 is an integer, too, as long as a double holds all of them. */
+static int
+integer_of(const json_t *value, int64_t *out)
+{
+    double  number;
+
+    number = json_real_value(value);
+
+    if (json_is_real(value) && number > -0x1p53 && number < 0x1p53
+        && (double) (int64_t) number == number)
+    {
+        *out = (int64_t) number;
+        return 1;
+    }
+
+    *out = json_integer_value(value);
+
+    return json_is_integer(value);
+}
+
+
 int
 ask_integer(ask_t *r, const char *key, int64_t least, int64_t most,
     int64_t *out)
 {
-    json_t  *value;
+    json_t   *value;
+    int64_t   integer;
 
     value = ask_get(r, key);
 
@@ -75,14 +97,12 @@ ask_integer(ask_t *r, const char *key, int64_t least, int64_t most,
         return 0;
     }
 
-    if (!json_is_integer(value) || json_integer_value(value) < least
-        || json_integer_value(value) > most)
-    {
+    if (!integer_of(value, &integer) || integer < least || integer > most) {
         return ask_refuse(r, key, "'%s' is an integer from %lld to %lld", key,
                           (long long) least, (long long) most);
     }
 
-    *out = json_integer_value(value);
+    *out = integer;
 
     return 0;
 }

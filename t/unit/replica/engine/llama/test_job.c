@@ -133,7 +133,7 @@ test_all_parameters_arrive(void **state)
                "\"min_p\":0.125,\"seed\":-3,\"frequency_penalty\":-1,"
                "\"presence_penalty\":2,\"repeat_penalty\":1.5,"
                "\"logit_bias\":{\"12\":-100},\"stop\":[\"a\",\"b\"],"
-               "\"logprobs\":true,\"top_logprobs\":20,\"min_tokens\":4,"
+               "\"logprobs\":true,\"top_logprobs\":20,\"min_tokens\":4.0,"
                "\"ignore_eos\":true,\"surprise\":1}");
     assert_non_null(job);
     assert_float_equal(job->sample.temperature, .5, 0);
@@ -198,6 +198,7 @@ test_what_it_cannot_do_is_refused(void **state)
     done(&s, chat(&s, "{" HI ",\"tools\":[{}],\"tool_choice\":\"none\"}"));
     done(&s, chat(&s, "{" HI ",\"tools\":[]}"));
     refused(&s, chat(&s, "{" HI ",\"n\":2}"), "n");
+    refused(&s, chat(&s, "{" HI ",\"n\":2.0}"), "n");
     done(&s, chat(&s, "{" HI ",\"n\":1}"));
     refused(&s, chat(&s, "{" HI ",\"response_format\":"
                      "{\"type\":\"json_object\"}}"), "response_format");
@@ -233,6 +234,7 @@ test_bad_values_are_refused(void **state)
     refused(&s, chat(&s, "{" HI ",\"temperature\":-1}"), "temperature");
     refused(&s, chat(&s, "{" HI ",\"top_p\":1.5}"), "top_p");
     refused(&s, chat(&s, "{" HI ",\"seed\":1.5}"), "seed");
+    refused(&s, chat(&s, "{" HI ",\"seed\":1e300}"), "seed");
     refused(&s, chat(&s, "{" HI ",\"logprobs\":true,\"top_logprobs\":21}"),
             "top_logprobs");
     refused(&s, chat(&s, "{" HI ",\"stop\":\"\"}"), "stop");
