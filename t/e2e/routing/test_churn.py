@@ -33,9 +33,9 @@ class Segment:
         self.proc.send(signal.SIGUSR2)
 
 
-def gateway(cluster, segment, **options):
-    return cluster.nginx(f"llmgw_members {segment.path}; llmgw_zone churn:16m;"
-                         " llmgw_hash prefix=64;", **options)
+def gateway(cluster, segment, zone="16m", **options):
+    return cluster.nginx(f"llmgw_members {segment.path}; llmgw_hash prefix=64;"
+                         f" llmgw_zone churn:{zone};", **options)
 
 
 # --- one build after another
@@ -73,7 +73,8 @@ def test_build_that_failed_is_tried_again(cluster, tmp_path, monkeypatch):
     monkeypatch.setenv("FAILING_MALLOC", str(no_memory))
     cluster.allowed.append(r"malloc\(\d+\) failed")
     segment = Segment(cluster, 500, 50, [cluster.ports.take()])
-    nginx = gateway(cluster, segment,
+    # the status has room for each slot of the zone in one block: keep it small
+    nginx = gateway(cluster, segment, zone="2m",
                     preload=compiled("failing_malloc", tmp_path))
 
     no_memory.touch()
