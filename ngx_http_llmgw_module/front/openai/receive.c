@@ -359,7 +359,7 @@ ngx_http_llmgw_openai_body_release(ngx_http_llmgw_openai_body_t *body)
 
     (void) ngx_http_llmgw_account_hold(body->pool, &body->holder, 0);
 
-    free(body->block);
+    ngx_http_llmgw_openai_block_free(body->block, body->size);
 
     body->block = NULL;
     body->size = 0;

@@ -91,6 +91,9 @@ ngx_int_t ngx_http_llmgw_openai_block_room(ngx_http_llmgw_openai_body_t *body,
 ngx_int_t ngx_http_llmgw_openai_block_resize(
     ngx_http_llmgw_openai_body_t *body, size_t size);
 
+/* What a body had as its block. */
+void ngx_http_llmgw_openai_block_free(u_char *block, size_t size);
+
 /* Lets nginx receive into the block, where it can.  As room(). */
 ngx_int_t ngx_http_llmgw_openai_block_adopt(
     ngx_http_llmgw_openai_body_t *body);

@@ -4,6 +4,8 @@
  * it, and how nginx receives into it.
  */
 
+#include <sys/mman.h>
+
 #include "front/openai/receive.h"
 #include "upstream/worker.h"
 
@@ -15,12 +17,21 @@
 #define NGX_HTTP_LLMGW_OPENAI_BLOCK_V2    131072
 
 /*
+ * From here on a block is a mapping of its own.  malloc() takes one of this
+ * size from its heap once it has freed such a one, and a block that grows there
+ * leaves holes of its earlier sizes.
+ */
+#define NGX_HTTP_LLMGW_OPENAI_BLOCK_MAP   131072
+
+/*
  * Of an HTTP/2 client's window when all has come.  Padding needs some; and
  * nginx does not call a client slow that has none.
  */
 #define NGX_HTTP_LLMGW_OPENAI_WINDOW_MIN  1024
 
 
+static u_char *ngx_http_llmgw_openai_block_realloc(u_char *block, size_t was,
+    size_t size);
 static ngx_int_t ngx_http_llmgw_openai_block_grow_ahead(
     ngx_http_llmgw_openai_body_t *body);
 static ngx_uint_t ngx_http_llmgw_openai_block_may_adopt(
@@ -51,7 +62,7 @@ ngx_http_llmgw_openai_block_announce(ngx_http_llmgw_openai_body_t *body)
 
 /*
  * Makes room for so many bytes more.  The block is doubled, up to the length
- * that was announced; realloc() moves a large one without a copy.
+ * that was announced; a large one is moved without a copy.
  */
 
 ngx_int_t
@@ -92,7 +103,7 @@ ngx_http_llmgw_openai_block_resize(ngx_http_llmgw_openai_body_t *body,
         return NGX_HTTP_SERVICE_UNAVAILABLE;
     }
 
-    block = realloc(body->block, size);
+    block = ngx_http_llmgw_openai_block_realloc(body->block, body->size, size);
 
     if (block == NULL) {
         (void) ngx_http_llmgw_account_hold(body->pool, &body->holder,
@@ -104,6 +115,56 @@ ngx_http_llmgw_openai_block_resize(ngx_http_llmgw_openai_body_t *body,
     body->size = size;
 
     return ngx_http_llmgw_account_hold(body->pool, &body->holder, size);
+}
+
+
+/* realloc(), of blocks as they are kept here.  NULL: block is as it was. */
+
+static u_char *
+ngx_http_llmgw_openai_block_realloc(u_char *block, size_t was, size_t size)
+{
+    u_char      *to;
+    ngx_uint_t   is_mapped, maps;
+
+    is_mapped = was >= NGX_HTTP_LLMGW_OPENAI_BLOCK_MAP;
+    maps = size >= NGX_HTTP_LLMGW_OPENAI_BLOCK_MAP;
+
+    if (is_mapped && maps) {
+        to = mremap(block, was, size, MREMAP_MAYMOVE);
+        return to == MAP_FAILED ? NULL : to;
+    }
+
+    if (!is_mapped && !maps) {
+        return realloc(block, size);
+    }
+
+    to = maps ? mmap(NULL, size, PROT_READ|PROT_WRITE,
+                     MAP_PRIVATE|MAP_ANONYMOUS, -1, 0)
+              : malloc(size);
+
+    if (to == NULL || to == MAP_FAILED) {
+        return NULL;
+    }
+
+    if (was > 0) {
+        ngx_memcpy(to, block, ngx_min(was, size));
+    }
+
+    ngx_http_llmgw_openai_block_free(block, was);
+
+    return to;
+}
+
+
+void
+ngx_http_llmgw_openai_block_free(u_char *block, size_t size)
+{
+    if (size >= NGX_HTTP_LLMGW_OPENAI_BLOCK_MAP) {
+        (void) munmap(block, size);
+        return;
+    }
+
+    free(block);
 }
 
 
