@@ -8,6 +8,10 @@
  * three cache misses a stream.  Prefetching overlaps those of all streams.
  *
  * It is only a hint: where it misreads the input, nothing but time is lost.
+ *
+ * Without it, and without the prefetch in the module's front/cork.c, a token of
+ * 1,000 streams costs 4.7 us instead of 3.7, and one of 200 connections 12.6
+ * instead of 11.9 (bench p1000 and p200c, both builds in turn in one run).
  */
 
 #include <string.h>
