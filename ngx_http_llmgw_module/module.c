@@ -8,10 +8,14 @@
  *   http/       nginx's requests            -> core, proto
  *   zone/       the shared memory           -> core
  *   choice/     policies of the fleet       -> zone, core
- *   upstream/   pools, replicas, attempts   -> choice, zone, core, proto
- *   front/      what clients speak          -> upstream, zone, http
- *   native/     grpc_pass and proxy_pass    -> upstream, zone, http
- *   pages/      status, metrics             -> zone, http and a snapshot
+ *   models/     models that members serve   -> core, proto
+ *   standby/    groups with standbys        -> models, zone, core, proto
+ *   fleet/      pools, replicas, workers    -> choice, models, standby, zone
+ *   attempt/    claims, attempts, sessions  -> fleet, choice, zone
+ *   admit/      whether a request may enter -> attempt, fleet, zone, http
+ *   front/      what clients speak          -> admit, attempt, fleet, http
+ *   native/     grpc_pass and proxy_pass    -> admit, attempt, fleet, http
+ *   pages/      status, metrics             -> fleet, zone, http
  *
  * The objects, and what each belongs to:
  *

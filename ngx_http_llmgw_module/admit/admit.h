@@ -24,7 +24,7 @@
 #include "conf/admission.h"
 #include "core/outcome.h"
 #include "http/record.h"
-#include "upstream/claim.h"
+#include "attempt/claim.h"
 
 
 /* What the request's own message says. */

@@ -13,8 +13,8 @@
  */
 
 #include "admit/admit.h"
-#include "upstream/replica.h"
-#include "upstream/table.h"
+#include "fleet/replica.h"
+#include "fleet/table.h"
 
 
 #define NGX_HTTP_LLMGW_TOKEN_BYTES      4

@@ -13,7 +13,7 @@
 
 #include "admit/admit.h"
 #include "http/header.h"
-#include "upstream/pool.h"
+#include "fleet/pool.h"
 
 
 static void ngx_http_llmgw_identity_class(ngx_http_llmgw_pool_t *pool,

@@ -9,7 +9,7 @@
  */
 
 #include "front/clients.h"
-#include "upstream/worker.h"
+#include "fleet/worker.h"
 
 
 static void ngx_http_llmgw_clients_run(ngx_event_t *ev);

@@ -14,7 +14,7 @@
 #include "core/resume.h"
 #include "proto/delivered.h"
 
-#include "upstream/worker.h"
+#include "fleet/worker.h"
 
 
 /* mode is what llmgw_resume says.  NULL: no memory. */

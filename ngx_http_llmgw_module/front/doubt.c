@@ -5,7 +5,7 @@
  */
 
 #include "front/stream.h"
-#include "upstream/pool.h"
+#include "fleet/pool.h"
 
 
 struct ngx_http_llmgw_doubt_s {

@@ -11,7 +11,7 @@
 
 #include "front/clients.h"
 #include "front/stream.h"
-#include "upstream/pool.h"
+#include "fleet/pool.h"
 
 
 static llmgw_ending_t ngx_http_llmgw_ended_ending(

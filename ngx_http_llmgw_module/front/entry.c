@@ -5,7 +5,7 @@
  */
 
 #include "front/stream.h"
-#include "upstream/pool.h"
+#include "fleet/pool.h"
 
 
 static ngx_int_t ngx_http_llmgw_entry_prompt_tokens(

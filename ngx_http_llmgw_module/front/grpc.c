@@ -19,7 +19,7 @@
 #include "llmgateway.pb-c.h"
 #include "proto/grpc/prefix.h"
 #include "proto/utf8.h"
-#include "upstream/table.h"
+#include "fleet/table.h"
 
 
 /* What a request holds until it ends, on the worker's account. */

@@ -2,13 +2,13 @@
 /*
  * How a stream is served: core/serve/serve.h decides, and this file carries out
  * what it says, with nginx's clock, claims and attempts.  What the client has
- * when an attempt ends is in ended.c; upstream/attempt.c speaks the replica's
+ * when an attempt ends is in ended.c; attempt/attempt.c speaks the replica's
  * protocol.
  */
 
 #include "front/clients.h"
 #include "front/stream.h"
-#include "upstream/pool.h"
+#include "fleet/pool.h"
 
 
 static void ngx_http_llmgw_serve_turn(ngx_http_llmgw_claim_t *claim);

@@ -17,7 +17,7 @@
 #include "front/output.h"
 #include "front/stream.h"
 #include "http/outcome.h"
-#include "upstream/pool.h"
+#include "fleet/pool.h"
 
 
 static void ngx_http_llmgw_stream_watch(ngx_event_t *rev);

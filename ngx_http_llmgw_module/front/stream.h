@@ -14,8 +14,8 @@
 #include "admit/admit.h"
 #include "front/delivered.h"
 #include "http/record.h"
-#include "upstream/attempt.h"
-#include "upstream/claim.h"
+#include "attempt/attempt.h"
+#include "attempt/claim.h"
 
 
 typedef struct ngx_http_llmgw_front_s    ngx_http_llmgw_front_t;

@@ -10,7 +10,7 @@
  */
 
 #include "front/clients.h"
-#include "upstream/pool.h"
+#include "fleet/pool.h"
 
 
 static void ngx_http_llmgw_timer_handler(ngx_event_t *ev);

@@ -11,7 +11,7 @@
  */
 
 #include "native/native.h"
-#include "upstream/pool.h"
+#include "fleet/pool.h"
 
 
 static llmgw_outcome_t ngx_http_llmgw_native_outcome(

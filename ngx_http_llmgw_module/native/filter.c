@@ -17,7 +17,7 @@
 #include "http/header.h"
 #include "native/native.h"
 #include "proto/grpc/session.h"
-#include "upstream/replica.h"
+#include "fleet/replica.h"
 
 
 static ngx_int_t ngx_http_llmgw_native_body_filter(ngx_http_request_t *r,

@@ -29,8 +29,8 @@
 
 #include "admit/admit.h"
 #include "conf/param.h"
-#include "upstream/replica.h"
-#include "upstream/claim.h"
+#include "fleet/replica.h"
+#include "attempt/claim.h"
 
 
 typedef enum {

@@ -11,7 +11,7 @@
  */
 
 #include "native/native.h"
-#include "upstream/table.h"
+#include "fleet/table.h"
 
 
 static ngx_int_t ngx_http_llmgw_native_get(ngx_peer_connection_t *pc,

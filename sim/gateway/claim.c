@@ -1,6 +1,6 @@
 
 /*
- * A claim for a request, as in upstream/claim.c: core/admission/ decides, and
+ * A claim for a request, as in attempt/claim.c: core/admission/ decides, and
  * what it says of the queue is carried out here.
  */
 

@@ -12,7 +12,7 @@
  *     connect_timeout                        v them
  *                                           none
  *
- * The time-outs are those of upstream/session.c.
+ * The time-outs are those of attempt/session.c.
  */
 
 #include "sim/gateway/gateway_inner.h"

@@ -17,7 +17,7 @@
 #include "front/output.h"
 #include "http/header.h"
 #include "proto/json/write.h"
-#include "upstream/pool.h"
+#include "fleet/pool.h"
 
 
 static ngx_int_t ngx_http_llmgw_openai_begin(ngx_http_request_t *r);

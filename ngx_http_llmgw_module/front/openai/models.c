@@ -13,7 +13,7 @@
 
 #include "front/openai/openai_inner.h"
 #include "proto/json/write.h"
-#include "upstream/table.h"
+#include "fleet/table.h"
 
 
 /* A model's object without its name, and its comma. */

@@ -22,7 +22,7 @@
 
 #include "core/account.h"
 #include "core/openai/key.h"
-#include "upstream/pool.h"
+#include "fleet/pool.h"
 
 
 typedef struct {

@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 
 #include "front/openai/receive.h"
-#include "upstream/worker.h"
+#include "fleet/worker.h"
 
 
 /* The first block of a longer body. */

@@ -9,7 +9,7 @@
 #include "core/ring/ring.h"
 #include "front/openai/openai_inner.h"
 #include "http/header.h"
-#include "upstream/pool.h"
+#include "fleet/pool.h"
 
 
 /* A longer deadline than a day is none. */

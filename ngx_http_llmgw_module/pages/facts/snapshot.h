@@ -11,9 +11,9 @@
 
 #include "pages/facts/fact.h"
 #include "proto/members/shards.h"
-#include "upstream/queue.h"
-#include "upstream/replica.h"
-#include "upstream/table.h"
+#include "attempt/queue.h"
+#include "fleet/replica.h"
+#include "fleet/table.h"
 
 
 /* A slot whose replica is not listed; the last one: all that were given up. */

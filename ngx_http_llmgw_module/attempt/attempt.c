@@ -14,8 +14,8 @@
  * and what comes for it after that is ignored.
  */
 
-#include "upstream/attempt.h"
-#include "upstream/replica.h"
+#include "attempt/attempt.h"
+#include "fleet/replica.h"
 
 
 #define NGX_HTTP_LLMGW_CANCEL  8        /* RFC 9113, 7 */

@@ -10,7 +10,7 @@
 
 #include "core/account.h"
 
-#include "upstream/coalesce.h"
+#include "attempt/coalesce.h"
 #include "zone/metrics.h"
 #include "zone/wake.h"
 

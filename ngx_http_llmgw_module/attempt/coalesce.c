@@ -10,8 +10,8 @@
  * reached, the event is handled as usual.
  */
 
-#include "upstream/pool.h"
-#include "upstream/session.h"
+#include "fleet/pool.h"
+#include "attempt/session.h"
 
 
 /* Less than a stream's window: no replica waits for it to be reached. */

@@ -10,7 +10,7 @@
 
 #include "core/policy/pick.h"
 
-#include "upstream/pool.h"
+#include "fleet/pool.h"
 
 
 struct ngx_http_llmgw_table_s {

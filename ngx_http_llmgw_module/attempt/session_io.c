@@ -10,8 +10,8 @@
  * The flush is also where a session ends that has nothing left to do.
  */
 
-#include "upstream/attempt.h"
-#include "upstream/session.h"
+#include "attempt/attempt.h"
+#include "attempt/session.h"
 
 
 /* then others are read, and the rest in the loop's next iteration */

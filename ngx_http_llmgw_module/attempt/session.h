@@ -12,8 +12,8 @@
 #include "core/coalesce.h"
 #include "proto/grpc/session.h"
 
-#include "upstream/coalesce.h"
-#include "upstream/replica.h"
+#include "attempt/coalesce.h"
+#include "fleet/replica.h"
 
 
 #define NGX_HTTP_LLMGW_IDLE_MS        60000  /* a spare session */

@@ -16,9 +16,9 @@
  * or is no longer full.
  */
 
-#include "upstream/pool.h"
-#include "upstream/table.h"
-#include "upstream/queue.h"
+#include "fleet/pool.h"
+#include "fleet/table.h"
+#include "attempt/queue.h"
 
 
 #define NGX_HTTP_LLMGW_QUEUE_MS  50

@@ -11,8 +11,8 @@
  */
 
 #include "llmgateway.pb-c.h"
-#include "upstream/attempt.h"
-#include "upstream/table.h"
+#include "attempt/attempt.h"
+#include "fleet/table.h"
 
 
 static ngx_int_t ngx_http_llmgw_replica_sign(

@@ -1,9 +1,9 @@
 
 /* A view becomes replicas: those that are listed, and what is told of each. */
 
-#include "upstream/replica.h"
-#include "upstream/session.h"
-#include "upstream/table.h"
+#include "fleet/replica.h"
+#include "attempt/session.h"
+#include "fleet/table.h"
 
 
 static ngx_http_llmgw_replica_t **ngx_http_llmgw_table_unlist(

@@ -10,7 +10,7 @@
 
 
 #include "choice/log.h"
-#include "upstream/lease.h"
+#include "attempt/lease.h"
 
 
 #define NGX_HTTP_LLMGW_MAX_EXCLUDED  64     /* later ones are tried again */

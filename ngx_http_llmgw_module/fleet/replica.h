@@ -11,7 +11,7 @@
 #include "core/policy/pick.h"
 #include "core/serve/reach.h"
 
-#include "upstream/pool.h"
+#include "fleet/pool.h"
 
 
 struct ngx_http_llmgw_replica_s {

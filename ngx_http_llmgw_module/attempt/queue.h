@@ -8,7 +8,7 @@
 #define _NGX_HTTP_LLMGW_QUEUE_H_INCLUDED_
 
 
-#include "upstream/claim.h"
+#include "attempt/claim.h"
 
 
 ngx_int_t ngx_http_llmgw_queue_init(ngx_http_llmgw_pool_t *pool);

@@ -13,8 +13,8 @@
 #include "proto/token_message.h"
 #include "proto/trace.h"
 
-#include "upstream/session.h"
-#include "upstream/lease.h"
+#include "attempt/session.h"
+#include "attempt/lease.h"
 
 
 typedef struct ngx_http_llmgw_ask_s      ngx_http_llmgw_ask_t;

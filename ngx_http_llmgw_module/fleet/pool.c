@@ -18,10 +18,10 @@
  */
 
 #include "conf/admission.h"
-#include "upstream/pool.h"
-#include "upstream/replica.h"
-#include "upstream/table.h"
-#include "upstream/queue.h"
+#include "fleet/pool.h"
+#include "fleet/replica.h"
+#include "fleet/table.h"
+#include "attempt/queue.h"
 
 
 #define NGX_HTTP_LLMGW_LOADS_MS      100     /* agents report as often */

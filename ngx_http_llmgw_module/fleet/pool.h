@@ -13,7 +13,7 @@
 #include "choice/choice.h"
 #include "models/models.h"
 #include "standby/standby.h"
-#include "upstream/worker.h"
+#include "fleet/worker.h"
 #include "zone/zone.h"
 
 

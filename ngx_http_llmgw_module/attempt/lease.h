@@ -10,7 +10,7 @@
 
 #include "core/admission/admission.h"
 
-#include "upstream/pool.h"
+#include "fleet/pool.h"
 
 
 typedef struct {

@@ -11,7 +11,7 @@
 #include "llmgateway.pb-c.h"
 #include "proto/ask_message.h"
 #include "proto/utf8.h"
-#include "upstream/attempt.h"
+#include "attempt/attempt.h"
 
 
 #define NGX_HTTP_LLMGW_GENERATE      "/llmgateway.LLMReplica/Generate"

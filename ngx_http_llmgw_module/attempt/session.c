@@ -22,8 +22,8 @@
  * gRPC servers answer them with GOAWAY.
  */
 
-#include "upstream/attempt.h"
-#include "upstream/session.h"
+#include "attempt/attempt.h"
+#include "attempt/session.h"
 
 
 /* For each replica in a worker; bounds what a peer's SETTINGS ask for. */

@@ -25,10 +25,10 @@
  * built for a crash.
  */
 
-#include "upstream/queue.h"
-#include "upstream/replica.h"
-#include "upstream/session.h"
-#include "upstream/table.h"
+#include "attempt/queue.h"
+#include "fleet/replica.h"
+#include "attempt/session.h"
+#include "fleet/table.h"
 
 
 #define NGX_HTTP_LLMGW_RING_SLICE      8192     /* units: some 30 us */

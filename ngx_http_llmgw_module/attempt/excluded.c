@@ -9,8 +9,8 @@
  * that is another process by now is neither.
  */
 
-#include "upstream/replica.h"
-#include "upstream/claim.h"
+#include "fleet/replica.h"
+#include "attempt/claim.h"
 
 
 typedef struct {

@@ -8,10 +8,10 @@
  * another worker, the log.
  */
 
-#include "upstream/replica.h"
-#include "upstream/table.h"
-#include "upstream/claim.h"
-#include "upstream/queue.h"
+#include "fleet/replica.h"
+#include "fleet/table.h"
+#include "attempt/claim.h"
+#include "attempt/queue.h"
 
 
 static void ngx_http_llmgw_claim_ask(ngx_http_llmgw_claim_t *claim,

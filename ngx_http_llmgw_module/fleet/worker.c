@@ -4,9 +4,9 @@
  */
 
 #include "core/ring/ring.h"
-#include "upstream/pool.h"
-#include "upstream/worker.h"
-#include "upstream/queue.h"
+#include "fleet/pool.h"
+#include "fleet/worker.h"
+#include "attempt/queue.h"
 
 
 static llmgw_account_t *ngx_http_llmgw_worker_account(

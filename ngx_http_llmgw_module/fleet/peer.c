@@ -7,8 +7,8 @@
  * living standbys are waited for.
  */
 
-#include "upstream/replica.h"
-#include "upstream/table.h"
+#include "fleet/replica.h"
+#include "fleet/table.h"
 
 
 static ngx_uint_t ngx_http_llmgw_replica_stands_by(
