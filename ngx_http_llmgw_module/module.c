@@ -28,6 +28,7 @@
  *              while it is hedged
  */
 
+#include "attempt/asking.h"
 #include "choice/prefix.h"
 #include "choice/log.h"
 #include "conf/admission.h"
@@ -57,6 +58,7 @@ static const ngx_http_llmgw_rooms_t  ngx_http_llmgw_rooms = {
     .init_peer = ngx_http_llmgw_native_init_peer,
     .add_zone = ngx_http_llmgw_zone_add,
     .add_prefix = ngx_http_llmgw_prefix_add,
+    .events = &ngx_http_llmgw_asking_events,
 };
 
 

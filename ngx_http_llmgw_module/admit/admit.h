@@ -21,10 +21,10 @@
 #define _NGX_HTTP_LLMGW_ADMIT_H_INCLUDED_
 
 
+#include "attempt/claim.h"
 #include "conf/admission.h"
 #include "core/outcome.h"
 #include "http/record.h"
-#include "attempt/claim.h"
 
 
 /* What the request's own message says. */

@@ -12,8 +12,8 @@
  */
 
 #include "admit/admit.h"
-#include "http/header.h"
 #include "fleet/pool.h"
+#include "http/header.h"
 
 
 static void ngx_http_llmgw_identity_class(ngx_http_llmgw_pool_t *pool,

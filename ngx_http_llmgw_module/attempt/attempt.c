@@ -133,6 +133,31 @@ ngx_http_llmgw_attempt_end(ngx_http_llmgw_attempt_t *attempt,
 
 
 void
+ngx_http_llmgw_attempt_move_all(ngx_http_llmgw_replica_t *replica)
+{
+    ngx_queue_t               *q, *next;
+    llmgw_cause_t              cause;
+    llmgw_reach_facts_t        facts;
+    ngx_http_llmgw_attempt_t  *attempt;
+
+    ngx_http_llmgw_replica_gossip(replica, &facts);
+
+    for (q = ngx_queue_head(&replica->attempts);
+         q != ngx_queue_sentinel(&replica->attempts);
+         q = next)
+    {
+        next = ngx_queue_next(q);
+        attempt = ngx_queue_data(q, ngx_http_llmgw_attempt_t, queue);
+        cause = llmgw_reach_leaves(&replica->reach, &facts, &attempt->state);
+
+        if (cause != LLMGW_CAUSE_NONE) {
+            ngx_http_llmgw_attempt_end(attempt, LLMGW_ENDING_FAILED, cause);
+        }
+    }
+}
+
+
+void
 ngx_http_llmgw_attempt_stop(ngx_http_llmgw_attempt_t *attempt)
 {
     llmgw_grpc_session_t  *grpc;

@@ -13,8 +13,8 @@
 #include "proto/token_message.h"
 #include "proto/trace.h"
 
-#include "attempt/session.h"
 #include "attempt/lease.h"
+#include "attempt/session.h"
 
 
 typedef struct ngx_http_llmgw_ask_s      ngx_http_llmgw_ask_t;
@@ -110,6 +110,9 @@ void ngx_http_llmgw_attempt_consume(ngx_http_llmgw_attempt_t *attempt);
 /* Ends it, by a timer, gossip or a socket; nothing where it has ended. */
 void ngx_http_llmgw_attempt_end(ngx_http_llmgw_attempt_t *attempt,
     llmgw_ending_t ending, llmgw_cause_t cause);
+
+/* Ends the attempts at a replica that gossip moves to other replicas. */
+void ngx_http_llmgw_attempt_move_all(ngx_http_llmgw_replica_t *replica);
 
 /* Opens the call, or waits with a session that is not ready for it. */
 void ngx_http_llmgw_attempt_call(ngx_http_llmgw_attempt_t *attempt);

@@ -8,10 +8,10 @@
  * another worker, the log.
  */
 
-#include "fleet/replica.h"
-#include "fleet/table.h"
 #include "attempt/claim.h"
 #include "attempt/queue.h"
+#include "fleet/replica.h"
+#include "fleet/table.h"
 
 
 static void ngx_http_llmgw_claim_ask(ngx_http_llmgw_claim_t *claim,
@@ -151,7 +151,7 @@ ngx_http_llmgw_claim_view(ngx_http_llmgw_claim_t *claim, uint64_t chance,
     view->places = pool->table->places;
     view->queue_size = pool->conf->queue_size;
     view->hedge_budget_permille = pool->conf->hedge_budget;
-    view->saturation = ngx_http_llmgw_queue_saturation(pool, &is_known);
+    view->saturation = ngx_http_llmgw_table_saturation(pool, &is_known);
 
     if (!is_known) {
         ngx_http_llmgw_metrics_saturation_unknown(pool->zone);
@@ -370,11 +370,11 @@ ngx_http_llmgw_claim_second(ngx_http_llmgw_claim_t *claim,
 static void
 ngx_http_llmgw_claim_log_full(ngx_http_llmgw_pool_t *pool)
 {
-    if (pool->full_logged == ngx_time()) {
+    if (pool->waiting->full_logged == ngx_time()) {
         return;
     }
 
-    pool->full_logged = ngx_time();
+    pool->waiting->full_logged = ngx_time();
 
     ngx_log_error(NGX_LOG_WARN, pool->worker->log, 0,
                   "llmgw: upstream \"%V\": replicas and queue are full, "

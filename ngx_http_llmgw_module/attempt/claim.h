@@ -9,12 +9,14 @@
 #define _NGX_HTTP_LLMGW_CLAIM_H_INCLUDED_
 
 
-#include "choice/log.h"
 #include "attempt/lease.h"
+#include "choice/log.h"
 
 
 #define NGX_HTTP_LLMGW_MAX_EXCLUDED  64     /* later ones are tried again */
 
+
+typedef struct ngx_http_llmgw_claim_s  ngx_http_llmgw_claim_t;
 
 struct ngx_http_llmgw_claim_s {
     llmgw_claim_t                 ask;          /* what, and how urgently */

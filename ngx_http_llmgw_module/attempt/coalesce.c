@@ -10,7 +10,7 @@
  * reached, the event is handled as usual.
  */
 
-#include "fleet/pool.h"
+#include "attempt/asking.h"
 #include "attempt/session.h"
 
 
@@ -47,7 +47,7 @@ ngx_http_llmgw_coalesce_init(ngx_http_llmgw_worker_t *worker,
     ngx_core_conf_t            *ccf;
     ngx_http_llmgw_coalesce_t  *coalesce;
 
-    coalesce = &worker->coalesce;
+    coalesce = &worker->asking->coalesce;
     ccf = (ngx_core_conf_t *) ngx_get_conf(cycle->conf_ctx, ngx_core_module);
 
     if (ccf->timer_resolution < worker->conf->coalesce) {
@@ -66,8 +66,12 @@ ngx_http_llmgw_coalesce_init(ngx_http_llmgw_worker_t *worker,
 void
 ngx_http_llmgw_coalesce_done(ngx_http_llmgw_worker_t *worker)
 {
-    if (worker->coalesce.timer.timer_set) {
-        ngx_del_timer(&worker->coalesce.timer);
+    ngx_event_t  *timer;
+
+    timer = &worker->asking->coalesce.timer;
+
+    if (timer->timer_set) {
+        ngx_del_timer(timer);
     }
 }
 
@@ -86,7 +90,7 @@ ngx_http_llmgw_coalesce_event(ngx_http_llmgw_session_t *session)
         return;
     }
 
-    coalesce = &session->replica->pool->worker->coalesce;
+    coalesce = &session->replica->pool->worker->asking->coalesce;
 
     if (!llmgw_coalesce_event(&coalesce->load, &session->source,
                               ngx_current_msec))
@@ -174,7 +178,7 @@ ngx_http_llmgw_coalesce_handler(ngx_event_t *ev)
     ngx_http_llmgw_worker_t    *worker = ev->data;
     ngx_http_llmgw_coalesce_t  *coalesce;
 
-    coalesce = &worker->coalesce;
+    coalesce = &worker->asking->coalesce;
 
     ngx_queue_init(&due);
 
@@ -212,7 +216,7 @@ ngx_http_llmgw_coalesce_read(ngx_http_llmgw_session_t *session)
 
     pool = session->replica->pool;
 
-    if (llmgw_coalesce_interval(&pool->worker->coalesce.load,
+    if (llmgw_coalesce_interval(&pool->worker->asking->coalesce.load,
                                 &session->source))
     {
         ngx_http_llmgw_coalesce_stop(session);

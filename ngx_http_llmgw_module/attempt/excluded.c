@@ -9,8 +9,8 @@
  * that is another process by now is neither.
  */
 
-#include "fleet/replica.h"
 #include "attempt/claim.h"
+#include "fleet/replica.h"
 
 
 typedef struct {

@@ -8,10 +8,10 @@
  * and nowhere else.
  */
 
+#include "attempt/attempt.h"
 #include "llmgateway.pb-c.h"
 #include "proto/ask_message.h"
 #include "proto/utf8.h"
-#include "attempt/attempt.h"
 
 
 #define NGX_HTTP_LLMGW_GENERATE      "/llmgateway.LLMReplica/Generate"

@@ -6,9 +6,9 @@
  * closes is logged, once the zone is unlocked.
  */
 
-#include "fleet/replica.h"
 #include "attempt/lease.h"
 #include "attempt/queue.h"
+#include "fleet/replica.h"
 
 
 static ngx_http_llmgw_slot_t *ngx_http_llmgw_lease_slot(

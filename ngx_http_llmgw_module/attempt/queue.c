@@ -16,9 +16,9 @@
  * or is no longer full.
  */
 
+#include "attempt/queue.h"
 #include "fleet/pool.h"
 #include "fleet/table.h"
-#include "attempt/queue.h"
 
 
 #define NGX_HTTP_LLMGW_QUEUE_MS  50
@@ -34,50 +34,69 @@ static void ngx_http_llmgw_queue_event_handler(ngx_event_t *ev);
 ngx_int_t
 ngx_http_llmgw_queue_init(ngx_http_llmgw_pool_t *pool)
 {
-    pool->turn.handler = ngx_http_llmgw_queue_event_handler;
-    pool->turn.data = pool;
-    pool->turn.log = pool->worker->log;
+    size_t                     entries;
+    ngx_http_llmgw_waiting_t  *waiting;
 
-    pool->turn_timer.handler = ngx_http_llmgw_queue_timer_handler;
-    pool->turn_timer.data = pool;
-    pool->turn_timer.log = pool->worker->log;
-    pool->turn_timer.cancelable = 1;
+    entries = pool->zone->self.shared->queue.capacity + 1;
 
-    pool->waiting = ngx_calloc((pool->zone->self.shared->queue.capacity + 1)
-                               * sizeof(ngx_http_llmgw_claim_t *),
-                               pool->worker->log);
+    waiting = ngx_calloc(sizeof(ngx_http_llmgw_waiting_t)
+                         + entries * sizeof(ngx_http_llmgw_claim_t *),
+                         pool->worker->log);
+    if (waiting == NULL) {
+        return NGX_ERROR;
+    }
 
-    return pool->waiting ? NGX_OK : NGX_ERROR;
+    waiting->turn.handler = ngx_http_llmgw_queue_event_handler;
+    waiting->turn.data = pool;
+    waiting->turn.log = pool->worker->log;
+
+    waiting->timer.handler = ngx_http_llmgw_queue_timer_handler;
+    waiting->timer.data = pool;
+    waiting->timer.log = pool->worker->log;
+    waiting->timer.cancelable = 1;
+
+    pool->waiting = waiting;
+
+    return NGX_OK;
 }
 
 
 void
 ngx_http_llmgw_queue_done(ngx_http_llmgw_pool_t *pool)
 {
-    if (pool->turn.posted) {
-        ngx_delete_posted_event(&pool->turn);
+    ngx_http_llmgw_waiting_t  *waiting;
+
+    waiting = pool->waiting;
+
+    if (waiting == NULL) {
+        return;
     }
 
-    if (pool->turn_timer.timer_set) {
-        ngx_del_timer(&pool->turn_timer);
+    if (waiting->turn.posted) {
+        ngx_delete_posted_event(&waiting->turn);
     }
 
-    ngx_free(pool->waiting);
+    if (waiting->timer.timer_set) {
+        ngx_del_timer(&waiting->timer);
+    }
+
+    ngx_free(waiting);
+    pool->waiting = NULL;
 }
 
 
 void
 ngx_http_llmgw_queue_joined(ngx_http_llmgw_claim_t *claim)
 {
-    ngx_http_llmgw_pool_t  *pool;
+    ngx_http_llmgw_waiting_t  *waiting;
 
-    pool = claim->pool;
+    waiting = claim->pool->waiting;
 
-    pool->waiting[claim->ask.entry] = claim;
-    pool->nwaiting++;
+    waiting->claims[claim->ask.entry] = claim;
+    waiting->n++;
 
-    if (!pool->turn_timer.timer_set) {
-        ngx_add_timer(&pool->turn_timer, NGX_HTTP_LLMGW_QUEUE_MS);
+    if (!waiting->timer.timer_set) {
+        ngx_add_timer(&waiting->timer, NGX_HTTP_LLMGW_QUEUE_MS);
     }
 }
 
@@ -85,15 +104,15 @@ ngx_http_llmgw_queue_joined(ngx_http_llmgw_claim_t *claim)
 void
 ngx_http_llmgw_queue_left(ngx_http_llmgw_claim_t *claim, uint32_t entry)
 {
-    ngx_http_llmgw_pool_t  *pool;
+    ngx_http_llmgw_waiting_t  *waiting;
 
-    pool = claim->pool;
+    waiting = claim->pool->waiting;
 
-    if (pool->waiting[entry] == claim) {
-        pool->waiting[entry] = NULL;
+    if (waiting->claims[entry] == claim) {
+        waiting->claims[entry] = NULL;
     }
 
-    pool->nwaiting--;
+    waiting->n--;
 }
 
 
@@ -106,7 +125,7 @@ ngx_http_llmgw_queue_tell(ngx_http_llmgw_pool_t *pool,
     }
 
     if (wake->row == pool->zone->self.row) {
-        ngx_post_event(&pool->turn, &ngx_posted_events);
+        ngx_post_event(&pool->waiting->turn, &ngx_posted_events);
 
     } else if (wake->is_new) {
         ngx_http_llmgw_wake_process(&pool->worker->waker, wake->process);
@@ -114,38 +133,13 @@ ngx_http_llmgw_queue_tell(ngx_http_llmgw_pool_t *pool,
 }
 
 
-double
-ngx_http_llmgw_queue_saturation(ngx_http_llmgw_pool_t *pool, int *is_known)
-{
-    llmgw_fleet_t       fleet;
-    llmgw_pick_pool_t   peers;
-
-    *is_known = 1;
-
-    if (pool->conf->saturation.kind == LLMGW_SATURATION_NEVER) {
-        return 0;
-    }
-
-    ngx_http_llmgw_pool_look_at_loads(pool);
-    ngx_http_llmgw_table_peers(pool, &peers);
-
-    fleet.pool = &peers;
-    fleet.facts = pool->table->facts;
-    fleet.clock_ms = ngx_http_llmgw_pool_clock_ms(pool);
-
-    return llmgw_saturation_live(&pool->conf->saturation, &fleet,
-                                 ngx_current_msec, pool->table->candidates,
-                                 pool->table->counted, is_known);
-}
-
-
 void
-ngx_http_llmgw_queue_facts(ngx_http_llmgw_pool_t *pool)
+ngx_http_llmgw_queue_loads_read(ngx_http_llmgw_pool_t *pool)
 {
-    if (pool->nwaiting
+    if (pool->waiting->n
         && pool->conf->saturation.kind == LLMGW_SATURATION_UTILIZATION)
     {
-        ngx_post_event(&pool->turn, &ngx_posted_events);
+        ngx_post_event(&pool->waiting->turn, &ngx_posted_events);
     }
 }
 
@@ -153,11 +147,11 @@ ngx_http_llmgw_queue_facts(ngx_http_llmgw_pool_t *pool)
 /* The head's worker may be another one, which has not seen the view yet. */
 
 void
-ngx_http_llmgw_queue_news(ngx_http_llmgw_pool_t *pool)
+ngx_http_llmgw_queue_view_applied(ngx_http_llmgw_pool_t *pool)
 {
-    if (pool->nwaiting) {
+    if (pool->waiting->n && pool->standbys.known.n) {
         ngx_http_llmgw_queue_look(pool);
-        ngx_post_event(&pool->turn, &ngx_posted_events);
+        ngx_post_event(&pool->waiting->turn, &ngx_posted_events);
     }
 }
 
@@ -221,7 +215,7 @@ ngx_http_llmgw_queue_turn(ngx_http_llmgw_pool_t *pool, uint32_t *entry,
                                   &wake);
 
     if (*entry != LLMGW_QUEUE_NONE) {
-        claim = pool->waiting[*entry];
+        claim = pool->waiting->claims[*entry];
 
         if (claim == NULL || claim->ask.ticket != *ticket) {
             claim = NULL;
@@ -247,16 +241,19 @@ ngx_http_llmgw_queue_event_handler(ngx_event_t *ev)
 static void
 ngx_http_llmgw_queue_timer_handler(ngx_event_t *ev)
 {
-    ngx_http_llmgw_pool_t  *pool = ev->data;
+    ngx_http_llmgw_pool_t     *pool = ev->data;
+    ngx_http_llmgw_waiting_t  *waiting;
 
-    if (pool->nwaiting == 0) {
+    waiting = pool->waiting;
+
+    if (waiting->n == 0) {
         return;
     }
 
     ngx_http_llmgw_queue_look(pool);
     ngx_http_llmgw_queue_run(pool);
 
-    if (pool->nwaiting && !pool->turn_timer.timer_set) {
-        ngx_add_timer(&pool->turn_timer, NGX_HTTP_LLMGW_QUEUE_MS);
+    if (waiting->n && !waiting->timer.timer_set) {
+        ngx_add_timer(&waiting->timer, NGX_HTTP_LLMGW_QUEUE_MS);
     }
 }

@@ -11,6 +11,17 @@
 #include "attempt/claim.h"
 
 
+/* Of a pool in this worker. */
+struct ngx_http_llmgw_waiting_s {
+    ngx_uint_t                    n;            /* claims that wait */
+    ngx_event_t                   turn;         /* posted: of the head */
+    ngx_event_t                   timer;
+    time_t                        full_logged;
+    ngx_http_llmgw_claim_t       *claims[];     /* by entry in the queue */
+};
+
+
+/* NGX_ERROR: no memory. */
 ngx_int_t ngx_http_llmgw_queue_init(ngx_http_llmgw_pool_t *pool);
 void ngx_http_llmgw_queue_done(ngx_http_llmgw_pool_t *pool);
 
@@ -22,18 +33,11 @@ void ngx_http_llmgw_queue_left(ngx_http_llmgw_claim_t *claim, uint32_t entry);
 void ngx_http_llmgw_queue_tell(ngx_http_llmgw_pool_t *pool,
     const llmgw_wake_t *wake);
 
-/*
- * How full the fleet is, as llmgw_queue defines it; 0 for `capacity`.
- * *is_known is 0 where no replica tells what that needs: nobody is held then.
- */
-double ngx_http_llmgw_queue_saturation(ngx_http_llmgw_pool_t *pool,
-    int *is_known);
+/* By the replicas' reports the head may have room now. */
+void ngx_http_llmgw_queue_loads_read(ngx_http_llmgw_pool_t *pool);
 
-/* The replicas' reports were read: they may hold the head no more. */
-void ngx_http_llmgw_queue_facts(ngx_http_llmgw_pool_t *pool);
-
-/* The view is another one: whoever waits for a standby may be served now. */
-void ngx_http_llmgw_queue_news(ngx_http_llmgw_pool_t *pool);
+/* By the new view a claim that waits for a standby may be granted now. */
+void ngx_http_llmgw_queue_view_applied(ngx_http_llmgw_pool_t *pool);
 
 /* The head claims, and the next, as long as they are of this worker. */
 void ngx_http_llmgw_queue_run(ngx_http_llmgw_pool_t *pool);

@@ -545,3 +545,16 @@ ngx_http_llmgw_session_destroy(ngx_http_llmgw_session_t *session)
 
     ngx_free(session);
 }
+
+
+void
+ngx_http_llmgw_session_destroy_all(ngx_http_llmgw_replica_t *replica)
+{
+    ngx_queue_t  *q;
+
+    while (!ngx_queue_empty(&replica->sessions)) {
+        q = ngx_queue_head(&replica->sessions);
+        ngx_http_llmgw_session_destroy(
+            ngx_queue_data(q, ngx_http_llmgw_session_t, queue));
+    }
+}

@@ -64,6 +64,7 @@ void ngx_http_llmgw_session_flush_handler(ngx_event_t *ev);
 void ngx_http_llmgw_session_fail(ngx_http_llmgw_session_t *session,
     const char *error);
 void ngx_http_llmgw_session_destroy(ngx_http_llmgw_session_t *session);
+void ngx_http_llmgw_session_destroy_all(ngx_http_llmgw_replica_t *replica);
 void ngx_http_llmgw_session_retire_all(ngx_http_llmgw_replica_t *replica);
 void ngx_http_llmgw_session_timed_out(ngx_http_llmgw_session_t *session,
     ngx_msec_t since_ms);

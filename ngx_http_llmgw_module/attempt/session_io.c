@@ -10,6 +10,7 @@
  * The flush is also where a session ends that has nothing left to do.
  */
 
+#include "attempt/asking.h"
 #include "attempt/attempt.h"
 #include "attempt/session.h"
 
@@ -62,7 +63,7 @@ ngx_http_llmgw_session_read(ngx_http_llmgw_session_t *session)
 
     c = session->peer.connection;
     rev = c->read;
-    io = session->replica->pool->worker->io;
+    io = session->replica->pool->worker->asking->io;
 
     for (i = 0; i < NGX_HTTP_LLMGW_MAX_READS; i++) {
 
@@ -202,7 +203,7 @@ ngx_http_llmgw_session_send(ngx_http_llmgw_session_t *session)
     ngx_connection_t  *c;
 
     c = session->peer.connection;
-    io = session->replica->pool->worker->io;
+    io = session->replica->pool->worker->asking->io;
 
     if (session->pending
         && ngx_http_llmgw_session_send_pending(session) == NGX_ERROR)

@@ -2,7 +2,7 @@
 /*
  * The configuration, and what happens while nginx reads it.  Every room but
  * core/ includes this header, and it includes core/ alone: module.c puts what
- * the directives need of the other rooms into the main configuration (rooms).
+ * is called of the other rooms into the main configuration (rooms).
  */
 
 #ifndef _NGX_HTTP_LLMGW_CONF_H_INCLUDED_
@@ -28,6 +28,7 @@ typedef struct ngx_http_llmgw_pool_s    ngx_http_llmgw_pool_t;
 typedef struct ngx_http_llmgw_wakes_s   ngx_http_llmgw_wakes_t;
 typedef struct ngx_http_llmgw_waker_s   ngx_http_llmgw_waker_t;
 typedef struct ngx_http_llmgw_rooms_s   ngx_http_llmgw_rooms_t;
+typedef struct ngx_http_llmgw_fleet_events_s  ngx_http_llmgw_fleet_events_t;
 typedef struct ngx_http_llmgw_clients_s ngx_http_llmgw_clients_t;
 typedef struct ngx_http_llmgw_log_s     ngx_http_llmgw_log_t;
 typedef struct ngx_http_llmgw_told_s    ngx_http_llmgw_told_t;
@@ -279,13 +280,14 @@ char *ngx_http_llmgw_index_conf(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 
 
-/* What the directives install, from rooms that conf/ does not include. */
+/* What conf/ and fleet/ call, of rooms that they do not include. */
 struct ngx_http_llmgw_rooms_s {
     ngx_http_upstream_init_peer_pt  init_peer;  /* native passes */
     ngx_int_t                     (*add_zone)(ngx_conf_t *cf,
                                       ngx_http_llmgw_srv_conf_t *conf);
     ngx_int_t                     (*add_prefix)(ngx_conf_t *cf,
                                       ngx_http_llmgw_srv_conf_t *conf);
+    const ngx_http_llmgw_fleet_events_t  *events;
 };
 
 

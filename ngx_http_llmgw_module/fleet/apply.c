@@ -2,7 +2,6 @@
 /* A view becomes replicas: those that are listed, and what is told of each. */
 
 #include "fleet/replica.h"
-#include "attempt/session.h"
 #include "fleet/table.h"
 
 

@@ -17,11 +17,11 @@
  * removed file, garbage in it.  Each such change is logged once.
  */
 
+#include "choice/log.h"
 #include "conf/admission.h"
-#include "fleet/pool.h"
+#include "fleet/events.h"
 #include "fleet/replica.h"
 #include "fleet/table.h"
-#include "attempt/queue.h"
 
 
 #define NGX_HTTP_LLMGW_LOADS_MS      100     /* agents report as often */
@@ -84,7 +84,7 @@ ngx_http_llmgw_pool_create(ngx_http_llmgw_srv_conf_t *conf,
         ngx_http_llmgw_log_start(conf->log, pool->zone);
     }
 
-    if (pool->zone == NULL || ngx_http_llmgw_queue_init(pool) != NGX_OK
+    if (pool->zone == NULL || worker->events->pool_begins(pool) != NGX_OK
         || ngx_http_llmgw_pool_choice(pool) != NGX_OK
         || ngx_http_llmgw_pool_first_view(pool) != NGX_OK)
     {
@@ -120,7 +120,6 @@ ngx_http_llmgw_pool_destroy(ngx_http_llmgw_pool_t *pool)
         ngx_del_timer(&pool->build);
     }
 
-    ngx_http_llmgw_queue_done(pool);
     ngx_http_llmgw_choice_destroy(pool->choice);
 
     while (pool->tree.root != &pool->sentinel) {
@@ -129,6 +128,7 @@ ngx_http_llmgw_pool_destroy(ngx_http_llmgw_pool_t *pool)
         ngx_http_llmgw_replica_destroy(replica);
     }
 
+    pool->worker->events->pool_ends(pool);
     ngx_http_llmgw_table_destroy(pool->table);
     ngx_http_llmgw_table_destroy(pool->next);
     ngx_free(pool->listed);
@@ -419,7 +419,7 @@ ngx_http_llmgw_pool_loads(ngx_http_llmgw_pool_t *pool)
         ngx_http_llmgw_replica_set_load(pool->table->replicas[i]);
     }
 
-    ngx_http_llmgw_queue_facts(pool);
+    pool->worker->events->loads_read(pool);
 }
 
 

@@ -11,9 +11,9 @@
 #include "proto/members/members.h"
 
 #include "choice/choice.h"
+#include "fleet/worker.h"
 #include "models/models.h"
 #include "standby/standby.h"
-#include "fleet/worker.h"
 #include "zone/zone.h"
 
 
@@ -25,7 +25,7 @@
 
 typedef struct ngx_http_llmgw_table_s    ngx_http_llmgw_table_t;
 typedef struct ngx_http_llmgw_replica_s  ngx_http_llmgw_replica_t;
-typedef struct ngx_http_llmgw_claim_s    ngx_http_llmgw_claim_t;
+typedef struct ngx_http_llmgw_waiting_s  ngx_http_llmgw_waiting_t;
 
 
 struct ngx_http_llmgw_pool_s {
@@ -59,15 +59,10 @@ struct ngx_http_llmgw_pool_s {
     uint64_t                      clock_ms;     /* CLOCK_MONOTONIC, */
     ngx_msec_t                    clock_at_ms;  /* as it was here */
 
-    ngx_http_llmgw_claim_t      **waiting;      /* by entry in the queue */
-    ngx_uint_t                    nwaiting;
-    ngx_event_t                   turn;         /* posted: of the head */
-    ngx_event_t                   turn_timer;
+    ngx_http_llmgw_waiting_t     *waiting;      /* attempt/'s own */
 
     ngx_uint_t                    streams;      /* running */
     ngx_uint_t                    round;        /* of looking at statics */
-
-    time_t                        full_logged;
 
     unsigned                      stale:1;      /* said so in the log */
     unsigned                      unbudgeted:1; /* the same */

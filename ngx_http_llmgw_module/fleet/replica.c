@@ -10,9 +10,10 @@
  * second, so none is freed within a callback.
  */
 
-#include "llmgateway.pb-c.h"
-#include "attempt/attempt.h"
+#include "fleet/events.h"
+#include "fleet/replica.h"
 #include "fleet/table.h"
+#include "llmgateway.pb-c.h"
 
 
 static ngx_int_t ngx_http_llmgw_replica_sign(
@@ -20,8 +21,6 @@ static ngx_int_t ngx_http_llmgw_replica_sign(
 static void ngx_http_llmgw_replica_resolve(ngx_http_llmgw_replica_t *replica);
 static void ngx_http_llmgw_replica_new_process(
     ngx_http_llmgw_replica_t *replica, uint64_t start_ms);
-static void ngx_http_llmgw_replica_move_streams(
-    ngx_http_llmgw_replica_t *replica);
 static void ngx_http_llmgw_replica_retry_handler(ngx_event_t *ev);
 
 
@@ -127,18 +126,11 @@ ngx_http_llmgw_replica_is_unused(ngx_http_llmgw_replica_t *replica)
 void
 ngx_http_llmgw_replica_destroy(ngx_http_llmgw_replica_t *replica)
 {
-    ngx_queue_t               *q;
-    ngx_http_llmgw_session_t  *session;
-
     if (replica->retry.timer_set) {
         ngx_del_timer(&replica->retry);
     }
 
-    while (!ngx_queue_empty(&replica->sessions)) {
-        q = ngx_queue_head(&replica->sessions);
-        session = ngx_queue_data(q, ngx_http_llmgw_session_t, queue);
-        ngx_http_llmgw_session_destroy(session);
-    }
+    replica->pool->worker->events->replica_ends(replica);
 
     ngx_rbtree_delete(&replica->pool->tree, &replica->node.node);
     ngx_free(replica->signature.data);
@@ -204,13 +196,13 @@ ngx_http_llmgw_replica_update(ngx_http_llmgw_replica_t *replica,
 
     if (moved) {
         /* failures of the last address do not count against the new one */
-        ngx_http_llmgw_session_retire_all(replica);
+        replica->pool->worker->events->replica_left(replica);
         ngx_http_llmgw_replica_connected(replica);
         ngx_http_llmgw_replica_resolve(replica);
     }
 
     ngx_http_llmgw_replica_set_peer(replica);
-    ngx_http_llmgw_replica_move_streams(replica);
+    replica->pool->worker->events->replica_changed(replica);
 }
 
 
@@ -223,7 +215,7 @@ ngx_http_llmgw_replica_unlist(ngx_http_llmgw_replica_t *replica)
     replica->models = 0;
 
     ngx_http_llmgw_replica_set_peer(replica);
-    ngx_http_llmgw_session_retire_all(replica);
+    replica->pool->worker->events->replica_left(replica);
 }
 
 
@@ -308,33 +300,6 @@ ngx_http_llmgw_replica_new_process(ngx_http_llmgw_replica_t *replica,
     ngx_http_llmgw_zone_lock(zone);
     llmgw_slots_renew(zone->self.shared, replica->place, start_ms);
     ngx_http_llmgw_zone_unlock(zone);
-}
-
-
-/* Ends the attempts that gossip moves to other replicas. */
-
-static void
-ngx_http_llmgw_replica_move_streams(ngx_http_llmgw_replica_t *replica)
-{
-    ngx_queue_t               *q, *next;
-    llmgw_cause_t              cause;
-    llmgw_reach_facts_t        facts;
-    ngx_http_llmgw_attempt_t  *attempt;
-
-    ngx_http_llmgw_replica_gossip(replica, &facts);
-
-    for (q = ngx_queue_head(&replica->attempts);
-         q != ngx_queue_sentinel(&replica->attempts);
-         q = next)
-    {
-        next = ngx_queue_next(q);
-        attempt = ngx_queue_data(q, ngx_http_llmgw_attempt_t, queue);
-        cause = llmgw_reach_leaves(&replica->reach, &facts, &attempt->state);
-
-        if (cause != LLMGW_CAUSE_NONE) {
-            ngx_http_llmgw_attempt_end(attempt, LLMGW_ENDING_FAILED, cause);
-        }
-    }
 }
 
 

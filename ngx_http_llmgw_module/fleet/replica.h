@@ -36,9 +36,9 @@ struct ngx_http_llmgw_replica_s {
     ngx_int_t                     index;        /* in table, or -1 */
     ngx_int_t                     next_index;   /* in next, or -1 */
 
-    ngx_queue_t                   sessions;
-    ngx_queue_t                   attempts;
-    ngx_uint_t                    nsessions;
+    ngx_queue_t                   sessions;     /* attempt/'s own */
+    ngx_queue_t                   attempts;     /* the same */
+    ngx_uint_t                    nsessions;    /* the same */
     ngx_uint_t                    round;        /* the pool's, if inert */
     ngx_uint_t                    holders;      /* streams that exclude it */
 

@@ -25,9 +25,8 @@
  * built for a crash.
  */
 
-#include "attempt/queue.h"
+#include "fleet/events.h"
 #include "fleet/replica.h"
-#include "attempt/session.h"
 #include "fleet/table.h"
 
 
@@ -80,9 +79,7 @@ ngx_http_llmgw_table_update(ngx_http_llmgw_pool_t *pool)
 
     ngx_http_llmgw_table_apply(pool, replicas);
 
-    if (pool->standbys.known.n) {
-        ngx_http_llmgw_queue_news(pool);
-    }
+    pool->worker->events->view_applied(pool);
 
     table = pool->next ? pool->next : pool->table;
 
@@ -395,6 +392,31 @@ ngx_http_llmgw_table_peers(ngx_http_llmgw_pool_t *pool,
     peers->load_factor_permille = pool->conf->load_factor;
     peers->min_load = pool->conf->min_load;
     peers->sums = &pool->table->sums;
+}
+
+
+double
+ngx_http_llmgw_table_saturation(ngx_http_llmgw_pool_t *pool, int *is_known)
+{
+    llmgw_fleet_t       fleet;
+    llmgw_pick_pool_t   peers;
+
+    *is_known = 1;
+
+    if (pool->conf->saturation.kind == LLMGW_SATURATION_NEVER) {
+        return 0;
+    }
+
+    ngx_http_llmgw_pool_look_at_loads(pool);
+    ngx_http_llmgw_table_peers(pool, &peers);
+
+    fleet.pool = &peers;
+    fleet.facts = pool->table->facts;
+    fleet.clock_ms = ngx_http_llmgw_pool_clock_ms(pool);
+
+    return llmgw_saturation_live(&pool->conf->saturation, &fleet,
+                                 ngx_current_msec, pool->table->candidates,
+                                 pool->table->counted, is_known);
 }
 
 

@@ -48,6 +48,13 @@ ngx_uint_t ngx_http_llmgw_table_is_behind(ngx_http_llmgw_pool_t *pool);
 void ngx_http_llmgw_table_peers(ngx_http_llmgw_pool_t *pool,
     llmgw_pick_pool_t *peers);
 
+/*
+ * How full the fleet is, as llmgw_queue defines it; 0 for `capacity`.
+ * *is_known is 0 where no replica tells what that needs: nobody is held then.
+ */
+double ngx_http_llmgw_table_saturation(ngx_http_llmgw_pool_t *pool,
+    int *is_known);
+
 /* The view is stale now, or no longer: what standbys are follows from that. */
 void ngx_http_llmgw_table_standbys(ngx_http_llmgw_pool_t *pool);
 ngx_uint_t ngx_http_llmgw_table_has_routable(ngx_http_llmgw_pool_t *pool);

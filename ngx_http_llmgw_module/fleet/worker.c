@@ -4,9 +4,7 @@
  */
 
 #include "core/ring/ring.h"
-#include "fleet/pool.h"
-#include "fleet/worker.h"
-#include "attempt/queue.h"
+#include "fleet/events.h"
 
 
 static llmgw_account_t *ngx_http_llmgw_worker_account(
@@ -34,18 +32,18 @@ ngx_http_llmgw_worker_init(ngx_http_llmgw_main_conf_t *lmcf,
         return NGX_ERROR;
     }
 
-    worker->io = ngx_palloc(cycle->pool, NGX_HTTP_LLMGW_IO_BYTES);
-    worker->account = ngx_http_llmgw_worker_account(lmcf, cycle->pool);
-
-    if (worker->io == NULL || worker->account == NULL) {
-        return NGX_ERROR;
-    }
-
     worker->conf = lmcf;
+    worker->events = lmcf->rooms->events;
     worker->log = cycle->log;
     worker->memory = cycle->pool;
     ngx_queue_init(&worker->pools);
-    ngx_http_llmgw_coalesce_init(worker, cycle);
+    worker->account = ngx_http_llmgw_worker_account(lmcf, cycle->pool);
+
+    if (worker->account == NULL
+        || worker->events->worker_begins(worker, cycle) != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
 
     lmcf->worker = worker;
 
@@ -153,7 +151,7 @@ ngx_http_llmgw_worker_done(void *data)
             ngx_queue_data(q, ngx_http_llmgw_pool_t, queue));
     }
 
-    ngx_http_llmgw_coalesce_done(worker);
+    worker->events->worker_ends(worker);
     ngx_http_llmgw_wake_done(&worker->waker);
 }
 
@@ -170,7 +168,7 @@ ngx_http_llmgw_worker_woken(void *data)
          q != ngx_queue_sentinel(&worker->pools);
          q = ngx_queue_next(q))
     {
-        ngx_http_llmgw_queue_run(
+        worker->events->woken(
             ngx_queue_data(q, ngx_http_llmgw_pool_t, queue));
     }
 }

@@ -1,7 +1,6 @@
 
 /*
- * What a worker has once: its pools, and one buffer for all reading and writing
- * of sessions.
+ * What a worker has once: its pools, and its account of memory.
  */
 
 #ifndef _NGX_HTTP_LLMGW_WORKER_H_INCLUDED_
@@ -10,12 +9,11 @@
 
 #include "core/account.h"
 
-#include "attempt/coalesce.h"
 #include "zone/metrics.h"
 #include "zone/wake.h"
 
 
-#define NGX_HTTP_LLMGW_IO_BYTES       65536  /* one read or write */
+typedef struct ngx_http_llmgw_asking_s  ngx_http_llmgw_asking_t;
 
 
 struct ngx_http_llmgw_worker_s {
@@ -24,8 +22,8 @@ struct ngx_http_llmgw_worker_s {
     ngx_log_t                    *log;
     ngx_queue_t                   pools;
     ngx_http_llmgw_waker_t        waker;
-    ngx_http_llmgw_coalesce_t     coalesce;
-    u_char                       *io;           /* NGX_HTTP_LLMGW_IO_BYTES */
+    const ngx_http_llmgw_fleet_events_t  *events;
+    ngx_http_llmgw_asking_t      *asking;       /* attempt/'s own */
     llmgw_account_t              *account;      /* of llmgw_body_memory */
 };
 

@@ -8,8 +8,8 @@
  * one write (cork.c), and no request is finalized while a callback uses it.
  */
 
+#include "attempt/asking.h"
 #include "front/clients.h"
-#include "fleet/worker.h"
 
 
 static void ngx_http_llmgw_clients_run(ngx_event_t *ev);
@@ -116,5 +116,6 @@ ngx_http_llmgw_clients_run(ngx_event_t *ev)
     clients->running = 0;
 
     ngx_http_llmgw_uncork(clients);
-    llmgw_coalesce_iteration(&clients->worker->coalesce.load, ngx_current_msec);
+    llmgw_coalesce_iteration(&clients->worker->asking->coalesce.load,
+                             ngx_current_msec);
 }

@@ -4,8 +4,8 @@
  * that is (core/serve/serve.h): its lease and its refusal.
  */
 
-#include "front/stream.h"
 #include "fleet/pool.h"
+#include "front/stream.h"
 
 
 struct ngx_http_llmgw_doubt_s {

@@ -9,9 +9,9 @@
  * it begins anew.  Otherwise it breaks off, and the client is told so.
  */
 
+#include "fleet/pool.h"
 #include "front/clients.h"
 #include "front/stream.h"
-#include "fleet/pool.h"
 
 
 static llmgw_ending_t ngx_http_llmgw_ended_ending(

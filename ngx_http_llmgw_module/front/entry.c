@@ -4,8 +4,8 @@
  * of it in between.
  */
 
-#include "front/stream.h"
 #include "fleet/pool.h"
+#include "front/stream.h"
 
 
 static ngx_int_t ngx_http_llmgw_entry_prompt_tokens(

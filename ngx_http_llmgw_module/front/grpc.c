@@ -9,6 +9,7 @@
 
 #include "choice/blocks.h"
 #include "core/ring/ring.h"
+#include "fleet/table.h"
 #include "front/grpc.h"
 #include "front/output.h"
 #include "front/stream.h"
@@ -19,7 +20,6 @@
 #include "llmgateway.pb-c.h"
 #include "proto/grpc/prefix.h"
 #include "proto/utf8.h"
-#include "fleet/table.h"
 
 
 /* What a request holds until it ends, on the worker's account. */

@@ -6,9 +6,9 @@
  * protocol.
  */
 
+#include "attempt/asking.h"
 #include "front/clients.h"
 #include "front/stream.h"
-#include "fleet/pool.h"
 
 
 static void ngx_http_llmgw_serve_turn(ngx_http_llmgw_claim_t *claim);
@@ -138,7 +138,7 @@ ngx_http_llmgw_serve_facts(ngx_http_llmgw_stream_t *stream,
     conf = stream->conf;
 
     /* coalescing may keep a token unread for as long */
-    delay = stream->pool->worker->coalesce.load.interval_ms;
+    delay = stream->pool->worker->asking->coalesce.load.interval_ms;
 
     facts->attempts[0] = &stream->attempts[0].state;
     facts->attempts[1] = &stream->attempts[1].state;
@@ -354,7 +354,7 @@ ngx_http_llmgw_serve_token(ngx_http_llmgw_attempt_t *attempt,
 
     stream->record.tokens += token->count;
     stream->has_final = token->is_final;
-    stream->pool->worker->coalesce.load.tokens++;
+    stream->pool->worker->asking->coalesce.load.tokens++;
 
     if (token->more || stream->keeps) {
         ngx_http_llmgw_serve_keep(stream, token);

@@ -13,11 +13,11 @@
  *                  client gone -> cleanup, the attempts are cancelled
  */
 
+#include "fleet/pool.h"
 #include "front/clients.h"
 #include "front/output.h"
 #include "front/stream.h"
 #include "http/outcome.h"
-#include "fleet/pool.h"
 
 
 static void ngx_http_llmgw_stream_watch(ngx_event_t *rev);

@@ -12,10 +12,10 @@
 #include "core/serve/serve.h"
 
 #include "admit/admit.h"
-#include "front/delivered.h"
-#include "http/record.h"
 #include "attempt/attempt.h"
 #include "attempt/claim.h"
+#include "front/delivered.h"
+#include "http/record.h"
 
 
 typedef struct ngx_http_llmgw_front_s    ngx_http_llmgw_front_t;

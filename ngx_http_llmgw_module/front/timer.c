@@ -9,8 +9,8 @@
  * the other.
  */
 
-#include "front/clients.h"
 #include "fleet/pool.h"
+#include "front/clients.h"
 
 
 static void ngx_http_llmgw_timer_handler(ngx_event_t *ev);

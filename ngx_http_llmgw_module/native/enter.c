@@ -10,8 +10,8 @@
  * outcome is counted, and no times.
  */
 
-#include "native/native.h"
 #include "fleet/pool.h"
+#include "native/native.h"
 
 
 static llmgw_outcome_t ngx_http_llmgw_native_outcome(

@@ -14,10 +14,10 @@
  *   the client went, or was too slow              neutral
  */
 
+#include "fleet/replica.h"
 #include "http/header.h"
 #include "native/native.h"
 #include "proto/grpc/session.h"
-#include "fleet/replica.h"
 
 
 static ngx_int_t ngx_http_llmgw_native_body_filter(ngx_http_request_t *r,

@@ -28,9 +28,9 @@
 
 
 #include "admit/admit.h"
+#include "attempt/claim.h"
 #include "conf/param.h"
 #include "fleet/replica.h"
-#include "attempt/claim.h"
 
 
 typedef enum {

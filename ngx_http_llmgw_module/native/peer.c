@@ -10,8 +10,8 @@
  * are full (wait.c).
  */
 
-#include "native/native.h"
 #include "fleet/table.h"
+#include "native/native.h"
 
 
 static ngx_int_t ngx_http_llmgw_native_get(ngx_peer_connection_t *pc,

@@ -12,12 +12,12 @@
  * is held is dropped, so that the status tells the truth.
  */
 
+#include "fleet/pool.h"
 #include "front/clients.h"
 #include "front/openai/openai_inner.h"
 #include "front/output.h"
 #include "http/header.h"
 #include "proto/json/write.h"
-#include "fleet/pool.h"
 
 
 static ngx_int_t ngx_http_llmgw_openai_begin(ngx_http_request_t *r);

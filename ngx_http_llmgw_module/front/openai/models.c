@@ -11,9 +11,9 @@
  * has a replica, and what living replicas report.
  */
 
+#include "fleet/table.h"
 #include "front/openai/openai_inner.h"
 #include "proto/json/write.h"
-#include "fleet/table.h"
 
 
 /* A model's object without its name, and its comma. */

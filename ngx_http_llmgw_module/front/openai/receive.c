@@ -1,7 +1,7 @@
 
+#include "fleet/worker.h"
 #include "front/openai/receive.h"
 #include "http/body.h"
-#include "fleet/worker.h"
 
 
 static ngx_int_t ngx_http_llmgw_openai_body_refuse(

@@ -6,8 +6,8 @@
 
 #include <sys/mman.h>
 
-#include "front/openai/receive.h"
 #include "fleet/worker.h"
+#include "front/openai/receive.h"
 
 
 /* The first block of a longer body. */

@@ -7,9 +7,9 @@
 #include "choice/blocks.h"
 #include "core/openai/text.h"
 #include "core/ring/ring.h"
+#include "fleet/pool.h"
 #include "front/openai/openai_inner.h"
 #include "http/header.h"
-#include "fleet/pool.h"
 
 
 /* A longer deadline than a day is none. */

@@ -123,7 +123,7 @@ ngx_http_llmgw_pool_queue(ngx_http_llmgw_writer_t *w,
     STATUS("order", TEXT(llmgw_flow_order_word(conf->flow.order)));
     STATUS("fairness", TEXT(llmgw_flow_fairness_word(conf->flow.fairness)));
     STATUS("saturation", TEXT(llmgw_saturation_word(conf->saturation.kind)));
-    METRIC(saturation, REAL(ngx_http_llmgw_queue_saturation(pool, &is_known)));
+    METRIC(saturation, REAL(ngx_http_llmgw_table_saturation(pool, &is_known)));
     STATUS("ttl_ms", SETTING(conf->queue_ttl));
     STATUS("shedding", FLAG(conf->flow.has_shedding));
     END_OBJECT;

@@ -9,11 +9,10 @@
 #define _NGX_HTTP_LLMGW_SNAPSHOT_H_INCLUDED_
 
 
-#include "pages/facts/fact.h"
-#include "proto/members/shards.h"
-#include "attempt/queue.h"
 #include "fleet/replica.h"
 #include "fleet/table.h"
+#include "pages/facts/fact.h"
+#include "proto/members/shards.h"
 
 
 /* A slot whose replica is not listed; the last one: all that were given up. */

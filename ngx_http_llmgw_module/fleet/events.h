@@ -1,0 +1,58 @@
+
+/*
+ * What the fleet calls of the code that asks replicas: the only calls in that
+ * direction.  The table is attempt/'s (attempt/asking.c); module.c puts it into
+ * the configuration, and each worker finds it there.
+ *
+ * What asking has of its own in a worker, a pool and a replica is a pointer or
+ * the head of a list there, which fleet/ carries and does not read.  The one
+ * exception: a replica with sessions or attempts is not freed.
+ */
+
+#ifndef _NGX_HTTP_LLMGW_FLEET_EVENTS_H_INCLUDED_
+#define _NGX_HTTP_LLMGW_FLEET_EVENTS_H_INCLUDED_
+
+
+#include "fleet/pool.h"
+
+
+struct ngx_http_llmgw_fleet_events_s {
+    /* Before the worker's first pool, and after its last. */
+    ngx_int_t                   (*worker_begins)(
+                                    ngx_http_llmgw_worker_t *worker,
+                                    ngx_cycle_t *cycle);
+    void                        (*worker_ends)(
+                                    ngx_http_llmgw_worker_t *worker);
+
+    /*
+     * pool->zone is there, and no view yet.  pool_ends() comes when all
+     * replicas have ended, and also where pool_begins() was not called.
+     */
+    ngx_int_t                   (*pool_begins)(ngx_http_llmgw_pool_t *pool);
+    void                        (*pool_ends)(ngx_http_llmgw_pool_t *pool);
+
+    /* Another worker says that a claim of this one is the queue's head. */
+    void                        (*woken)(ngx_http_llmgw_pool_t *pool);
+
+    /* The replicas' load reports were read; a view was applied. */
+    void                        (*loads_read)(ngx_http_llmgw_pool_t *pool);
+    void                        (*view_applied)(ngx_http_llmgw_pool_t *pool);
+
+    /* The replica's record is another one: attempts may have to leave it. */
+    void                        (*replica_changed)(
+                                    ngx_http_llmgw_replica_t *replica);
+
+    /*
+     * It has moved, or is not listed any more: no new call is made over the
+     * connections that it has.
+     */
+    void                        (*replica_left)(
+                                    ngx_http_llmgw_replica_t *replica);
+
+    /* It is freed next. */
+    void                        (*replica_ends)(
+                                    ngx_http_llmgw_replica_t *replica);
+};
+
+
+#endif /* _NGX_HTTP_LLMGW_FLEET_EVENTS_H_INCLUDED_ */
