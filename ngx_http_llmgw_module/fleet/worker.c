@@ -3,12 +3,10 @@
  * What a worker has once, from before it accepts until it ends.
  */
 
-#include "core/ring/ring.h"
+#include "fleet/body_memory.h"
 #include "fleet/events.h"
 
 
-static llmgw_account_t *ngx_http_llmgw_worker_account(
-    ngx_http_llmgw_main_conf_t *lmcf, ngx_pool_t *memory);
 static void ngx_http_llmgw_worker_woken(void *data);
 
 
@@ -37,9 +35,9 @@ ngx_http_llmgw_worker_init(ngx_http_llmgw_main_conf_t *lmcf,
     worker->log = cycle->log;
     worker->memory = cycle->pool;
     ngx_queue_init(&worker->pools);
-    worker->account = ngx_http_llmgw_worker_account(lmcf, cycle->pool);
+    worker->bodies = ngx_http_llmgw_body_memory_create(lmcf, cycle->pool);
 
-    if (worker->account == NULL
+    if (worker->bodies == NULL
         || worker->events->worker_begins(worker, cycle) != NGX_OK)
     {
         return NGX_ERROR;
@@ -69,23 +67,6 @@ ngx_http_llmgw_worker_init(ngx_http_llmgw_main_conf_t *lmcf,
     }
 
     return NGX_OK;
-}
-
-
-static llmgw_account_t *
-ngx_http_llmgw_worker_account(ngx_http_llmgw_main_conf_t *lmcf,
-    ngx_pool_t *memory)
-{
-    llmgw_account_t  *account;
-
-    account = ngx_palloc(memory, sizeof(llmgw_account_t));
-
-    if (account) {
-        llmgw_account_init(account, lmcf->body_memory,
-                           lmcf->body_client != NULL);
-    }
-
-    return account;
 }
 
 
@@ -171,76 +152,4 @@ ngx_http_llmgw_worker_woken(void *data)
         worker->events->woken(
             ngx_queue_data(q, ngx_http_llmgw_pool_t, queue));
     }
-}
-
-
-ngx_int_t
-ngx_http_llmgw_account_take(ngx_http_llmgw_pool_t *pool, llmgw_share_t share,
-    size_t bytes)
-{
-    if (!llmgw_account_take(pool->worker->account, share, bytes)) {
-        ngx_http_llmgw_metrics_body_refusal(pool->zone, share);
-        return NGX_DECLINED;
-    }
-
-    ngx_http_llmgw_metrics_body_bytes(pool->zone, share, bytes);
-
-    return NGX_OK;
-}
-
-
-void
-ngx_http_llmgw_account_give(ngx_http_llmgw_pool_t *pool, llmgw_share_t share,
-    size_t bytes)
-{
-    llmgw_account_give(pool->worker->account, share, bytes);
-    ngx_http_llmgw_metrics_body_bytes(pool->zone, share, - (ssize_t) bytes);
-}
-
-
-/* Requests without the key's value are one client. */
-
-void
-ngx_http_llmgw_account_holder(ngx_http_request_t *r,
-    ngx_http_llmgw_pool_t *pool, llmgw_holder_t *holder,
-    void (*end)(llmgw_holder_t *holder))
-{
-    ngx_str_t                  key;
-    ngx_http_complex_value_t  *client;
-
-    client = pool->worker->conf->body_client;
-
-    if (client == NULL || ngx_http_complex_value(r, client, &key) != NGX_OK) {
-        ngx_str_null(&key);
-    }
-
-    llmgw_holder_init(holder, pool->worker->account,
-                      llmgw_ring_hash(key.data, key.len), end);
-}
-
-
-ngx_int_t
-ngx_http_llmgw_account_hold(ngx_http_llmgw_pool_t *pool,
-    llmgw_holder_t *holder, size_t bytes)
-{
-    ssize_t  change;
-
-    change = bytes - holder->bytes;
-
-    if (!llmgw_holder_hold(holder, bytes)) {
-        ngx_http_llmgw_metrics_body_refusal(pool->zone, LLMGW_SHARE_REQUESTS);
-        return NGX_DECLINED;
-    }
-
-    ngx_http_llmgw_metrics_body_bytes(pool->zone, LLMGW_SHARE_REQUESTS,
-                                      change);
-
-    return NGX_OK;
-}
-
-
-void
-ngx_http_llmgw_account_ended(ngx_http_llmgw_pool_t *pool)
-{
-    ngx_http_llmgw_metrics_body_refusal(pool->zone, NGX_HTTP_LLMGW_BODY_IDLE);
 }

@@ -33,7 +33,7 @@ ngx_http_llmgw_delivered_create(ngx_pool_t *memory,
 static int
 ngx_http_llmgw_delivered_take(void *owner, size_t bytes)
 {
-    return ngx_http_llmgw_account_take(owner, LLMGW_SHARE_RESUME, bytes)
+    return ngx_http_llmgw_body_memory_take(owner, LLMGW_SHARE_RESUME, bytes)
            == NGX_OK;
 }
 
@@ -41,7 +41,7 @@ ngx_http_llmgw_delivered_take(void *owner, size_t bytes)
 static void
 ngx_http_llmgw_delivered_give(void *owner, size_t bytes)
 {
-    ngx_http_llmgw_account_give(owner, LLMGW_SHARE_RESUME, bytes);
+    ngx_http_llmgw_body_memory_give(owner, LLMGW_SHARE_RESUME, bytes);
 }
 
 

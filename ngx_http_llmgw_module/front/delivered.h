@@ -14,7 +14,7 @@
 #include "core/resume.h"
 #include "proto/delivered.h"
 
-#include "fleet/worker.h"
+#include "fleet/body_memory.h"
 
 
 /* mode is what llmgw_resume says.  NULL: no memory. */

@@ -9,6 +9,7 @@
 
 #include "choice/blocks.h"
 #include "core/ring/ring.h"
+#include "fleet/body_memory.h"
 #include "fleet/table.h"
 #include "front/grpc.h"
 #include "front/output.h"
@@ -22,7 +23,7 @@
 #include "proto/utf8.h"
 
 
-/* What a request holds until it ends, on the worker's account. */
+/* What a request holds until it ends, of the worker's memory for bodies. */
 typedef struct {
     ngx_http_llmgw_pool_t        *pool;
     llmgw_holder_t                holder;
@@ -350,13 +351,13 @@ ngx_http_llmgw_grpc_front_hold(ngx_http_llmgw_stream_t *stream, size_t bytes)
     }
 
     held->pool = stream->pool;
-    ngx_http_llmgw_account_holder(r, held->pool, &held->holder, NULL);
+    ngx_http_llmgw_body_memory_holder(r, held->pool, &held->holder, NULL);
     llmgw_holder_whole(&held->holder);
 
     cln->handler = ngx_http_llmgw_grpc_front_release;
     cln->data = held;
 
-    if (ngx_http_llmgw_account_hold(held->pool, &held->holder, bytes)
+    if (ngx_http_llmgw_body_memory_hold(held->pool, &held->holder, bytes)
         != NGX_OK)
     {
         ngx_http_llmgw_grpc_front_refuse(r, LLMGW_OUTCOME_TOO_LARGE,
@@ -373,7 +374,7 @@ ngx_http_llmgw_grpc_front_release(void *data)
 {
     ngx_http_llmgw_grpc_held_t  *held = data;
 
-    (void) ngx_http_llmgw_account_hold(held->pool, &held->holder, 0);
+    (void) ngx_http_llmgw_body_memory_hold(held->pool, &held->holder, 0);
 }
 
 

@@ -20,7 +20,7 @@
 #include <ngx_config.h>
 #include <ngx_core.h>
 
-#include "core/account.h"
+#include "core/body_memory.h"
 #include "core/breaker.h"
 #include "core/outcome.h"
 #include "core/resume.h"

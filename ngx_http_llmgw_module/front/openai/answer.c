@@ -12,7 +12,7 @@
  * is held is dropped, so that the status tells the truth.
  */
 
-#include "fleet/pool.h"
+#include "fleet/body_memory.h"
 #include "front/clients.h"
 #include "front/openai/openai_inner.h"
 #include "front/output.h"
@@ -340,7 +340,8 @@ ngx_http_llmgw_openai_hold(ngx_http_llmgw_stream_t *stream, size_t bytes)
 {
     ngx_http_llmgw_openai_t  *o = stream->data;
 
-    if (ngx_http_llmgw_account_take(stream->pool, LLMGW_SHARE_ANSWERS, bytes)
+    if (ngx_http_llmgw_body_memory_take(stream->pool, LLMGW_SHARE_ANSWERS,
+                                        bytes)
         == NGX_OK)
     {
         o->held += bytes;
@@ -384,7 +385,7 @@ ngx_http_llmgw_openai_restart(ngx_http_llmgw_stream_t *stream)
     }
 
     ngx_http_llmgw_chunk_drop(stream);
-    ngx_http_llmgw_account_give(stream->pool, LLMGW_SHARE_ANSWERS, o->held);
+    ngx_http_llmgw_body_memory_give(stream->pool, LLMGW_SHARE_ANSWERS, o->held);
 
     o->held = 0;
     o->raw_status = 0;

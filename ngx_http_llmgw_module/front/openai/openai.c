@@ -388,7 +388,7 @@ ngx_http_llmgw_openai_received(ngx_http_llmgw_openai_body_t *body)
     r = body->request;
 
     if (body->idle) {
-        ngx_http_llmgw_account_ended(body->pool);
+        ngx_http_llmgw_body_memory_ended(body->pool);
     }
 
     rc = body->error.status ? ngx_http_llmgw_openai_deny(r, &body->error)

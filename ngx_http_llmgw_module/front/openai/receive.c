@@ -1,5 +1,5 @@
 
-#include "fleet/worker.h"
+#include "fleet/body_memory.h"
 #include "front/openai/receive.h"
 #include "http/body.h"
 
@@ -51,8 +51,8 @@ ngx_http_llmgw_openai_receive(ngx_http_request_t *r,
     body->by = llcf->key_by;
     body->index = pool->conf->index.shm_zone ? &pool->conf->index : NULL;
 
-    ngx_http_llmgw_account_holder(r, pool, &body->holder,
-                                  ngx_http_llmgw_openai_block_end);
+    ngx_http_llmgw_body_memory_holder(r, pool, &body->holder,
+                                      ngx_http_llmgw_openai_block_end);
 
     cln->handler = ngx_http_llmgw_openai_body_cleanup;
     cln->data = body;
@@ -347,8 +347,8 @@ ngx_int_t
 ngx_http_llmgw_openai_body_needs(ngx_http_llmgw_openai_body_t *body,
     size_t bytes)
 {
-    return ngx_http_llmgw_account_hold(body->pool, &body->holder,
-                                       body->holder.bytes + bytes);
+    return ngx_http_llmgw_body_memory_hold(body->pool, &body->holder,
+                                           body->holder.bytes + bytes);
 }
 
 
@@ -357,7 +357,7 @@ ngx_http_llmgw_openai_body_release(ngx_http_llmgw_openai_body_t *body)
 {
     llmgw_openai_body_done(&body->body);
 
-    (void) ngx_http_llmgw_account_hold(body->pool, &body->holder, 0);
+    (void) ngx_http_llmgw_body_memory_hold(body->pool, &body->holder, 0);
 
     ngx_http_llmgw_openai_block_free(body->block, body->size);
 

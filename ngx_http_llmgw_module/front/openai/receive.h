@@ -20,14 +20,14 @@
 #define _NGX_HTTP_LLMGW_OPENAI_RECEIVE_H_INCLUDED_
 
 
-#include "core/account.h"
+#include "core/body_memory.h"
 #include "core/openai/key.h"
 #include "fleet/pool.h"
 
 
 typedef struct {
     ngx_http_request_t            *request;
-    ngx_http_llmgw_pool_t         *pool;        /* whose account it is */
+    ngx_http_llmgw_pool_t         *pool;        /* which counts it */
     Llmgateway__Api                api;
     ngx_uint_t                     prefix;      /* of the key, bytes */
     llmgw_openai_by_t              by;
@@ -98,7 +98,7 @@ void ngx_http_llmgw_openai_block_free(u_char *block, size_t size);
 ngx_int_t ngx_http_llmgw_openai_block_adopt(
     ngx_http_llmgw_openai_body_t *body);
 
-/* For the account: the holder's body is to make room. */
+/* For core/body_memory.h: the holder's body is to make room. */
 void ngx_http_llmgw_openai_block_end(llmgw_holder_t *holder);
 
 /* receive_walk.c */

@@ -6,7 +6,7 @@
 
 #include <sys/mman.h>
 
-#include "fleet/worker.h"
+#include "fleet/body_memory.h"
 #include "front/openai/receive.h"
 
 
@@ -97,7 +97,7 @@ ngx_http_llmgw_openai_block_resize(ngx_http_llmgw_openai_body_t *body,
     u_char  *block;
 
     if (size > body->size
-        && ngx_http_llmgw_account_hold(body->pool, &body->holder, size)
+        && ngx_http_llmgw_body_memory_hold(body->pool, &body->holder, size)
            != NGX_OK)
     {
         return NGX_HTTP_SERVICE_UNAVAILABLE;
@@ -106,15 +106,15 @@ ngx_http_llmgw_openai_block_resize(ngx_http_llmgw_openai_body_t *body,
     block = ngx_http_llmgw_openai_block_realloc(body->block, body->size, size);
 
     if (block == NULL) {
-        (void) ngx_http_llmgw_account_hold(body->pool, &body->holder,
-                                           body->size);
+        (void) ngx_http_llmgw_body_memory_hold(body->pool, &body->holder,
+                                               body->size);
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
     body->block = block;
     body->size = size;
 
-    return ngx_http_llmgw_account_hold(body->pool, &body->holder, size);
+    return ngx_http_llmgw_body_memory_hold(body->pool, &body->holder, size);
 }
 
 

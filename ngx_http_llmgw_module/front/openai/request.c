@@ -358,6 +358,6 @@ ngx_http_llmgw_openai_cleanup(void *data)
                                   o->usage.completion_tokens,
                                   o->usage.cached_tokens);
 
-    ngx_http_llmgw_account_give(stream->pool, LLMGW_SHARE_ANSWERS, o->held);
+    ngx_http_llmgw_body_memory_give(stream->pool, LLMGW_SHARE_ANSWERS, o->held);
     o->held = 0;
 }

@@ -1,5 +1,5 @@
 
-/* The account: what is held, by share and by client, and who makes room. */
+/* What bodies and answers hold, by share and by client, and who makes room. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "core/account.h"
+#include "core/body_memory.h"
 
 
 #define TOTAL     4000          /* requests 2000, a client 1000, others 1000 */
@@ -17,7 +17,7 @@
 
 
 typedef struct {
-    llmgw_account_t  account;
+    llmgw_body_memory_t  memory;
     llmgw_holder_t   holders[NHOLDERS];
     uint64_t         now_ms;
     int              nended;
@@ -42,10 +42,10 @@ scene_init(int has_clients)
 
     s.nended = 0;
     s.now_ms = 1000;
-    llmgw_account_init(&s.account, TOTAL, has_clients);
+    llmgw_body_memory_init(&s.memory, TOTAL, has_clients);
 
     for (i = 0; i < NHOLDERS; i++) {
-        llmgw_holder_init(&s.holders[i], &s.account, i, on_end);
+        llmgw_holder_init(&s.holders[i], &s.memory, i, on_end);
     }
 }
 
@@ -68,14 +68,14 @@ shares_do_not_borrow(void **state)
 
     assert_true(receive(0, 2000));
     assert_false(llmgw_holder_hold(&s.holders[0], 2001));
-    assert_true(llmgw_account_take(&s.account, LLMGW_SHARE_ANSWERS, 1000));
-    assert_false(llmgw_account_take(&s.account, LLMGW_SHARE_ANSWERS, 1));
-    assert_true(llmgw_account_take(&s.account, LLMGW_SHARE_RESUME, 1000));
-    assert_false(llmgw_account_take(&s.account, LLMGW_SHARE_RESUME, 1));
+    assert_true(llmgw_body_memory_take(&s.memory, LLMGW_SHARE_ANSWERS, 1000));
+    assert_false(llmgw_body_memory_take(&s.memory, LLMGW_SHARE_ANSWERS, 1));
+    assert_true(llmgw_body_memory_take(&s.memory, LLMGW_SHARE_RESUME, 1000));
+    assert_false(llmgw_body_memory_take(&s.memory, LLMGW_SHARE_RESUME, 1));
 
-    llmgw_account_give(&s.account, LLMGW_SHARE_ANSWERS, 1000);
-    assert_false(llmgw_account_take(&s.account, LLMGW_SHARE_RESUME, 1));
-    assert_true(llmgw_account_take(&s.account, LLMGW_SHARE_ANSWERS, 1000));
+    llmgw_body_memory_give(&s.memory, LLMGW_SHARE_ANSWERS, 1000);
+    assert_false(llmgw_body_memory_take(&s.memory, LLMGW_SHARE_RESUME, 1));
+    assert_true(llmgw_body_memory_take(&s.memory, LLMGW_SHARE_ANSWERS, 1000));
 }
 
 
@@ -95,7 +95,7 @@ that_which_received_nothing_for_longest_makes_room(void **state)
     assert_int_equal(s.ended[0], 1);
     assert_int_equal(s.ended[1], 2);
     assert_int_equal(s.holders[2].received_ms, 4000);
-    assert_int_equal(s.account.requests.held, 1600);
+    assert_int_equal(s.memory.requests.held, 1600);
 }
 
 
@@ -117,8 +117,8 @@ client_has_half_and_only_its_own_make_room(void **state)
 {
     scene_init(1);
 
-    llmgw_holder_init(&s.holders[2], &s.account, 1, on_end);
-    llmgw_holder_init(&s.holders[3], &s.account, 1, on_end);
+    llmgw_holder_init(&s.holders[2], &s.memory, 1, on_end);
+    llmgw_holder_init(&s.holders[3], &s.memory, 1, on_end);
 
     assert_true(receive(0, 900));           /* another client, the oldest */
     assert_true(receive(1, 400));
@@ -139,7 +139,7 @@ clients_that_are_not_told_apart_may_have_all(void **state)
     scene_init(0);
 
     assert_true(receive(0, 2000));
-    assert_int_equal(s.account.clients[0].held, 2000);
+    assert_int_equal(s.memory.clients[0].held, 2000);
 }
 
 
@@ -158,7 +158,7 @@ whole_body_is_not_ended(void **state)
 
     assert_true(llmgw_holder_hold(&s.holders[0], 1600));
     assert_int_equal(s.nended, 2);
-    assert_int_equal(s.account.requests.whole, 1600);
+    assert_int_equal(s.memory.requests.whole, 1600);
 }
 
 
@@ -197,10 +197,10 @@ end_may_come_twice(void **state)
     assert_true(receive(0, 700));
     assert_true(llmgw_holder_hold(&s.holders[0], 0));
     assert_true(llmgw_holder_hold(&s.holders[0], 0));
-    assert_null(s.account.requests.first);
-    assert_null(s.account.requests.last);
-    assert_int_equal(s.account.requests.held, 0);
-    assert_int_equal(s.account.clients[0].held, 0);
+    assert_null(s.memory.requests.first);
+    assert_null(s.memory.requests.last);
+    assert_int_equal(s.memory.requests.held, 0);
+    assert_int_equal(s.memory.clients[0].held, 0);
 }
 
 
@@ -221,7 +221,7 @@ sums_are_those_of_the_holders(void **state)
         switch (rand_r(&seed) % 8) {
         case 0:
             (void) llmgw_holder_hold(&s.holders[i], 0);
-            llmgw_holder_init(&s.holders[i], &s.account, i % 5, on_end);
+            llmgw_holder_init(&s.holders[i], &s.memory, i % 5, on_end);
             break;
         case 1:
             llmgw_holder_whole(&s.holders[i]);
@@ -236,10 +236,10 @@ sums_are_those_of_the_holders(void **state)
             whole += s.holders[i].reads ? 0 : s.holders[i].bytes;
         }
 
-        assert_int_equal(s.account.requests.held, held);
-        assert_int_equal(s.account.requests.whole, whole);
-        assert_true(held <= s.account.requests.limit);
-        assert_true(s.account.clients[1].held <= s.account.clients[1].limit);
+        assert_int_equal(s.memory.requests.held, held);
+        assert_int_equal(s.memory.requests.whole, whole);
+        assert_true(held <= s.memory.requests.limit);
+        assert_true(s.memory.clients[1].held <= s.memory.clients[1].limit);
     }
 }
 

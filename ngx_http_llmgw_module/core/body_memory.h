@@ -1,8 +1,8 @@
 
 /*
- * The account of a worker's memory for requests and answers.  It counts bytes
- * that are held, never those that were announced, in three shares that do not
- * borrow from each other:
+ * A worker's memory for requests and answers, counted.  Bytes count that are
+ * held, never those that were announced, in three shares that do not borrow
+ * from each other:
  *
  *     requests   a half     bodies, and what is made of them
  *     answers    a quarter  whole answers, until they are sent
@@ -26,15 +26,15 @@
  * clients of the same cell have one part together.  Pure.
  */
 
-#ifndef LLMGW_ACCOUNT_H
-#define LLMGW_ACCOUNT_H
+#ifndef LLMGW_BODY_MEMORY_H
+#define LLMGW_BODY_MEMORY_H
 
 #include <stddef.h>
 #include <stdint.h>
 
 
 /* So that two clients seldom share one; 160 kB a worker. */
-#define LLMGW_ACCOUNT_CELLS  4096
+#define LLMGW_BODY_MEMORY_CELLS  4096
 
 typedef enum {
     LLMGW_SHARE_REQUESTS = 0,
@@ -43,7 +43,7 @@ typedef enum {
     LLMGW_NSHARES
 } llmgw_share_t;
 
-typedef struct llmgw_account_s  llmgw_account_t;
+typedef struct llmgw_body_memory_s  llmgw_body_memory_t;
 typedef struct llmgw_holder_s   llmgw_holder_t;
 
 /* The requests' share, or a client's part of it. */
@@ -53,11 +53,11 @@ typedef struct {
     size_t           whole;         /* of it, by holders that do not read */
     llmgw_holder_t  *first;         /* those that read and have bytes */
     llmgw_holder_t  *last;          /* received bytes last */
-} llmgw_account_part_t;
+} llmgw_body_memory_part_t;
 
-/* Its owner's; only account.c changes it. */
+/* Its owner's; only body_memory.c changes it. */
 struct llmgw_holder_s {
-    llmgw_account_t  *account;
+    llmgw_body_memory_t  *memory;
     uint32_t          cell;
     unsigned          reads:1;
     size_t            bytes;
@@ -72,11 +72,11 @@ struct llmgw_holder_s {
     } links[2];                     /* in the share's list, its client's */
 };
 
-struct llmgw_account_s {
+struct llmgw_body_memory_s {
     size_t                limit[LLMGW_NSHARES];
     size_t                held[LLMGW_NSHARES];      /* but for requests */
-    llmgw_account_part_t  requests;
-    llmgw_account_part_t  clients[LLMGW_ACCOUNT_CELLS];
+    llmgw_body_memory_part_t  requests;
+    llmgw_body_memory_part_t  clients[LLMGW_BODY_MEMORY_CELLS];
 };
 
 
@@ -84,17 +84,17 @@ struct llmgw_account_s {
  * bytes: of all shares together.  has_clients: one client may have half of the
  * requests' share, else all of it.
  */
-void llmgw_account_init(llmgw_account_t *account, size_t bytes,
+void llmgw_body_memory_init(llmgw_body_memory_t *memory, size_t bytes,
     int has_clients);
 
 /* For answers and resume.  0: the share has less left; nothing was taken. */
-int llmgw_account_take(llmgw_account_t *account, llmgw_share_t share,
+int llmgw_body_memory_take(llmgw_body_memory_t *memory, llmgw_share_t share,
     size_t bytes);
-void llmgw_account_give(llmgw_account_t *account, llmgw_share_t share,
+void llmgw_body_memory_give(llmgw_body_memory_t *memory, llmgw_share_t share,
     size_t bytes);
 
 /* A holder without bytes, which reads.  end is needed only if it reads. */
-void llmgw_holder_init(llmgw_holder_t *holder, llmgw_account_t *account,
+void llmgw_holder_init(llmgw_holder_t *holder, llmgw_body_memory_t *memory,
     uint64_t client, void (*end)(llmgw_holder_t *holder));
 
 /*
@@ -109,4 +109,4 @@ void llmgw_holder_received(llmgw_holder_t *holder, uint64_t now_ms);
 /* Its body is whole: it is not ended any more. */
 void llmgw_holder_whole(llmgw_holder_t *holder);
 
-#endif /* LLMGW_ACCOUNT_H */
+#endif /* LLMGW_BODY_MEMORY_H */

@@ -1,23 +1,23 @@
 
 #include <string.h>
 
-#include "core/account.h"
+#include "core/body_memory.h"
 
 
 /* Both parts a holder belongs to, and its link in each one's list. */
 #define NPARTS  2
 
 
-static llmgw_account_part_t *
+static llmgw_body_memory_part_t *
 part_of(const llmgw_holder_t *holder, int i)
 {
-    return i == 0 ? &holder->account->requests
-                  : &holder->account->clients[holder->cell];
+    return i == 0 ? &holder->memory->requests
+                  : &holder->memory->clients[holder->cell];
 }
 
 
 static void
-part_append(llmgw_account_part_t *part, llmgw_holder_t *holder, int i)
+part_append(llmgw_body_memory_part_t *part, llmgw_holder_t *holder, int i)
 {
     holder->links[i].before = part->last;
     holder->links[i].behind = NULL;
@@ -33,7 +33,7 @@ part_append(llmgw_account_part_t *part, llmgw_holder_t *holder, int i)
 
 
 static void
-part_remove(llmgw_account_part_t *part, llmgw_holder_t *holder, int i)
+part_remove(llmgw_body_memory_part_t *part, llmgw_holder_t *holder, int i)
 {
     llmgw_holder_t  *before, *behind;
 
@@ -56,8 +56,8 @@ part_remove(llmgw_account_part_t *part, llmgw_holder_t *holder, int i)
 
 /* Whether there is room once all others that read have ended. */
 static int
-part_can_hold(const llmgw_account_part_t *part, const llmgw_holder_t *holder,
-    size_t more)
+part_can_hold(const llmgw_body_memory_part_t *part,
+    const llmgw_holder_t *holder, size_t more)
 {
     size_t  fixed;
 
@@ -68,8 +68,8 @@ part_can_hold(const llmgw_account_part_t *part, const llmgw_holder_t *holder,
 
 
 static void
-part_make_room(llmgw_account_part_t *part, const llmgw_holder_t *holder, int i,
-    size_t more)
+part_make_room(llmgw_body_memory_part_t *part,
+    const llmgw_holder_t *holder, int i, size_t more)
 {
     llmgw_holder_t  *idle;
 
@@ -82,52 +82,55 @@ part_make_room(llmgw_account_part_t *part, const llmgw_holder_t *holder, int i,
 
 
 void
-llmgw_account_init(llmgw_account_t *account, size_t bytes, int has_clients)
+llmgw_body_memory_init(llmgw_body_memory_t *memory, size_t bytes,
+    int has_clients)
 {
     uint32_t  i;
 
-    memset(account, 0, sizeof(llmgw_account_t));
+    memset(memory, 0, sizeof(llmgw_body_memory_t));
 
-    account->limit[LLMGW_SHARE_REQUESTS] = bytes / 2;
-    account->limit[LLMGW_SHARE_ANSWERS] = bytes / 4;
-    account->limit[LLMGW_SHARE_RESUME] = bytes / 4;
+    memory->limit[LLMGW_SHARE_REQUESTS] = bytes / 2;
+    memory->limit[LLMGW_SHARE_ANSWERS] = bytes / 4;
+    memory->limit[LLMGW_SHARE_RESUME] = bytes / 4;
 
-    account->requests.limit = bytes / 2;
+    memory->requests.limit = bytes / 2;
 
-    for (i = 0; i < LLMGW_ACCOUNT_CELLS; i++) {
-        account->clients[i].limit = has_clients ? bytes / 4 : bytes / 2;
+    for (i = 0; i < LLMGW_BODY_MEMORY_CELLS; i++) {
+        memory->clients[i].limit = has_clients ? bytes / 4 : bytes / 2;
     }
 }
 
 
 int
-llmgw_account_take(llmgw_account_t *account, llmgw_share_t share, size_t bytes)
+llmgw_body_memory_take(llmgw_body_memory_t *memory, llmgw_share_t share,
+    size_t bytes)
 {
-    if (bytes > account->limit[share] - account->held[share]) {
+    if (bytes > memory->limit[share] - memory->held[share]) {
         return 0;
     }
 
-    account->held[share] += bytes;
+    memory->held[share] += bytes;
 
     return 1;
 }
 
 
 void
-llmgw_account_give(llmgw_account_t *account, llmgw_share_t share, size_t bytes)
+llmgw_body_memory_give(llmgw_body_memory_t *memory, llmgw_share_t share,
+    size_t bytes)
 {
-    account->held[share] -= bytes;
+    memory->held[share] -= bytes;
 }
 
 
 void
-llmgw_holder_init(llmgw_holder_t *holder, llmgw_account_t *account,
+llmgw_holder_init(llmgw_holder_t *holder, llmgw_body_memory_t *memory,
     uint64_t client, void (*end)(llmgw_holder_t *holder))
 {
     memset(holder, 0, sizeof(llmgw_holder_t));
 
-    holder->account = account;
-    holder->cell = (uint32_t) (client % LLMGW_ACCOUNT_CELLS);
+    holder->memory = memory;
+    holder->cell = (uint32_t) (client % LLMGW_BODY_MEMORY_CELLS);
     holder->reads = 1;
     holder->end = end;
 }
@@ -138,7 +141,7 @@ llmgw_holder_hold(llmgw_holder_t *holder, size_t bytes)
 {
     int                    i, was_listed, is_listed;
     size_t                 more;
-    llmgw_account_part_t  *part;
+    llmgw_body_memory_part_t  *part;
 
     if (bytes > holder->bytes) {
         more = bytes - holder->bytes;
