@@ -10,7 +10,7 @@
 
 
 #include "conf/conf.h"
-#include "core/admission/groups.h"
+#include "core/admission/cohorts.h"
 #include "core/admission/rules.h"
 
 

@@ -37,7 +37,7 @@
 #include "core/admission/admission.h"
 #include "core/takeover.h"
 
-#include "zone/groups.h"
+#include "zone/cohorts.h"
 #include "zone/metrics.h"
 
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "core/admission/groups.h"
+#include "core/admission/cohorts.h"
 
 
 static void groups_add(llmgw_groups_t *groups, llmgw_group_kind_t kind,

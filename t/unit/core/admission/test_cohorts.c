@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "core/admission/groups.h"
+#include "core/admission/cohorts.h"
 
 
 #define NROWS  4

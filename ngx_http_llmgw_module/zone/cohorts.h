@@ -1,6 +1,6 @@
 
 /*
- * Classes and tenants in the zone.  core/admission/groups.h has what they count
+ * Classes and tenants in the zone.  core/admission/cohorts.h has what they count
  * and how; here are the lock, this worker's row, and the groups of what is
  * configured.
  *
@@ -13,7 +13,7 @@
 #define _NGX_HTTP_LLMGW_GROUPS_H_INCLUDED_
 
 
-#include "core/admission/groups.h"
+#include "core/admission/cohorts.h"
 
 #include "zone/metrics.h"
 
