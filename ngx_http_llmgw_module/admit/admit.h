@@ -38,9 +38,9 @@ typedef struct {
 typedef struct {
     ngx_http_llmgw_said_t         said;
     ngx_http_llmgw_whose_t        whose;        /* for the record */
-    llmgw_group_t                *class_group;  /* where it counts; NULL: it
+    llmgw_cohort_t               *class_cohort; /* where it counts; NULL: it
                                                    has no class */
-    llmgw_group_t                *tenant_group; /* the same */
+    llmgw_cohort_t               *tenant_cohort;    /* the same */
     const ngx_http_llmgw_tenant_t  *budget;     /* NULL: its tenant has none */
     uint32_t                      class;        /* index in the upstream's
                                                    classes; LLMGW_CLASSES_MAX:

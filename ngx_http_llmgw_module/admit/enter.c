@@ -156,18 +156,18 @@ ngx_http_llmgw_enter_ask_locked(ngx_http_llmgw_pool_t *pool,
     ngx_http_llmgw_identity_t *identity, int64_t capacity, int64_t tokens)
 {
     llmgw_rule_t          rule;
-    llmgw_groups_t       *groups;
+    llmgw_cohorts_t      *cohorts;
     llmgw_tenant_t        tenant;
     llmgw_rule_code_t     code;
     llmgw_rule_request_t  request;
 
-    groups = pool->zone->shared->groups;
+    cohorts = pool->zone->shared->cohorts;
 
     ngx_memzero(&rule, sizeof(llmgw_rule_t));
     ngx_memzero(&request, sizeof(llmgw_rule_request_t));
 
     rule.kind = pool->conf->rules->rule;
-    rule.bucket = &groups->bucket;
+    rule.bucket = &cohorts->bucket;
     rule.capacity = capacity;
 
     request.priority = identity->priority;
@@ -176,8 +176,8 @@ ngx_http_llmgw_enter_ask_locked(ngx_http_llmgw_pool_t *pool,
 
     if (ngx_http_llmgw_enter_is_limited(identity) && capacity != -1) {
         (void) llmgw_tenant_init(&tenant, identity->budget->fraction);
-        tenant.in_flight = llmgw_groups_in_flight(groups,
-                                                  identity->tenant_group);
+        tenant.in_flight = llmgw_cohorts_in_flight(cohorts,
+                                                   identity->tenant_cohort);
         request.tenant = &tenant;
     }
 
@@ -196,8 +196,8 @@ static void
 ngx_http_llmgw_enter_count(ngx_http_llmgw_pool_t *pool,
     ngx_http_llmgw_identity_t *identity)
 {
-    if (identity->tenant_group) {
-        ngx_http_llmgw_groups_began(pool->zone, identity->tenant_group);
+    if (identity->tenant_cohort) {
+        ngx_http_llmgw_cohorts_began(pool->zone, identity->tenant_cohort);
         identity->in_flight = 1;
     }
 }
@@ -220,7 +220,7 @@ ngx_http_llmgw_enter_refuse(ngx_http_llmgw_pool_t *pool,
         break;
 
     case LLMGW_RULE_NO_TOKENS:
-        ms = llmgw_bucket_wait_ms(&pool->zone->shared->groups->bucket,
+        ms = llmgw_bucket_wait_ms(&pool->zone->shared->cohorts->bucket,
                                   (double) tokens);
 
         end->outcome = LLMGW_OUTCOME_TOKEN_BUCKET;
@@ -249,19 +249,19 @@ ngx_http_llmgw_leave(ngx_http_llmgw_pool_t *pool,
 
     if (identity->in_flight) {
         identity->in_flight = 0;
-        ngx_http_llmgw_groups_left(pool->zone, identity->tenant_group);
+        ngx_http_llmgw_cohorts_left(pool->zone, identity->tenant_cohort);
     }
 
     if (identity->has_paid && leave->prompt_tokens != -1) {
         ngx_http_llmgw_leave_settle(pool, identity, leave->prompt_tokens);
     }
 
-    if (identity->class_group) {
-        llmgw_group_ended(identity->class_group, leave->outcome, is_good);
+    if (identity->class_cohort) {
+        llmgw_cohort_ended(identity->class_cohort, leave->outcome, is_good);
     }
 
-    if (identity->tenant_group) {
-        llmgw_group_ended(identity->tenant_group, leave->outcome, is_good);
+    if (identity->tenant_cohort) {
+        llmgw_cohort_ended(identity->tenant_cohort, leave->outcome, is_good);
     }
 }
 
@@ -272,7 +272,7 @@ ngx_http_llmgw_leave_settle(ngx_http_llmgw_pool_t *pool,
 {
     ngx_http_llmgw_zone_lock(pool->zone);
 
-    llmgw_bucket_settle(&pool->zone->shared->groups->bucket,
+    llmgw_bucket_settle(&pool->zone->shared->cohorts->bucket,
                         (double) identity->tokens, (double) used,
                         (int64_t) ngx_current_msec * 1000);
 

@@ -94,8 +94,8 @@ ngx_http_llmgw_identity_class(ngx_http_llmgw_pool_t *pool,
     }
 
     identity->class = i;
-    identity->class_group = ngx_http_llmgw_groups_of(pool->zone,
-                                LLMGW_GROUP_CLASS, i, &identity->whose.class);
+    identity->class_cohort = ngx_http_llmgw_cohorts_of(pool->zone,
+                                LLMGW_COHORT_CLASS, i, &identity->whose.class);
 }
 
 
@@ -125,11 +125,11 @@ ngx_http_llmgw_identity_tenant(ngx_http_llmgw_pool_t *pool,
     }
 
     if (identity->budget == NULL) {
-        i = LLMGW_GROUP_TENANTS;
+        i = LLMGW_COHORT_TENANTS;
     }
 
-    identity->tenant_group = ngx_http_llmgw_groups_of(pool->zone,
-                                 LLMGW_GROUP_TENANT, i,
+    identity->tenant_cohort = ngx_http_llmgw_cohorts_of(pool->zone,
+                                 LLMGW_COHORT_TENANT, i,
                                  &identity->whose.tenant);
 }
 

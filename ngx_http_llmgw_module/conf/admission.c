@@ -309,10 +309,10 @@ ngx_http_llmgw_budgets_add(ngx_conf_t *cf, ngx_str_t *param,
         }
     }
 
-    if (i == LLMGW_GROUP_TENANTS) {
+    if (i == LLMGW_COHORT_TENANTS) {
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "too many tenants, at most %d have budgets",
-                           LLMGW_GROUP_TENANTS);
+                           LLMGW_COHORT_TENANTS);
         return NGX_CONF_ERROR;
     }
 

@@ -43,7 +43,7 @@ struct ngx_http_llmgw_rules_s {
     llmgw_classes_t               classes;
     ngx_http_llmgw_slo_t          slo[LLMGW_CLASSES_MAX];   /* by index in
                                                                classes */
-    ngx_http_llmgw_tenant_t       tenants[LLMGW_GROUP_TENANTS];
+    ngx_http_llmgw_tenant_t       tenants[LLMGW_COHORT_TENANTS];
     ngx_uint_t                    ntenants;
     llmgw_rule_kind_t             rule;
     double                        capacity;     /* of the token bucket */

@@ -77,7 +77,7 @@ ngx_http_llmgw_pool_create(ngx_http_llmgw_srv_conf_t *conf,
                                  worker->log);
 
     if (pool->zone && conf->rules->rule == LLMGW_RULE_TOKEN_BUCKET) {
-        ngx_http_llmgw_groups_bucket(pool->zone, conf);
+        ngx_http_llmgw_cohorts_bucket(pool->zone, conf);
     }
 
     if (pool->zone) {

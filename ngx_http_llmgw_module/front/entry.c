@@ -71,14 +71,14 @@ ngx_http_llmgw_entry_first_token(ngx_http_llmgw_stream_t *stream)
         return;
     }
 
-    if (identity->class_group) {
-        ngx_http_llmgw_groups_first_token(identity->class_group,
-                                          stream->record.first_token_ms);
+    if (identity->class_cohort) {
+        ngx_http_llmgw_cohorts_first_token(identity->class_cohort,
+                                           stream->record.first_token_ms);
     }
 
-    if (identity->tenant_group) {
-        ngx_http_llmgw_groups_first_token(identity->tenant_group,
-                                          stream->record.first_token_ms);
+    if (identity->tenant_cohort) {
+        ngx_http_llmgw_cohorts_first_token(identity->tenant_cohort,
+                                           stream->record.first_token_ms);
     }
 }
 

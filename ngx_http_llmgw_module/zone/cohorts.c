@@ -3,23 +3,23 @@
 #include "conf/admission.h"
 
 
-_Static_assert(LLMGW_GROUP_NTIMES == NGX_HTTP_LLMGW_NFIRST_TOKEN,
-               "groups have as many buckets as the histogram");
+_Static_assert(LLMGW_COHORT_NTIMES == NGX_HTTP_LLMGW_NFIRST_TOKEN,
+               "cohorts have as many buckets as the histogram");
 
 
-/* Each worker looks a name up once: its group does not move. */
+/* Each worker looks a name up once: its cohort does not move. */
 
-llmgw_group_t *
-ngx_http_llmgw_groups_of(ngx_http_llmgw_zone_t *zone, llmgw_group_kind_t kind,
+llmgw_cohort_t *
+ngx_http_llmgw_cohorts_of(ngx_http_llmgw_zone_t *zone, llmgw_cohort_kind_t kind,
     ngx_uint_t index, const ngx_str_t *name)
 {
-    llmgw_group_t  **known;
+    llmgw_cohort_t  **known;
 
     known = &zone->known[kind][index];
 
     if (*known == NULL) {
         ngx_http_llmgw_zone_lock(zone);
-        *known = llmgw_groups_find(zone->shared->groups, kind,
+        *known = llmgw_cohorts_find(zone->shared->cohorts, kind,
                                    (char *) name->data, name->len);
         ngx_http_llmgw_zone_unlock(zone);
     }
@@ -29,7 +29,7 @@ ngx_http_llmgw_groups_of(ngx_http_llmgw_zone_t *zone, llmgw_group_kind_t kind,
 
 
 void
-ngx_http_llmgw_groups_first_token(llmgw_group_t *group, ngx_msec_t ms)
+ngx_http_llmgw_cohorts_first_token(llmgw_cohort_t *cohort, ngx_msec_t ms)
 {
     ngx_uint_t         i;
     const ngx_msec_t  *bounds;
@@ -41,32 +41,32 @@ ngx_http_llmgw_groups_first_token(llmgw_group_t *group, ngx_msec_t ms)
         /* void */
     }
 
-    llmgw_group_first_token(group, i, ms);
+    llmgw_cohort_first_token(cohort, i, ms);
 }
 
 
 void
-ngx_http_llmgw_groups_began(ngx_http_llmgw_zone_t *zone,
-    const llmgw_group_t *tenant)
+ngx_http_llmgw_cohorts_began(ngx_http_llmgw_zone_t *zone,
+    const llmgw_cohort_t *tenant)
 {
     if (zone->self.row != LLMGW_NO_ROW) {
-        llmgw_groups_began(zone->shared->groups, tenant, zone->self.row);
+        llmgw_cohorts_began(zone->shared->cohorts, tenant, zone->self.row);
     }
 }
 
 
 void
-ngx_http_llmgw_groups_left(ngx_http_llmgw_zone_t *zone,
-    const llmgw_group_t *tenant)
+ngx_http_llmgw_cohorts_left(ngx_http_llmgw_zone_t *zone,
+    const llmgw_cohort_t *tenant)
 {
     if (zone->self.row != LLMGW_NO_ROW) {
-        llmgw_groups_left(zone->shared->groups, tenant, zone->self.row);
+        llmgw_cohorts_left(zone->shared->cohorts, tenant, zone->self.row);
     }
 }
 
 
 void
-ngx_http_llmgw_groups_bucket(ngx_http_llmgw_zone_t *zone,
+ngx_http_llmgw_cohorts_bucket(ngx_http_llmgw_zone_t *zone,
     ngx_http_llmgw_srv_conf_t *conf)
 {
     double           capacity, rate;
@@ -75,7 +75,7 @@ ngx_http_llmgw_groups_bucket(ngx_http_llmgw_zone_t *zone,
 
     capacity = conf->rules->capacity;
     rate = conf->rules->rate;
-    bucket = &zone->shared->groups->bucket;
+    bucket = &zone->shared->cohorts->bucket;
 
     ngx_http_llmgw_zone_lock(zone);
 

@@ -1,16 +1,16 @@
 
 /*
- * Classes and tenants in the zone.  core/admission/cohorts.h has what they count
- * and how; here are the lock, this worker's row, and the groups of what is
- * configured.
+ * Classes and tenants in the zone.  core/admission/cohorts.h has what they
+ * count and how; here are the lock, this worker's row, and the cohorts of what
+ * is configured.
  *
- * Pages read zone->shared->groups with llmgw_groups_at(), _in_flight() and
+ * Pages read zone->shared->cohorts with llmgw_cohorts_at(), _in_flight() and
  * _reason(); the bounds of the first token's buckets are those of
  * llmgw_first_token_seconds.
  */
 
-#ifndef _NGX_HTTP_LLMGW_GROUPS_H_INCLUDED_
-#define _NGX_HTTP_LLMGW_GROUPS_H_INCLUDED_
+#ifndef _NGX_HTTP_LLMGW_COHORTS_H_INCLUDED_
+#define _NGX_HTTP_LLMGW_COHORTS_H_INCLUDED_
 
 
 #include "core/admission/cohorts.h"
@@ -20,29 +20,29 @@
 
 /*
  * Where the class or tenant of that name counts.  index: in this worker's
- * configuration; LLMGW_GROUP_CLASSES or LLMGW_GROUP_TENANTS is "other".
+ * configuration; LLMGW_COHORT_CLASSES or LLMGW_COHORT_TENANTS is "other".
  */
-llmgw_group_t *ngx_http_llmgw_groups_of(ngx_http_llmgw_zone_t *zone,
-    llmgw_group_kind_t kind, ngx_uint_t index, const ngx_str_t *name);
+llmgw_cohort_t *ngx_http_llmgw_cohorts_of(ngx_http_llmgw_zone_t *zone,
+    llmgw_cohort_kind_t kind, ngx_uint_t index, const ngx_str_t *name);
 
-void ngx_http_llmgw_groups_first_token(llmgw_group_t *group, ngx_msec_t ms);
+void ngx_http_llmgw_cohorts_first_token(llmgw_cohort_t *cohort, ngx_msec_t ms);
 
 /*
  * The tenant has one more or one less in flight, in this worker.  A worker
  * without a row counts none, as nobody could take them back.
  */
-void ngx_http_llmgw_groups_began(ngx_http_llmgw_zone_t *zone,
-    const llmgw_group_t *tenant);
-void ngx_http_llmgw_groups_left(ngx_http_llmgw_zone_t *zone,
-    const llmgw_group_t *tenant);
+void ngx_http_llmgw_cohorts_began(ngx_http_llmgw_zone_t *zone,
+    const llmgw_cohort_t *tenant);
+void ngx_http_llmgw_cohorts_left(ngx_http_llmgw_zone_t *zone,
+    const llmgw_cohort_t *tenant);
 
 /*
  * Called when a worker begins, behind ngx_http_llmgw_zone_claim(): the zone's
  * bucket is that of its configuration from now on, unless a newer one is in
  * force.  It begins full where it was another one, which is logged.
  */
-void ngx_http_llmgw_groups_bucket(ngx_http_llmgw_zone_t *zone,
+void ngx_http_llmgw_cohorts_bucket(ngx_http_llmgw_zone_t *zone,
     ngx_http_llmgw_srv_conf_t *conf);
 
 
-#endif /* _NGX_HTTP_LLMGW_GROUPS_H_INCLUDED_ */
+#endif /* _NGX_HTTP_LLMGW_COHORTS_H_INCLUDED_ */

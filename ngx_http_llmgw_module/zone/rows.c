@@ -261,7 +261,7 @@ ngx_http_llmgw_zone_take_back_locked(ngx_http_llmgw_zone_t *zone,
     llmgw_admission_drop_row(shared->admission, row, ngx_current_msec);
     ngx_http_llmgw_metrics_add(&shared->base, &shared->counters[row], 1);
     ngx_memzero(&shared->levels[row], sizeof(ngx_http_llmgw_levels_t));
-    llmgw_groups_drop_row(shared->groups, row);
+    llmgw_cohorts_drop_row(shared->cohorts, row);
 
     ngx_memory_barrier();
     shared->rows[row].pid = 0;

@@ -74,7 +74,7 @@ ngx_http_llmgw_zone_layout(void)
         NGX_HTTP_LLMGW_ZONE_VERSION,
         sizeof(ngx_http_llmgw_zone_shared_t),
         sizeof(ngx_http_llmgw_counters_t),
-        sizeof(llmgw_groups_t),
+        sizeof(llmgw_cohorts_t),
         sizeof(llmgw_takeovers_t),
         sizeof(llmgw_admission_t),
         sizeof(ngx_http_llmgw_slot_t),
@@ -252,7 +252,7 @@ static ngx_int_t
 ngx_http_llmgw_zone_make_rows(ngx_http_llmgw_zone_shared_t *shared,
     ngx_slab_pool_t *shpool, ngx_uint_t nrows)
 {
-    void  *groups;
+    void  *cohorts;
 
     shared->rows = ngx_slab_calloc(shpool,
                                    nrows * sizeof(ngx_http_llmgw_row_t));
@@ -260,17 +260,17 @@ ngx_http_llmgw_zone_make_rows(ngx_http_llmgw_zone_shared_t *shared,
                                  nrows * sizeof(ngx_http_llmgw_counters_t));
     shared->levels = ngx_slab_calloc(shpool,
                                    nrows * sizeof(ngx_http_llmgw_levels_t));
-    groups = ngx_slab_calloc(shpool, llmgw_groups_bytes(nrows));
+    cohorts = ngx_slab_calloc(shpool, llmgw_cohorts_bytes(nrows));
     shared->takeovers = ngx_slab_calloc(shpool, sizeof(llmgw_takeovers_t));
 
     if (shared->rows == NULL || shared->counters == NULL
-        || shared->levels == NULL || groups == NULL
+        || shared->levels == NULL || cohorts == NULL
         || shared->takeovers == NULL)
     {
         return NGX_ERROR;
     }
 
-    shared->groups = llmgw_groups_init(groups, nrows);
+    shared->cohorts = llmgw_cohorts_init(cohorts, nrows);
 
     return NGX_OK;
 }

@@ -2,7 +2,7 @@
 /*
  * The shared zone: what all workers count together.
  *
- *   shared | rows[nrows] | counters[nrows] | levels[nrows] | groups
+ *   shared | rows[nrows] | counters[nrows] | levels[nrows] | cohorts
  *          | takeovers | admission
  *
  * Which request gets a replica, and which waits, is decided in admission's
@@ -82,7 +82,7 @@ typedef struct {
     ngx_http_llmgw_row_t         *rows;         /* as many as admission has */
     ngx_http_llmgw_counters_t    *counters;     /* the same */
     ngx_http_llmgw_levels_t      *levels;       /* the same */
-    llmgw_groups_t               *groups;       /* classes and tenants */
+    llmgw_cohorts_t              *cohorts;      /* classes and tenants */
     llmgw_takeovers_t            *takeovers;    /* of groups with standbys */
     ngx_http_llmgw_counters_t     base;         /* of rows given up */
     ngx_atomic_t                  tokens_base;  /* of slots given up */
@@ -105,8 +105,8 @@ struct ngx_http_llmgw_zone_s {
     ngx_str_t                     name;
     ngx_log_t                    *log;
     ngx_http_llmgw_row_t         *looked;       /* a copy of the rows */
-    llmgw_group_t                *known[LLMGW_GROUP_NKINDS]
-                                       [LLMGW_GROUPS_MAX];  /* groups */
+    llmgw_cohort_t                *known[LLMGW_COHORT_NKINDS]
+                                       [LLMGW_COHORTS_MAX]; /* cohorts */
     ngx_msec_t                    full_ms;      /* no slot was left */
     unsigned                      full:1;       /* said so in the log */
     unsigned                      mended:1;     /* to be said in the log */

@@ -1,117 +1,117 @@
 
-/* Groups.  groups.h says who may write what, and when. */
+/* Cohorts.  cohorts.h says who may write what, and when. */
 
 #include <string.h>
 
 #include "core/admission/cohorts.h"
 
 
-static void groups_add(llmgw_groups_t *groups, llmgw_group_kind_t kind,
+static void cohorts_add(llmgw_cohorts_t *cohorts, llmgw_cohort_kind_t kind,
     const char *name, size_t len);
-static llmgw_group_t *groups_table(const llmgw_groups_t *groups,
-    llmgw_group_kind_t kind);
-static uint32_t *groups_share(const llmgw_groups_t *groups, uint32_t tenant,
+static llmgw_cohort_t *cohorts_table(const llmgw_cohorts_t *cohorts,
+    llmgw_cohort_kind_t kind);
+static uint32_t *cohorts_share(const llmgw_cohorts_t *cohorts, uint32_t tenant,
     uint32_t row);
-static void groups_count(uint64_t *counter, uint64_t n);
+static void cohorts_count(uint64_t *counter, uint64_t n);
 
 
 /* How many have names of their own. */
-static const uint32_t  groups_named[] = {
-    [LLMGW_GROUP_CLASS] = LLMGW_GROUP_CLASSES,
-    [LLMGW_GROUP_TENANT] = LLMGW_GROUP_TENANTS
+static const uint32_t  cohorts_named[] = {
+    [LLMGW_COHORT_CLASS] = LLMGW_COHORT_CLASSES,
+    [LLMGW_COHORT_TENANT] = LLMGW_COHORT_TENANTS
 };
 
 
 size_t
-llmgw_groups_bytes(uint32_t nrows)
+llmgw_cohorts_bytes(uint32_t nrows)
 {
-    return sizeof(llmgw_groups_t)
-           + (size_t) LLMGW_GROUPS_MAX * nrows * sizeof(uint32_t);
+    return sizeof(llmgw_cohorts_t)
+           + (size_t) LLMGW_COHORTS_MAX * nrows * sizeof(uint32_t);
 }
 
 
-llmgw_groups_t *
-llmgw_groups_init(void *memory, uint32_t nrows)
+llmgw_cohorts_t *
+llmgw_cohorts_init(void *memory, uint32_t nrows)
 {
-    llmgw_groups_t  *groups;
+    llmgw_cohorts_t  *cohorts;
 
-    groups = memory;
-    groups->nrows = nrows;
-    groups->in_flight = (uint32_t *) (groups + 1);
+    cohorts = memory;
+    cohorts->nrows = nrows;
+    cohorts->in_flight = (uint32_t *) (cohorts + 1);
 
-    groups_add(groups, LLMGW_GROUP_CLASS, "other", 5);
-    groups_add(groups, LLMGW_GROUP_TENANT, "other", 5);
+    cohorts_add(cohorts, LLMGW_COHORT_CLASS, "other", 5);
+    cohorts_add(cohorts, LLMGW_COHORT_TENANT, "other", 5);
 
-    return groups;
+    return cohorts;
 }
 
 
 /*
- * Readers see a group whole or not at all, also if this process is killed
+ * Readers see a cohort whole or not at all, also if this process is killed
  * here: the next one writes over it.
  */
 static void
-groups_add(llmgw_groups_t *groups, llmgw_group_kind_t kind, const char *name,
-    size_t len)
-{
-    uint32_t        i;
-    llmgw_group_t  *group;
-
-    i = groups->n[kind];
-    group = &groups_table(groups, kind)[i];
-
-    group->index = i;
-    group->name_len = (uint32_t) len;
-    memcpy(group->name, name, len);
-
-    __atomic_store_n(&groups->n[kind], i + 1, __ATOMIC_RELEASE);
-}
-
-
-static llmgw_group_t *
-groups_table(const llmgw_groups_t *groups, llmgw_group_kind_t kind)
-{
-    return (llmgw_group_t *) (kind == LLMGW_GROUP_CLASS ? groups->classes
-                                                        : groups->tenants);
-}
-
-
-llmgw_group_t *
-llmgw_groups_find(llmgw_groups_t *groups, llmgw_group_kind_t kind,
+cohorts_add(llmgw_cohorts_t *cohorts, llmgw_cohort_kind_t kind,
     const char *name, size_t len)
 {
-    uint32_t        i;
-    llmgw_group_t  *group;
+    uint32_t         i;
+    llmgw_cohort_t  *cohort;
 
-    for (i = 0; i < groups->n[kind]; i++) {
-        group = &groups_table(groups, kind)[i];
+    i = cohorts->n[kind];
+    cohort = &cohorts_table(cohorts, kind)[i];
 
-        if (group->name_len == len && memcmp(group->name, name, len) == 0) {
-            return group;
+    cohort->index = i;
+    cohort->name_len = (uint32_t) len;
+    memcpy(cohort->name, name, len);
+
+    __atomic_store_n(&cohorts->n[kind], i + 1, __ATOMIC_RELEASE);
+}
+
+
+static llmgw_cohort_t *
+cohorts_table(const llmgw_cohorts_t *cohorts, llmgw_cohort_kind_t kind)
+{
+    return (llmgw_cohort_t *) (kind == LLMGW_COHORT_CLASS ? cohorts->classes
+                                                          : cohorts->tenants);
+}
+
+
+llmgw_cohort_t *
+llmgw_cohorts_find(llmgw_cohorts_t *cohorts, llmgw_cohort_kind_t kind,
+    const char *name, size_t len)
+{
+    uint32_t         i;
+    llmgw_cohort_t  *cohort;
+
+    for (i = 0; i < cohorts->n[kind]; i++) {
+        cohort = &cohorts_table(cohorts, kind)[i];
+
+        if (cohort->name_len == len && memcmp(cohort->name, name, len) == 0) {
+            return cohort;
         }
     }
 
-    if (i > groups_named[kind] || len == 0 || len > LLMGW_GROUP_NAME_BYTES) {
-        return &groups_table(groups, kind)[0];
+    if (i > cohorts_named[kind] || len == 0 || len > LLMGW_COHORT_NAME_BYTES) {
+        return &cohorts_table(cohorts, kind)[0];
     }
 
-    groups_add(groups, kind, name, len);
+    cohorts_add(cohorts, kind, name, len);
 
-    return &groups_table(groups, kind)[i];
+    return &cohorts_table(cohorts, kind)[i];
 }
 
 
-const llmgw_group_t *
-llmgw_groups_at(const llmgw_groups_t *groups, llmgw_group_kind_t kind,
+const llmgw_cohort_t *
+llmgw_cohorts_at(const llmgw_cohorts_t *cohorts, llmgw_cohort_kind_t kind,
     uint32_t i)
 {
-    return i < __atomic_load_n(&groups->n[kind], __ATOMIC_ACQUIRE)
-           ? &groups_table(groups, kind)[i] : NULL;
+    return i < __atomic_load_n(&cohorts->n[kind], __ATOMIC_ACQUIRE)
+           ? &cohorts_table(cohorts, kind)[i] : NULL;
 }
 
 
 const char *
-llmgw_groups_reason(uint32_t i)
+llmgw_cohorts_reason(uint32_t i)
 {
     if (i >= LLMGW_NREASONS) {
         return "other";
@@ -122,22 +122,22 @@ llmgw_groups_reason(uint32_t i)
 
 
 static uint32_t *
-groups_share(const llmgw_groups_t *groups, uint32_t tenant, uint32_t row)
+cohorts_share(const llmgw_cohorts_t *cohorts, uint32_t tenant, uint32_t row)
 {
-    return &groups->in_flight[(size_t) tenant * groups->nrows + row];
+    return &cohorts->in_flight[(size_t) tenant * cohorts->nrows + row];
 }
 
 
 uint32_t
-llmgw_groups_in_flight(const llmgw_groups_t *groups,
-    const llmgw_group_t *tenant)
+llmgw_cohorts_in_flight(const llmgw_cohorts_t *cohorts,
+    const llmgw_cohort_t *tenant)
 {
     uint32_t  row, sum;
 
     sum = 0;
 
-    for (row = 0; row < groups->nrows; row++) {
-        sum += __atomic_load_n(groups_share(groups, tenant->index, row),
+    for (row = 0; row < cohorts->nrows; row++) {
+        sum += __atomic_load_n(cohorts_share(cohorts, tenant->index, row),
                                __ATOMIC_RELAXED);
     }
 
@@ -146,23 +146,23 @@ llmgw_groups_in_flight(const llmgw_groups_t *groups,
 
 
 void
-llmgw_groups_began(llmgw_groups_t *groups, const llmgw_group_t *tenant,
+llmgw_cohorts_began(llmgw_cohorts_t *cohorts, const llmgw_cohort_t *tenant,
     uint32_t row)
 {
     uint32_t  *share;
 
-    share = groups_share(groups, tenant->index, row);
+    share = cohorts_share(cohorts, tenant->index, row);
     __atomic_store_n(share, *share + 1, __ATOMIC_RELAXED);
 }
 
 
 void
-llmgw_groups_left(llmgw_groups_t *groups, const llmgw_group_t *tenant,
+llmgw_cohorts_left(llmgw_cohorts_t *cohorts, const llmgw_cohort_t *tenant,
     uint32_t row)
 {
     uint32_t  *share;
 
-    share = groups_share(groups, tenant->index, row);
+    share = cohorts_share(cohorts, tenant->index, row);
 
     if (*share != 0) {
         __atomic_store_n(share, *share - 1, __ATOMIC_RELAXED);
@@ -171,39 +171,39 @@ llmgw_groups_left(llmgw_groups_t *groups, const llmgw_group_t *tenant,
 
 
 void
-llmgw_groups_drop_row(llmgw_groups_t *groups, uint32_t row)
+llmgw_cohorts_drop_row(llmgw_cohorts_t *cohorts, uint32_t row)
 {
     uint32_t  i;
 
-    for (i = 0; i < LLMGW_GROUPS_MAX; i++) {
-        __atomic_store_n(groups_share(groups, i, row), 0, __ATOMIC_RELAXED);
+    for (i = 0; i < LLMGW_COHORTS_MAX; i++) {
+        __atomic_store_n(cohorts_share(cohorts, i, row), 0, __ATOMIC_RELAXED);
     }
 }
 
 
 void
-llmgw_group_ended(llmgw_group_t *group, llmgw_outcome_t outcome, int is_good)
+llmgw_cohort_ended(llmgw_cohort_t *cohort, llmgw_outcome_t outcome, int is_good)
 {
-    groups_count(&group->requests[outcome < LLMGW_NREASONS ? outcome
-                                                           : LLMGW_NREASONS],
-                 1);
+    cohorts_count(&cohort->requests[outcome < LLMGW_NREASONS ? outcome
+                                                             : LLMGW_NREASONS],
+                  1);
 
     if (is_good) {
-        groups_count(&group->goodput, 1);
+        cohorts_count(&cohort->goodput, 1);
     }
 }
 
 
 void
-llmgw_group_first_token(llmgw_group_t *group, uint32_t bucket, uint64_t ms)
+llmgw_cohort_first_token(llmgw_cohort_t *cohort, uint32_t bucket, uint64_t ms)
 {
-    groups_count(&group->first_token[bucket], 1);
-    groups_count(&group->first_token_ms, ms);
+    cohorts_count(&cohort->first_token[bucket], 1);
+    cohorts_count(&cohort->first_token_ms, ms);
 }
 
 
 static void
-groups_count(uint64_t *counter, uint64_t n)
+cohorts_count(uint64_t *counter, uint64_t n)
 {
     (void) __atomic_fetch_add(counter, n, __ATOMIC_RELAXED);
 }

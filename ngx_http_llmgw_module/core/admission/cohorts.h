@@ -1,12 +1,12 @@
 
 /*
- * Groups: classes of requests and tenants, as all processes of a gateway count
- * them, in plain memory that they share.
+ * Cohorts: the requests of one class, or of one tenant, as all processes of a
+ * gateway count them, in plain memory that they share.
  *
- * A group is found by its name, or added.  The first of each kind is "other":
+ * A cohort is found by its name, or added.  The first of each kind is "other":
  * for names that nobody has configured, and for those that came when the table
  * was full.  Names stay as long as the memory does, so a new configuration
- * goes on counting, and there are never more than LLMGW_GROUPS_MAX of a kind,
+ * goes on counting, and there are never more than LLMGW_COHORTS_MAX of a kind,
  * whatever clients send.
  *
  * Counters are added to without a lock.  Requests in flight are counted in one
@@ -20,8 +20,8 @@
  * fills once more for the same time, up to its capacity, and works.
  */
 
-#ifndef LLMGW_GROUPS_H
-#define LLMGW_GROUPS_H
+#ifndef LLMGW_COHORTS_H
+#define LLMGW_COHORTS_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -32,86 +32,86 @@
 
 
 /* Of each kind, beside "other". */
-#define LLMGW_GROUP_CLASSES      LLMGW_CLASSES_MAX
-#define LLMGW_GROUP_TENANTS      64
-#define LLMGW_GROUPS_MAX         (1 + LLMGW_GROUP_TENANTS)
+#define LLMGW_COHORT_CLASSES      LLMGW_CLASSES_MAX
+#define LLMGW_COHORT_TENANTS      64
+#define LLMGW_COHORTS_MAX         (1 + LLMGW_COHORT_TENANTS)
 
-#define LLMGW_GROUP_NAME_BYTES   LLMGW_CLASS_NAME_BYTES
-#define LLMGW_GROUP_NTIMES       23     /* buckets of the first token */
+#define LLMGW_COHORT_NAME_BYTES   LLMGW_CLASS_NAME_BYTES
+#define LLMGW_COHORT_NTIMES       23     /* buckets of the first token */
 
 /* By outcome: those that have a reason; the last is all else. */
-#define LLMGW_GROUP_NREASONS     (LLMGW_NREASONS + 1)
+#define LLMGW_COHORT_NREASONS     (LLMGW_NREASONS + 1)
 
 typedef enum {
-    LLMGW_GROUP_CLASS = 0,
-    LLMGW_GROUP_TENANT,
-    LLMGW_GROUP_NKINDS
-} llmgw_group_kind_t;
+    LLMGW_COHORT_CLASS = 0,
+    LLMGW_COHORT_TENANT,
+    LLMGW_COHORT_NKINDS
+} llmgw_cohort_kind_t;
 
 typedef struct {
     uint32_t  index;            /* among those of its kind */
     uint32_t  name_len;
-    char      name[LLMGW_GROUP_NAME_BYTES];
-    uint64_t  requests[LLMGW_GROUP_NREASONS];
-    uint64_t  first_token[LLMGW_GROUP_NTIMES];
+    char      name[LLMGW_COHORT_NAME_BYTES];
+    uint64_t  requests[LLMGW_COHORT_NREASONS];
+    uint64_t  first_token[LLMGW_COHORT_NTIMES];
     uint64_t  first_token_ms;   /* their sum */
     uint64_t  goodput;          /* served, within the targets of the class */
-} llmgw_group_t;
+} llmgw_cohort_t;
 
 typedef struct {
-    uint32_t        n[LLMGW_GROUP_NKINDS];
+    uint32_t        n[LLMGW_COHORT_NKINDS];
     uint32_t        nrows;
     uint32_t       *in_flight;  /* [tenant][row] */
     llmgw_bucket_t  bucket;     /* capacity 0: nobody has asked for one */
-    llmgw_group_t   classes[1 + LLMGW_GROUP_CLASSES];
-    llmgw_group_t   tenants[1 + LLMGW_GROUP_TENANTS];
-} llmgw_groups_t;
+    llmgw_cohort_t  classes[1 + LLMGW_COHORT_CLASSES];
+    llmgw_cohort_t  tenants[1 + LLMGW_COHORT_TENANTS];
+} llmgw_cohorts_t;
 
 
 /* How many bytes they need; making them in that many, zeroed. */
-size_t llmgw_groups_bytes(uint32_t nrows);
-llmgw_groups_t *llmgw_groups_init(void *memory, uint32_t nrows);
+size_t llmgw_cohorts_bytes(uint32_t nrows);
+llmgw_cohorts_t *llmgw_cohorts_init(void *memory, uint32_t nrows);
 
 /*
- * The group of that name, found or added; "other" if it cannot be added, and
+ * The cohort of that name, found or added; "other" if it cannot be added, and
  * if the name is empty or too long.  The caller holds the lock.
  */
-llmgw_group_t *llmgw_groups_find(llmgw_groups_t *groups,
-    llmgw_group_kind_t kind, const char *name, size_t len);
+llmgw_cohort_t *llmgw_cohorts_find(llmgw_cohorts_t *cohorts,
+    llmgw_cohort_kind_t kind, const char *name, size_t len);
 
 /*
  * For who shows them, without the lock: the i-th of a kind; 0 is "other".
- * NULL: there are no more.  A group that is there stays.
+ * NULL: there are no more.  A cohort that is there stays.
  */
-const llmgw_group_t *llmgw_groups_at(const llmgw_groups_t *groups,
-    llmgw_group_kind_t kind, uint32_t i);
+const llmgw_cohort_t *llmgw_cohorts_at(const llmgw_cohorts_t *cohorts,
+    llmgw_cohort_kind_t kind, uint32_t i);
 
 /*
  * What requests[i] counts: "" those that were served, "other" those that ended
  * otherwise without a reason of ours, as by their deadline or by a replica's
  * refusal.
  */
-const char *llmgw_groups_reason(uint32_t i);
+const char *llmgw_cohorts_reason(uint32_t i);
 
 /* The tenant's requests that have entered and not left, of all processes. */
-uint32_t llmgw_groups_in_flight(const llmgw_groups_t *groups,
-    const llmgw_group_t *tenant);
+uint32_t llmgw_cohorts_in_flight(const llmgw_cohorts_t *cohorts,
+    const llmgw_cohort_t *tenant);
 
 /* One has entered or left, in the process of that row, which calls this. */
-void llmgw_groups_began(llmgw_groups_t *groups, const llmgw_group_t *tenant,
+void llmgw_cohorts_began(llmgw_cohorts_t *cohorts, const llmgw_cohort_t *tenant,
     uint32_t row);
-void llmgw_groups_left(llmgw_groups_t *groups, const llmgw_group_t *tenant,
+void llmgw_cohorts_left(llmgw_cohorts_t *cohorts, const llmgw_cohort_t *tenant,
     uint32_t row);
 
 /* The process of that row has ended or is known to be dead. */
-void llmgw_groups_drop_row(llmgw_groups_t *groups, uint32_t row);
+void llmgw_cohorts_drop_row(llmgw_cohorts_t *cohorts, uint32_t row);
 
 /* A request has ended. */
-void llmgw_group_ended(llmgw_group_t *group, llmgw_outcome_t outcome,
+void llmgw_cohort_ended(llmgw_cohort_t *cohort, llmgw_outcome_t outcome,
     int is_good);
 
 /* Its first token took that long, which is in that bucket. */
-void llmgw_group_first_token(llmgw_group_t *group, uint32_t bucket,
+void llmgw_cohort_first_token(llmgw_cohort_t *cohort, uint32_t bucket,
     uint64_t ms);
 
-#endif /* LLMGW_GROUPS_H */
+#endif /* LLMGW_COHORTS_H */

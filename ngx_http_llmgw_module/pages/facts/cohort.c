@@ -11,15 +11,15 @@
 /* What the metrics write later. */
 typedef struct {
     ngx_str_t                     name;
-    uint64_t                      requests[LLMGW_GROUP_NREASONS];
+    uint64_t                      requests[LLMGW_COHORT_NREASONS];
     ngx_http_llmgw_histogram_t    first_token;
-} ngx_http_llmgw_group_copy_t;
+} ngx_http_llmgw_cohort_copy_t;
 
 
 enum { M_class_requests, M_class_goodput, M_class_first_token_seconds };
 enum { M_tenant_requests, M_tenant_in_flight, M_tenant_first_token_seconds };
 
-#define REASONS  { "reason", LLMGW_GROUP_NREASONS, llmgw_groups_reason }
+#define REASONS  { "reason", LLMGW_COHORT_NREASONS, llmgw_cohorts_reason }
 
 static const ngx_http_llmgw_metric_t  ngx_http_llmgw_class_metrics[] = {
     METRIC_LABELLED(class_requests, COUNTER, ONE, RARE,
@@ -42,32 +42,32 @@ static const ngx_http_llmgw_metric_t  ngx_http_llmgw_tenant_metrics[] = {
 
 /* Begins one, and copies it.  NULL: it is not shown, or there is no memory. */
 
-static const ngx_http_llmgw_group_copy_t *
-ngx_http_llmgw_group(ngx_http_llmgw_writer_t *w,
-    ngx_http_llmgw_snapshot_t *snapshot, const llmgw_group_t *group,
+static const ngx_http_llmgw_cohort_copy_t *
+ngx_http_llmgw_cohort(ngx_http_llmgw_writer_t *w,
+    ngx_http_llmgw_snapshot_t *snapshot, const llmgw_cohort_t *cohort,
     uint32_t in_flight)
 {
-    ngx_uint_t                    i, has_any;
-    ngx_http_llmgw_group_copy_t  *copy;
+    ngx_uint_t                     i, has_any;
+    ngx_http_llmgw_cohort_copy_t  *copy;
 
     has_any = (in_flight != 0);
 
-    for (i = 0; i < LLMGW_GROUP_NREASONS; i++) {
-        has_any |= (group->requests[i] != 0);
+    for (i = 0; i < LLMGW_COHORT_NREASONS; i++) {
+        has_any |= (cohort->requests[i] != 0);
     }
 
     copy = has_any ? ngx_pcalloc(snapshot->memory,
-                                 sizeof(ngx_http_llmgw_group_copy_t)) : NULL;
+                                 sizeof(ngx_http_llmgw_cohort_copy_t)) : NULL;
     if (copy == NULL) {
         return NULL;
     }
 
-    copy->name.data = (u_char *) group->name;
-    copy->name.len = group->name_len;
-    ngx_memcpy(copy->requests, group->requests, sizeof(copy->requests));
-    ngx_memcpy(copy->first_token.counts, group->first_token,
-               sizeof(group->first_token));
-    copy->first_token.sum_ms = group->first_token_ms;
+    copy->name.data = (u_char *) cohort->name;
+    copy->name.len = cohort->name_len;
+    ngx_memcpy(copy->requests, cohort->requests, sizeof(copy->requests));
+    ngx_memcpy(copy->first_token.counts, cohort->first_token,
+               sizeof(cohort->first_token));
+    copy->first_token.sum_ms = cohort->first_token_ms;
 
     return w->item(w, &copy->name, NGX_HTTP_LLMGW_ON_BOTH) ? copy : NULL;
 }
@@ -79,35 +79,35 @@ static ngx_int_t
 ngx_http_llmgw_class_walk(ngx_http_llmgw_writer_t *w,
     ngx_http_llmgw_snapshot_t *snapshot, ngx_uint_t i)
 {
-    uint32_t                            class;
-    const llmgw_group_t                *group;
-    ngx_http_llmgw_rules_t             *rules;
-    const ngx_http_llmgw_slo_t         *slo;
-    const ngx_http_llmgw_group_copy_t  *copy;
+    uint32_t                             class;
+    const llmgw_cohort_t                *cohort;
+    ngx_http_llmgw_rules_t              *rules;
+    const ngx_http_llmgw_slo_t          *slo;
+    const ngx_http_llmgw_cohort_copy_t  *copy;
 
     static const ngx_http_llmgw_slo_t   none;
 
-    group = llmgw_groups_at(snapshot->pool->zone->shared->groups,
-                            LLMGW_GROUP_CLASS, i);
-    if (group == NULL) {
+    cohort = llmgw_cohorts_at(snapshot->pool->zone->shared->cohorts,
+                              LLMGW_COHORT_CLASS, i);
+    if (cohort == NULL) {
         return NGX_DONE;
     }
 
-    copy = ngx_http_llmgw_group(w, snapshot, group, 0);
+    copy = ngx_http_llmgw_cohort(w, snapshot, cohort, 0);
     if (copy == NULL) {
         return NGX_OK;
     }
 
     rules = snapshot->pool->conf->rules;
-    class = rules ? llmgw_classes_index(&rules->classes, group->name,
-                                        group->name_len)
+    class = rules ? llmgw_classes_index(&rules->classes, cohort->name,
+                                        cohort->name_len)
                   : LLMGW_CLASSES_MAX;
     slo = class == LLMGW_CLASSES_MAX ? &none : &rules->slo[class];
 
     STATUS("name", STRING(&copy->name));
     STATUS("ttft_ms", SETTING(slo->ttft));
     STATUS("itl_ms", SETTING(slo->itl));
-    FACT("goodput", class_goodput, NUMBER(group->goodput));
+    FACT("goodput", class_goodput, NUMBER(cohort->goodput));
     FACT("requests", class_requests, COUNTS(copy->requests));
     FACT("first_token", class_first_token_seconds, TIMES(&copy->first_token));
 
@@ -148,21 +148,21 @@ static ngx_int_t
 ngx_http_llmgw_tenant_walk(ngx_http_llmgw_writer_t *w,
     ngx_http_llmgw_snapshot_t *snapshot, ngx_uint_t i)
 {
-    uint32_t                            in_flight;
-    llmgw_groups_t                     *groups;
-    const llmgw_group_t                *group;
-    const ngx_http_llmgw_group_copy_t  *copy;
+    uint32_t                             in_flight;
+    llmgw_cohorts_t                     *cohorts;
+    const llmgw_cohort_t                *cohort;
+    const ngx_http_llmgw_cohort_copy_t  *copy;
 
-    groups = snapshot->pool->zone->shared->groups;
+    cohorts = snapshot->pool->zone->shared->cohorts;
 
-    group = llmgw_groups_at(groups, LLMGW_GROUP_TENANT, i);
-    if (group == NULL) {
+    cohort = llmgw_cohorts_at(cohorts, LLMGW_COHORT_TENANT, i);
+    if (cohort == NULL) {
         return NGX_DONE;
     }
 
-    in_flight = llmgw_groups_in_flight(groups, group);
+    in_flight = llmgw_cohorts_in_flight(cohorts, cohort);
 
-    copy = ngx_http_llmgw_group(w, snapshot, group, in_flight);
+    copy = ngx_http_llmgw_cohort(w, snapshot, cohort, in_flight);
     if (copy == NULL) {
         return NGX_OK;
     }

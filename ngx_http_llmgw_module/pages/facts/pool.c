@@ -180,7 +180,7 @@ ngx_http_llmgw_pool_bucket(ngx_http_llmgw_writer_t *w,
     llmgw_bucket_t  bucket;
 
     ngx_http_llmgw_zone_lock(pool->zone);
-    bucket = pool->zone->shared->groups->bucket;
+    bucket = pool->zone->shared->cohorts->bucket;
     ngx_http_llmgw_zone_unlock(pool->zone);
 
     (void) llmgw_bucket_take(&bucket, 0, (int64_t) ngx_current_msec * 1000);

@@ -17,149 +17,149 @@
 #define NROWS  4
 
 
-static llmgw_groups_t *
+static llmgw_cohorts_t *
 scene(void)
 {
-    return llmgw_groups_init(calloc(1, llmgw_groups_bytes(NROWS)), NROWS);
+    return llmgw_cohorts_init(calloc(1, llmgw_cohorts_bytes(NROWS)), NROWS);
 }
 
 
-static llmgw_group_t *
-find(llmgw_groups_t *groups, llmgw_group_kind_t kind, const char *name)
+static llmgw_cohort_t *
+find(llmgw_cohorts_t *cohorts, llmgw_cohort_kind_t kind, const char *name)
 {
-    return llmgw_groups_find(groups, kind, name, strlen(name));
+    return llmgw_cohorts_find(cohorts, kind, name, strlen(name));
 }
 
 
 static int
-is_named(const llmgw_group_t *group, const char *name)
+is_named(const llmgw_cohort_t *cohort, const char *name)
 {
-    return group != NULL && group->name_len == strlen(name)
-           && memcmp(group->name, name, group->name_len) == 0;
+    return cohort != NULL && cohort->name_len == strlen(name)
+           && memcmp(cohort->name, name, cohort->name_len) == 0;
 }
 
 
 static void
 name_is_one_group_of_its_kind(void **state)
 {
-    llmgw_group_t   *a, *b;
-    llmgw_groups_t  *groups = scene();
+    llmgw_cohort_t   *a, *b;
+    llmgw_cohorts_t  *cohorts = scene();
 
-    a = find(groups, LLMGW_GROUP_CLASS, "gold");
-    b = find(groups, LLMGW_GROUP_TENANT, "gold");
+    a = find(cohorts, LLMGW_COHORT_CLASS, "gold");
+    b = find(cohorts, LLMGW_COHORT_TENANT, "gold");
 
     assert_true(is_named(a, "gold"));
-    assert_ptr_equal(find(groups, LLMGW_GROUP_CLASS, "gold"), a);
-    assert_ptr_not_equal(find(groups, LLMGW_GROUP_CLASS, "gol"), a);
-    assert_ptr_not_equal(find(groups, LLMGW_GROUP_CLASS, "golden"), a);
+    assert_ptr_equal(find(cohorts, LLMGW_COHORT_CLASS, "gold"), a);
+    assert_ptr_not_equal(find(cohorts, LLMGW_COHORT_CLASS, "gol"), a);
+    assert_ptr_not_equal(find(cohorts, LLMGW_COHORT_CLASS, "golden"), a);
     assert_ptr_not_equal(a, b);
-    assert_ptr_equal(find(groups, LLMGW_GROUP_TENANT, "gold"), b);
+    assert_ptr_equal(find(cohorts, LLMGW_COHORT_TENANT, "gold"), b);
 
-    assert_ptr_equal(llmgw_groups_at(groups, LLMGW_GROUP_CLASS, 1), a);
-    assert_ptr_equal(llmgw_groups_at(groups, LLMGW_GROUP_TENANT, 1), b);
-    assert_null(llmgw_groups_at(groups, LLMGW_GROUP_TENANT, 2));
+    assert_ptr_equal(llmgw_cohorts_at(cohorts, LLMGW_COHORT_CLASS, 1), a);
+    assert_ptr_equal(llmgw_cohorts_at(cohorts, LLMGW_COHORT_TENANT, 1), b);
+    assert_null(llmgw_cohorts_at(cohorts, LLMGW_COHORT_TENANT, 2));
 
-    free(groups);
+    free(cohorts);
 }
 
 
 static void
 other_is_first_and_for_names_that_are_none(void **state)
 {
-    char             name[LLMGW_GROUP_NAME_BYTES + 1];
-    llmgw_group_t   *other;
-    llmgw_groups_t  *groups = scene();
+    char              name[LLMGW_COHORT_NAME_BYTES + 1];
+    llmgw_cohort_t   *other;
+    llmgw_cohorts_t  *cohorts = scene();
 
     memset(name, 'x', sizeof(name));
-    other = find(groups, LLMGW_GROUP_TENANT, "other");
+    other = find(cohorts, LLMGW_COHORT_TENANT, "other");
 
-    assert_ptr_equal(llmgw_groups_at(groups, LLMGW_GROUP_TENANT, 0), other);
+    assert_ptr_equal(llmgw_cohorts_at(cohorts, LLMGW_COHORT_TENANT, 0), other);
     assert_true(is_named(other, "other"));
-    assert_ptr_equal(find(groups, LLMGW_GROUP_TENANT, ""), other);
-    assert_ptr_equal(llmgw_groups_find(groups, LLMGW_GROUP_TENANT, name,
-                                       sizeof(name)),
+    assert_ptr_equal(find(cohorts, LLMGW_COHORT_TENANT, ""), other);
+    assert_ptr_equal(llmgw_cohorts_find(cohorts, LLMGW_COHORT_TENANT, name,
+                                        sizeof(name)),
                      other);
-    assert_ptr_not_equal(llmgw_groups_find(groups, LLMGW_GROUP_TENANT, name,
-                                           sizeof(name) - 1),
+    assert_ptr_not_equal(llmgw_cohorts_find(cohorts, LLMGW_COHORT_TENANT, name,
+                                            sizeof(name) - 1),
                          other);
 
-    free(groups);
+    free(cohorts);
 }
 
 
 /* One more than has room is "other", and those that are there stay. */
 static void
-fill(llmgw_group_kind_t kind, uint32_t max)
+fill(llmgw_cohort_kind_t kind, uint32_t max)
 {
-    char             name[16];
-    uint32_t         i;
-    llmgw_groups_t  *groups = scene();
+    char              name[16];
+    uint32_t          i;
+    llmgw_cohorts_t  *cohorts = scene();
 
     for (i = 1; i <= max; i++) {
         (void) snprintf(name, sizeof(name), "n%u", i);
-        assert_int_equal(find(groups, kind, name)->index, i);
+        assert_int_equal(find(cohorts, kind, name)->index, i);
     }
 
-    assert_int_equal(find(groups, kind, "late")->index, 0);
-    assert_null(llmgw_groups_at(groups, kind, max + 1));
-    assert_int_equal(find(groups, kind, "n7")->index, 7);
+    assert_int_equal(find(cohorts, kind, "late")->index, 0);
+    assert_null(llmgw_cohorts_at(cohorts, kind, max + 1));
+    assert_int_equal(find(cohorts, kind, "n7")->index, 7);
 
-    free(groups);
+    free(cohorts);
 }
 
 
 static void
 names_are_limited(void **state)
 {
-    fill(LLMGW_GROUP_CLASS, LLMGW_GROUP_CLASSES);
-    fill(LLMGW_GROUP_TENANT, LLMGW_GROUP_TENANTS);
+    fill(LLMGW_COHORT_CLASS, LLMGW_COHORT_CLASSES);
+    fill(LLMGW_COHORT_TENANT, LLMGW_COHORT_TENANTS);
 }
 
 
-/* The number of groups is written last. */
+/* The number of cohorts is written last. */
 static void
 process_killed_while_it_adds_leaves_no_group(void **state)
 {
-    llmgw_groups_t  *groups = scene();
+    llmgw_cohorts_t  *cohorts = scene();
 
-    groups->tenants[1].index = 1;
-    groups->tenants[1].name_len = 4;
-    memcpy(groups->tenants[1].name, "half", 4);
+    cohorts->tenants[1].index = 1;
+    cohorts->tenants[1].name_len = 4;
+    memcpy(cohorts->tenants[1].name, "half", 4);
 
-    assert_null(llmgw_groups_at(groups, LLMGW_GROUP_TENANT, 1));
-    assert_true(is_named(find(groups, LLMGW_GROUP_TENANT, "next"), "next"));
-    assert_true(is_named(llmgw_groups_at(groups, LLMGW_GROUP_TENANT, 1),
+    assert_null(llmgw_cohorts_at(cohorts, LLMGW_COHORT_TENANT, 1));
+    assert_true(is_named(find(cohorts, LLMGW_COHORT_TENANT, "next"), "next"));
+    assert_true(is_named(llmgw_cohorts_at(cohorts, LLMGW_COHORT_TENANT, 1),
                          "next"));
 
-    free(groups);
+    free(cohorts);
 }
 
 
 static void
 in_flight_is_what_rows_add_up_to(void **state)
 {
-    llmgw_group_t   *a, *b;
-    llmgw_groups_t  *groups = scene();
+    llmgw_cohort_t   *a, *b;
+    llmgw_cohorts_t  *cohorts = scene();
 
-    a = find(groups, LLMGW_GROUP_TENANT, "a");
-    b = find(groups, LLMGW_GROUP_TENANT, "b");
+    a = find(cohorts, LLMGW_COHORT_TENANT, "a");
+    b = find(cohorts, LLMGW_COHORT_TENANT, "b");
 
-    llmgw_groups_began(groups, a, 0);
-    llmgw_groups_began(groups, a, 3);
-    llmgw_groups_began(groups, a, 3);
-    llmgw_groups_began(groups, b, 3);
+    llmgw_cohorts_began(cohorts, a, 0);
+    llmgw_cohorts_began(cohorts, a, 3);
+    llmgw_cohorts_began(cohorts, a, 3);
+    llmgw_cohorts_began(cohorts, b, 3);
 
-    assert_int_equal(llmgw_groups_in_flight(groups, a), 3);
-    assert_int_equal(llmgw_groups_in_flight(groups, b), 1);
+    assert_int_equal(llmgw_cohorts_in_flight(cohorts, a), 3);
+    assert_int_equal(llmgw_cohorts_in_flight(cohorts, b), 1);
 
-    llmgw_groups_left(groups, a, 0);
-    assert_int_equal(llmgw_groups_in_flight(groups, a), 2);
+    llmgw_cohorts_left(cohorts, a, 0);
+    assert_int_equal(llmgw_cohorts_in_flight(cohorts, a), 2);
 
-    llmgw_groups_drop_row(groups, 3);
-    assert_int_equal(llmgw_groups_in_flight(groups, a), 0);
-    assert_int_equal(llmgw_groups_in_flight(groups, b), 0);
+    llmgw_cohorts_drop_row(cohorts, 3);
+    assert_int_equal(llmgw_cohorts_in_flight(cohorts, a), 0);
+    assert_int_equal(llmgw_cohorts_in_flight(cohorts, b), 0);
 
-    free(groups);
+    free(cohorts);
 }
 
 
@@ -167,91 +167,91 @@ in_flight_is_what_rows_add_up_to(void **state)
 static void
 request_that_ends_in_an_empty_row_counts_nothing(void **state)
 {
-    llmgw_group_t   *a;
-    llmgw_groups_t  *groups = scene();
+    llmgw_cohort_t   *a;
+    llmgw_cohorts_t  *cohorts = scene();
 
-    a = find(groups, LLMGW_GROUP_TENANT, "a");
+    a = find(cohorts, LLMGW_COHORT_TENANT, "a");
 
-    llmgw_groups_began(groups, a, 1);
-    llmgw_groups_drop_row(groups, 1);
-    llmgw_groups_left(groups, a, 1);
-    assert_int_equal(llmgw_groups_in_flight(groups, a), 0);
+    llmgw_cohorts_began(cohorts, a, 1);
+    llmgw_cohorts_drop_row(cohorts, 1);
+    llmgw_cohorts_left(cohorts, a, 1);
+    assert_int_equal(llmgw_cohorts_in_flight(cohorts, a), 0);
 
-    llmgw_groups_began(groups, a, 1);
-    assert_int_equal(llmgw_groups_in_flight(groups, a), 1);
+    llmgw_cohorts_began(cohorts, a, 1);
+    assert_int_equal(llmgw_cohorts_in_flight(cohorts, a), 1);
 
-    free(groups);
+    free(cohorts);
 }
 
 
 static void
 last_tenant_has_words_of_its_own(void **state)
 {
-    char             name[16];
-    uint32_t         i;
-    llmgw_group_t   *group;
-    llmgw_groups_t  *groups = scene();
+    char              name[16];
+    uint32_t          i;
+    llmgw_cohort_t   *cohort;
+    llmgw_cohorts_t  *cohorts = scene();
 
-    for (i = 1; i <= LLMGW_GROUP_TENANTS; i++) {
+    for (i = 1; i <= LLMGW_COHORT_TENANTS; i++) {
         (void) snprintf(name, sizeof(name), "n%u", i);
-        group = find(groups, LLMGW_GROUP_TENANT, name);
+        cohort = find(cohorts, LLMGW_COHORT_TENANT, name);
     }
 
     /* beyond these words AddressSanitizer sees it */
-    llmgw_groups_began(groups, group, NROWS - 1);
-    assert_int_equal(llmgw_groups_in_flight(groups, group), 1);
-    llmgw_groups_drop_row(groups, NROWS - 1);
-    assert_int_equal(llmgw_groups_in_flight(groups, group), 0);
+    llmgw_cohorts_began(cohorts, cohort, NROWS - 1);
+    assert_int_equal(llmgw_cohorts_in_flight(cohorts, cohort), 1);
+    llmgw_cohorts_drop_row(cohorts, NROWS - 1);
+    assert_int_equal(llmgw_cohorts_in_flight(cohorts, cohort), 0);
 
-    free(groups);
+    free(cohorts);
 }
 
 
 static void
 ends_are_counted_by_reason(void **state)
 {
-    llmgw_group_t   *group;
-    llmgw_groups_t  *groups = scene();
+    llmgw_cohort_t   *cohort;
+    llmgw_cohorts_t  *cohorts = scene();
 
-    group = find(groups, LLMGW_GROUP_CLASS, "gold");
+    cohort = find(cohorts, LLMGW_COHORT_CLASS, "gold");
 
-    llmgw_group_ended(group, LLMGW_OUTCOME_SERVED, 1);
-    llmgw_group_ended(group, LLMGW_OUTCOME_SERVED, 0);
-    llmgw_group_ended(group, LLMGW_OUTCOME_TENANT_BUDGET, 0);
-    llmgw_group_ended(group, LLMGW_OUTCOME_DEADLINE, 0);
-    llmgw_group_ended(group, LLMGW_OUTCOME_REFUSED, 0);
+    llmgw_cohort_ended(cohort, LLMGW_OUTCOME_SERVED, 1);
+    llmgw_cohort_ended(cohort, LLMGW_OUTCOME_SERVED, 0);
+    llmgw_cohort_ended(cohort, LLMGW_OUTCOME_TENANT_BUDGET, 0);
+    llmgw_cohort_ended(cohort, LLMGW_OUTCOME_DEADLINE, 0);
+    llmgw_cohort_ended(cohort, LLMGW_OUTCOME_REFUSED, 0);
 
-    assert_int_equal(group->requests[LLMGW_OUTCOME_SERVED], 2);
-    assert_int_equal(group->requests[LLMGW_OUTCOME_TENANT_BUDGET], 1);
-    assert_int_equal(group->requests[LLMGW_GROUP_NREASONS - 1], 2);
-    assert_int_equal(group->goodput, 1);
+    assert_int_equal(cohort->requests[LLMGW_OUTCOME_SERVED], 2);
+    assert_int_equal(cohort->requests[LLMGW_OUTCOME_TENANT_BUDGET], 1);
+    assert_int_equal(cohort->requests[LLMGW_COHORT_NREASONS - 1], 2);
+    assert_int_equal(cohort->goodput, 1);
 
-    assert_string_equal(llmgw_groups_reason(LLMGW_OUTCOME_SERVED), "");
-    assert_string_equal(llmgw_groups_reason(LLMGW_OUTCOME_TENANT_BUDGET),
+    assert_string_equal(llmgw_cohorts_reason(LLMGW_OUTCOME_SERVED), "");
+    assert_string_equal(llmgw_cohorts_reason(LLMGW_OUTCOME_TENANT_BUDGET),
                         "admission_tenant_budget");
-    assert_string_equal(llmgw_groups_reason(LLMGW_GROUP_NREASONS - 1),
+    assert_string_equal(llmgw_cohorts_reason(LLMGW_COHORT_NREASONS - 1),
                         "other");
 
-    free(groups);
+    free(cohorts);
 }
 
 
 static void
 first_tokens_are_counted_in_buckets(void **state)
 {
-    llmgw_group_t   *group;
-    llmgw_groups_t  *groups = scene();
+    llmgw_cohort_t   *cohort;
+    llmgw_cohorts_t  *cohorts = scene();
 
-    group = find(groups, LLMGW_GROUP_CLASS, "gold");
+    cohort = find(cohorts, LLMGW_COHORT_CLASS, "gold");
 
-    llmgw_group_first_token(group, 2, 7);
-    llmgw_group_first_token(group, LLMGW_GROUP_NTIMES - 1, 3000000);
+    llmgw_cohort_first_token(cohort, 2, 7);
+    llmgw_cohort_first_token(cohort, LLMGW_COHORT_NTIMES - 1, 3000000);
 
-    assert_int_equal(group->first_token[2], 1);
-    assert_int_equal(group->first_token[LLMGW_GROUP_NTIMES - 1], 1);
-    assert_int_equal(group->first_token_ms, 3000007);
+    assert_int_equal(cohort->first_token[2], 1);
+    assert_int_equal(cohort->first_token[LLMGW_COHORT_NTIMES - 1], 1);
+    assert_int_equal(cohort->first_token_ms, 3000007);
 
-    free(groups);
+    free(cohorts);
 }
 
 
