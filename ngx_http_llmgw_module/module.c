@@ -29,9 +29,9 @@
  */
 
 #include "attempt/asking.h"
-#include "choice/prefix.h"
+#include "choice/prefix_zone.h"
 #include "choice/log.h"
-#include "conf/admission.h"
+#include "conf/admit.h"
 #include "conf/param.h"
 #include "front/grpc.h"
 #include "front/pool_size.h"

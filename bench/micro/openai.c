@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "bench/micro/micro.h"
-#include "core/openai/blocks.h"
-#include "core/openai/key.h"
-#include "core/openai/text.h"
+#include "core/openai/body_blocks.h"
+#include "core/openai/affinity_key.h"
+#include "core/openai/prompt_text.h"
 #include "proto/json/write.h"
 
 

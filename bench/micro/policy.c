@@ -22,7 +22,7 @@
 #include "core/policy/facts.h"
 #include "core/policy/rank.h"
 #include "core/policy/ranked.h"
-#include "core/prefix/shared.h"
+#include "core/prefix/shared_index.h"
 #include "bench/micro/micro.h"
 
 

@@ -22,7 +22,7 @@
 
 
 #include "attempt/claim.h"
-#include "conf/admission.h"
+#include "conf/admit.h"
 #include "core/outcome.h"
 #include "http/record.h"
 

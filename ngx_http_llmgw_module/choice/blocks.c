@@ -1,6 +1,6 @@
 
 #include "choice/blocks.h"
-#include "core/openai/blocks.h"
+#include "core/openai/body_blocks.h"
 #include "core/prefix/blocks.h"
 
 

@@ -27,7 +27,7 @@
 #include "core/policy/rank.h"
 #include "core/policy/ranked.h"
 
-#include "choice/prefix.h"
+#include "choice/prefix_zone.h"
 #include "conf/conf.h"
 #include "proto/members/members.h"
 #include "zone/zone.h"

@@ -8,7 +8,7 @@
  * max_fails, a `zone` line) are errors, and are not silently ignored.
  */
 
-#include "conf/admission.h"
+#include "conf/admit.h"
 #include "conf/param.h"
 #include "proto/members/members.h"
 

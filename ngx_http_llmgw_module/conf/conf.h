@@ -17,7 +17,7 @@
 #include "core/breaker.h"
 #include "core/flow/flow.h"
 #include "core/flow/saturation.h"
-#include "core/openai/key.h"
+#include "core/openai/affinity_key.h"
 #include "core/policy/rank.h"
 
 

@@ -18,7 +18,7 @@
  */
 
 #include "choice/log.h"
-#include "conf/admission.h"
+#include "conf/admit.h"
 #include "fleet/events.h"
 #include "fleet/replica.h"
 #include "fleet/table.h"

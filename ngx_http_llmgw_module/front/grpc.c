@@ -15,7 +15,7 @@
 #include "front/output.h"
 #include "front/stream.h"
 #include "health.pb-c.h"
-#include "http/body.h"
+#include "http/request_body.h"
 #include "http/grpc.h"
 #include "http/header.h"
 #include "llmgateway.pb-c.h"

@@ -7,7 +7,8 @@
  *                 replica under grpc_pass and llmgw_pass; of any other body
  *                 its first bytes.  Of both at most llmgw_hash's prefix
  *   prompt        of an OpenAI body the key that llmgw_openai finds in it
- *                 (core/openai/key.h); of any other body the same as `body`
+ *                 (core/openai/affinity_key.h); of any other body the same as
+ *                 `body`
  *   prompt_cache_key, user
  *                 that member of an OpenAI body, if it has one; otherwise the
  *                 same as `prompt`
@@ -21,7 +22,7 @@
 #include "llmgateway.pb-c.h"
 #include "choice/blocks.h"
 #include "core/ring/ring.h"
-#include "http/body.h"
+#include "http/request_body.h"
 #include "http/header.h"
 #include "native/native.h"
 #include "proto/grpc/prefix.h"

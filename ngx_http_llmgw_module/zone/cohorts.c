@@ -1,6 +1,6 @@
 
 #include "zone/zone.h"
-#include "conf/admission.h"
+#include "conf/admit.h"
 
 
 _Static_assert(LLMGW_COHORT_NTIMES == NGX_HTTP_LLMGW_NFIRST_TOKEN,

@@ -6,7 +6,7 @@ import struct
 
 class Memory:
     """A zone's, by way of the master: `address` is that of its magic number,
-    at the beginning of what zone/zone.h or choice/prefix.c has in it."""
+    at the beginning of what zone/zone.h or choice/prefix_zone.c has in it."""
 
     def __init__(self, nginx, magic):
         self.path = f"/proc/{nginx.proc.pid}"

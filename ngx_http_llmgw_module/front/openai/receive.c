@@ -1,7 +1,7 @@
 
 #include "fleet/body_memory.h"
 #include "front/openai/receive.h"
-#include "http/body.h"
+#include "http/request_body.h"
 
 
 static ngx_int_t ngx_http_llmgw_openai_body_refuse(

@@ -21,7 +21,7 @@
 
 
 #include "core/body_memory.h"
-#include "core/openai/key.h"
+#include "core/openai/affinity_key.h"
 #include "fleet/pool.h"
 
 

@@ -5,9 +5,9 @@
  * its client has gone by then.
  */
 
-#include "core/openai/blocks.h"
+#include "core/openai/body_blocks.h"
 #include "front/openai/receive.h"
-#include "http/body.h"
+#include "http/request_body.h"
 
 
 /* A body that is longer is walked in a thread; this takes some 0.1 ms. */

@@ -5,7 +5,7 @@
  */
 
 #include "choice/blocks.h"
-#include "core/openai/text.h"
+#include "core/openai/prompt_text.h"
 #include "core/ring/ring.h"
 #include "fleet/pool.h"
 #include "front/openai/openai_inner.h"

@@ -4,7 +4,7 @@
  * They are read without the lock, while workers go on counting.
  */
 
-#include "conf/admission.h"
+#include "conf/admit.h"
 #include "pages/facts/snapshot.h"
 
 

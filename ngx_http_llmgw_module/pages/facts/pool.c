@@ -4,7 +4,7 @@
  * Words are those of the directives.
  */
 
-#include "conf/admission.h"
+#include "conf/admit.h"
 #include "pages/facts/snapshot.h"
 #include "proto/grpc/session.h"
 

@@ -11,7 +11,7 @@
 #include "t/unit/core/prefix/prefix_model.h"
 
 #include "core/prefix/index_inner.h"
-#include "core/prefix/shared.h"
+#include "core/prefix/shared_index.h"
 
 
 #define REPLICAS  70            /* a set has two words, a list up to 3 nodes */

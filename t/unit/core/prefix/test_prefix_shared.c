@@ -22,7 +22,7 @@
 #include "t/unit/core/prefix/prefix_model.h"
 
 #include "core/prefix/index_inner.h"
-#include "core/prefix/shared.h"
+#include "core/prefix/shared_index.h"
 
 
 #define REPLICAS  6

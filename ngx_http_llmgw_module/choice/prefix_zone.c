@@ -10,8 +10,8 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "choice/prefix.h"
-#include "core/prefix/shared.h"
+#include "choice/prefix_zone.h"
+#include "core/prefix/shared_index.h"
 
 
 /* Raise it with every change of the zone's layout. */

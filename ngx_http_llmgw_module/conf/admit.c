@@ -8,7 +8,7 @@
  * so their number is limited and their names are short words.
  */
 
-#include "conf/admission.h"
+#include "conf/admit.h"
 #include "conf/param.h"
 #include "core/ring/ring.h"
 #include "proto/members/members.h"

@@ -1,7 +1,7 @@
 
 /* The prefix index of several processes.  shared.h says how they share it. */
 
-#include "core/prefix/shared.h"
+#include "core/prefix/shared_index.h"
 
 
 static int

@@ -3,7 +3,7 @@
 
 #include "t/unit/core/openai/openai_scene.h"
 
-#include "core/openai/text.h"
+#include "core/openai/prompt_text.h"
 
 
 static void

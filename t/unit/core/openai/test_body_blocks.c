@@ -3,7 +3,7 @@
 
 #include "t/unit/core/openai/random_body.h"
 
-#include "core/openai/blocks.h"
+#include "core/openai/body_blocks.h"
 
 
 #define BYTES  16

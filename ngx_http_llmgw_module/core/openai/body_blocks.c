@@ -1,7 +1,7 @@
 
 #include <string.h>
 
-#include "core/openai/blocks.h"
+#include "core/openai/body_blocks.h"
 #include "core/openai/value.h"
 #include "core/prefix/blocks.h"
 

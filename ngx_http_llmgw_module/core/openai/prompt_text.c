@@ -1,7 +1,7 @@
 
 #include <string.h>
 
-#include "core/openai/text.h"
+#include "core/openai/prompt_text.h"
 
 
 #define SYSTEM  "system"

@@ -1,5 +1,5 @@
 
-#include "http/body.h"
+#include "http/request_body.h"
 
 
 static ngx_int_t ngx_http_llmgw_body_copy(ngx_chain_t *cl, ngx_str_t *body);

@@ -3,7 +3,7 @@
 
 #include "t/unit/core/openai/random_body.h"
 
-#include "core/openai/key.h"
+#include "core/openai/affinity_key.h"
 
 
 #define PREFIX  1024

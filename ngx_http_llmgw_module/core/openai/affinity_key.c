@@ -4,7 +4,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "core/openai/key.h"
+#include "core/openai/affinity_key.h"
 #include "core/openai/value.h"
 
 

@@ -4,7 +4,7 @@
  * policies that read it.  There is one beside the zone of each upstream{} that
  * has such a policy, and it goes by the slots of that zone.
  *
- *     head: layout and settings | prefix index (core/prefix/shared.h)
+ *     head: layout and settings | prefix index (core/prefix/shared_index.h)
  *                               | cold list (core/policy/cold.h)
  *
  * Writers hold this zone's slab mutex, which nginx's master unlocks when its
