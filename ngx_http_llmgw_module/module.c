@@ -105,7 +105,7 @@ static ngx_command_t  ngx_http_llmgw_commands[] = {
 
     { ngx_string("llmgw_policy"),
       NGX_HTTP_UPS_CONF|NGX_CONF_TAKE12,
-      ngx_http_llmgw_fleet_policy,
+      ngx_http_llmgw_conf_policy,
       NGX_HTTP_SRV_CONF_OFFSET,
       0,
       NULL },
@@ -119,7 +119,7 @@ static ngx_command_t  ngx_http_llmgw_commands[] = {
 
     { ngx_string("llmgw_queue"),
       NGX_HTTP_UPS_CONF|NGX_CONF_ANY,
-      ngx_http_llmgw_policy_queue,
+      ngx_http_llmgw_conf_queue,
       NGX_HTTP_SRV_CONF_OFFSET,
       0,
       (void *) ngx_http_llmgw_queue_params },
@@ -127,14 +127,14 @@ static ngx_command_t  ngx_http_llmgw_commands[] = {
     { ngx_string("llmgw_breaker"),
       NGX_HTTP_UPS_CONF|NGX_CONF_NOARGS|NGX_CONF_TAKE1234
                        |NGX_CONF_TAKE5|NGX_CONF_TAKE6,
-      ngx_http_llmgw_policy_breaker,
+      ngx_http_llmgw_conf_breaker,
       NGX_HTTP_SRV_CONF_OFFSET,
       0,
       (void *) ngx_http_llmgw_breaker_params },
 
     { ngx_string("llmgw_hedge"),
       NGX_HTTP_UPS_CONF|NGX_CONF_NOARGS|NGX_CONF_TAKE12,
-      ngx_http_llmgw_policy_hedge,
+      ngx_http_llmgw_conf_hedge,
       NGX_HTTP_SRV_CONF_OFFSET,
       0,
       (void *) ngx_http_llmgw_hedge_params },
@@ -384,7 +384,7 @@ ngx_http_llmgw_create_srv_conf(ngx_conf_t *cf)
     lscf->min_load = 8;
     lscf->policy = LLMGW_RANK_AFFINITY;
 
-    ngx_http_llmgw_policy_defaults(lscf);
+    ngx_http_llmgw_conf_resilience_defaults(lscf);
     ngx_http_llmgw_index_defaults(lscf);
 
     return lscf;

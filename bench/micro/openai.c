@@ -86,7 +86,7 @@ read_all(void *data, size_t n)
 
     for (sum = 0; n > 0; n--) {
         read_one(data, &read);
-        sum += llmgw_openai_key(&read, 1024, LLMGW_OPENAI_BY_PROMPT);
+        sum += llmgw_openai_affinity_key(&read, 1024, LLMGW_OPENAI_BY_PROMPT);
         llmgw_openai_body_done(&read);
     }
 

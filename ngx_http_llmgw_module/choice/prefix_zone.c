@@ -1,7 +1,7 @@
 
 /*
  * The prefix zone: made with the configuration, kept by reloads, matched and
- * written by workers.  prefix.h tells what lies in it and who may change it.
+ * written by workers.  prefix_zone.h says what is in it and who may change it.
  *
  * Nothing of it is touched before it is needed, so memory that no prompt has
  * filled costs nothing.

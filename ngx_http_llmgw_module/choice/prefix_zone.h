@@ -22,8 +22,8 @@
  * which is logged once, and old workers keep theirs.
  */
 
-#ifndef _NGX_HTTP_LLMGW_PREFIX_H_INCLUDED_
-#define _NGX_HTTP_LLMGW_PREFIX_H_INCLUDED_
+#ifndef _NGX_HTTP_LLMGW_PREFIX_ZONE_H_INCLUDED_
+#define _NGX_HTTP_LLMGW_PREFIX_ZONE_H_INCLUDED_
 
 
 #include "core/policy/cold.h"
@@ -84,4 +84,4 @@ void ngx_http_llmgw_prefix_note_cold(ngx_http_llmgw_prefix_t *prefix,
     const llmgw_candidate_t *candidates, uint32_t n, uint32_t chosen);
 
 
-#endif /* _NGX_HTTP_LLMGW_PREFIX_H_INCLUDED_ */
+#endif /* _NGX_HTTP_LLMGW_PREFIX_ZONE_H_INCLUDED_ */

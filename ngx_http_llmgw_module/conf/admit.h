@@ -5,8 +5,8 @@
  * llmgw_tenant_budget of an upstream{} block.
  */
 
-#ifndef _NGX_HTTP_LLMGW_CONF_ADMISSION_H_INCLUDED_
-#define _NGX_HTTP_LLMGW_CONF_ADMISSION_H_INCLUDED_
+#ifndef _NGX_HTTP_LLMGW_CONF_ADMIT_H_INCLUDED_
+#define _NGX_HTTP_LLMGW_CONF_ADMIT_H_INCLUDED_
 
 
 #include "conf/conf.h"
@@ -58,7 +58,7 @@ uint64_t ngx_http_llmgw_conf_tenant(const ngx_str_t *name);
 ngx_http_llmgw_rules_t *ngx_http_llmgw_conf_rules(ngx_conf_t *cf,
     ngx_http_llmgw_srv_conf_t *lscf);
 
-/* admission.c: the directives; cmd->post is the header of llmgw_class and
+/* admit.c: the directives; cmd->post is the header of llmgw_class and
  * llmgw_tenant */
 char *ngx_http_llmgw_conf_told(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
@@ -69,4 +69,4 @@ char *ngx_http_llmgw_conf_budgets(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 
 
-#endif /* _NGX_HTTP_LLMGW_CONF_ADMISSION_H_INCLUDED_ */
+#endif /* _NGX_HTTP_LLMGW_CONF_ADMIT_H_INCLUDED_ */

@@ -10,12 +10,12 @@
 #define NGX_HTTP_LLMGW_POLICY_ERROR_BYTES  256
 
 
-static char *ngx_http_llmgw_fleet_weighted(ngx_conf_t *cf,
+static char *ngx_http_llmgw_conf_weighted(ngx_conf_t *cf,
     ngx_http_llmgw_srv_conf_t *lscf, ngx_str_t *weights);
 
 
 char *
-ngx_http_llmgw_fleet_policy(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+ngx_http_llmgw_conf_policy(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     char                       *rv;
     ngx_str_t                  *value, weights;
@@ -41,9 +41,9 @@ ngx_http_llmgw_fleet_policy(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     if (policy == LLMGW_RANK_WEIGHTED) {
         ngx_str_set(&weights, "default");
-        return ngx_http_llmgw_fleet_weighted(cf, lscf, cf->args->nelts == 3
-                                                       ? &value[2]
-                                                       : &weights);
+        return ngx_http_llmgw_conf_weighted(cf, lscf, cf->args->nelts == 3
+                                                      ? &value[2]
+                                                      : &weights);
     }
 
     if (cf->args->nelts == 3) {
@@ -55,7 +55,7 @@ ngx_http_llmgw_fleet_policy(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
 
 static char *
-ngx_http_llmgw_fleet_weighted(ngx_conf_t *cf,
+ngx_http_llmgw_conf_weighted(ngx_conf_t *cf,
     ngx_http_llmgw_srv_conf_t *lscf, ngx_str_t *weights)
 {
     char  error[NGX_HTTP_LLMGW_POLICY_ERROR_BYTES];

@@ -261,20 +261,20 @@ void ngx_http_llmgw_conf_openai_init(ngx_http_llmgw_loc_conf_t *llcf);
 char *ngx_http_llmgw_conf_openai_merge(ngx_conf_t *cf,
     ngx_http_llmgw_loc_conf_t *prev, ngx_http_llmgw_loc_conf_t *conf);
 
-/* fleet.c: llmgw_policy */
-char *ngx_http_llmgw_fleet_policy(ngx_conf_t *cf, ngx_command_t *cmd,
+/* choice.c: llmgw_policy */
+char *ngx_http_llmgw_conf_policy(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 
-/* policy.c: llmgw_queue, llmgw_breaker, llmgw_hedge */
-void ngx_http_llmgw_policy_defaults(ngx_http_llmgw_srv_conf_t *lscf);
-char *ngx_http_llmgw_policy_queue(ngx_conf_t *cf, ngx_command_t *cmd,
+/* resilience.c: llmgw_queue, llmgw_breaker, llmgw_hedge */
+void ngx_http_llmgw_conf_resilience_defaults(ngx_http_llmgw_srv_conf_t *lscf);
+char *ngx_http_llmgw_conf_queue(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
-char *ngx_http_llmgw_policy_breaker(ngx_conf_t *cf, ngx_command_t *cmd,
+char *ngx_http_llmgw_conf_breaker(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
-char *ngx_http_llmgw_policy_hedge(ngx_conf_t *cf, ngx_command_t *cmd,
+char *ngx_http_llmgw_conf_hedge(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 
-/* index.c: llmgw_prefix_index */
+/* prefix_index.c: llmgw_prefix_index */
 void ngx_http_llmgw_index_defaults(ngx_http_llmgw_srv_conf_t *lscf);
 char *ngx_http_llmgw_index_conf(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);

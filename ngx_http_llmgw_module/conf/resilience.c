@@ -1,6 +1,7 @@
 
 /*
- * The upstream{} block's policies: llmgw_queue, llmgw_breaker, llmgw_hedge.
+ * What an upstream{} block does where replicas are full, slow or fail:
+ * llmgw_queue, llmgw_breaker, llmgw_hedge.
  *
  * All three are active by default, also where the block does not name them.
  */
@@ -18,9 +19,9 @@
 #define NGX_HTTP_LLMGW_NO_SATURATION  ((llmgw_saturation_kind_t) -1)
 
 
-static ngx_int_t ngx_http_llmgw_policy_order(ngx_conf_t *cf, ngx_str_t *value,
+static ngx_int_t ngx_http_llmgw_conf_order(ngx_conf_t *cf, ngx_str_t *value,
     void *field);
-static ngx_int_t ngx_http_llmgw_policy_fairness(ngx_conf_t *cf,
+static ngx_int_t ngx_http_llmgw_conf_fairness(ngx_conf_t *cf,
     ngx_str_t *value, void *field);
 
 
@@ -46,10 +47,10 @@ const ngx_http_llmgw_param_t  ngx_http_llmgw_queue_params[] = {
     ngx_http_llmgw_srv_param("timeout", MSEC, queue_timeout),
     ngx_http_llmgw_srv_param("ttl", MSEC, queue_ttl),
     ngx_http_llmgw_srv_param("order", OTHER, flow.order,
-        .read = ngx_http_llmgw_policy_order,
+        .read = ngx_http_llmgw_conf_order,
         .right = "fifo, priority or slo_deadline"),
     ngx_http_llmgw_srv_param("fairness", OTHER, flow.fairness,
-        .read = ngx_http_llmgw_policy_fairness,
+        .read = ngx_http_llmgw_conf_fairness,
         .right = "global or round_robin"),
     ngx_http_llmgw_srv_param("saturation=concurrency", NUMBER,
         saturation.max_concurrency, .min = 1, .max = NGX_HTTP_LLMGW_MAX_QUEUE),
@@ -91,7 +92,7 @@ const ngx_http_llmgw_param_t  ngx_http_llmgw_hedge_params[] = {
 
 
 void
-ngx_http_llmgw_policy_defaults(ngx_http_llmgw_srv_conf_t *lscf)
+ngx_http_llmgw_conf_resilience_defaults(ngx_http_llmgw_srv_conf_t *lscf)
 {
     lscf->queue_size = 1000;
     lscf->queue_timeout = 30000;
@@ -116,7 +117,7 @@ ngx_http_llmgw_policy_defaults(ngx_http_llmgw_srv_conf_t *lscf)
 
 
 char *
-ngx_http_llmgw_policy_queue(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+ngx_http_llmgw_conf_queue(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     char                       *rv;
     llmgw_saturation_t         *saturation;
@@ -161,7 +162,7 @@ ngx_http_llmgw_policy_queue(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
 
 static ngx_int_t
-ngx_http_llmgw_policy_order(ngx_conf_t *cf, ngx_str_t *value, void *field)
+ngx_http_llmgw_conf_order(ngx_conf_t *cf, ngx_str_t *value, void *field)
 {
     return llmgw_flow_order((char *) value->data, value->len, field) == 0
            ? NGX_OK : NGX_DECLINED;
@@ -169,7 +170,7 @@ ngx_http_llmgw_policy_order(ngx_conf_t *cf, ngx_str_t *value, void *field)
 
 
 static ngx_int_t
-ngx_http_llmgw_policy_fairness(ngx_conf_t *cf, ngx_str_t *value, void *field)
+ngx_http_llmgw_conf_fairness(ngx_conf_t *cf, ngx_str_t *value, void *field)
 {
     return llmgw_flow_fairness((char *) value->data, value->len, field) == 0
            ? NGX_OK : NGX_DECLINED;
@@ -177,7 +178,7 @@ ngx_http_llmgw_policy_fairness(ngx_conf_t *cf, ngx_str_t *value, void *field)
 
 
 char *
-ngx_http_llmgw_policy_breaker(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+ngx_http_llmgw_conf_breaker(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     char                       *rv;
     ngx_http_llmgw_srv_conf_t  *lscf = conf;
@@ -195,7 +196,7 @@ ngx_http_llmgw_policy_breaker(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
 
 char *
-ngx_http_llmgw_policy_hedge(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+ngx_http_llmgw_conf_hedge(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
     char                       *rv;
     ngx_http_llmgw_srv_conf_t  *lscf = conf;

@@ -4,8 +4,8 @@
  * temporary file.
  */
 
-#ifndef _NGX_HTTP_LLMGW_BODY_H_INCLUDED_
-#define _NGX_HTTP_LLMGW_BODY_H_INCLUDED_
+#ifndef _NGX_HTTP_LLMGW_REQUEST_BODY_H_INCLUDED_
+#define _NGX_HTTP_LLMGW_REQUEST_BODY_H_INCLUDED_
 
 
 #include <ngx_config.h>
@@ -33,4 +33,4 @@ ngx_int_t ngx_http_llmgw_body_bytes(ngx_http_request_t *r, size_t limit,
 void ngx_http_llmgw_body_free(ngx_http_request_t *r, ngx_str_t *body);
 
 
-#endif /* _NGX_HTTP_LLMGW_BODY_H_INCLUDED_ */
+#endif /* _NGX_HTTP_LLMGW_REQUEST_BODY_H_INCLUDED_ */

@@ -3,11 +3,11 @@
  * A pool of ours as nginx's upstream asks for it: peer.init, get, free.
  *
  * `get` cannot wait: if the pool is full it returns NGX_BUSY, which becomes a
- * 502.  With queue= a request waits before the pass begins (queue.c), and the
- * first `get` finds its lease.  Before the answer's first byte nginx may decide
- * to try again (grpc_next_upstream, proxy_next_upstream).  That try excludes
- * the replicas that have failed, and with queue= it waits again if the others
- * are full (wait.c).
+ * 502.  With queue= a request waits before the pass begins (wait_before.c), and
+ * the first `get` finds its lease.  Before the answer's first byte nginx may
+ * decide to try again (grpc_next_upstream, proxy_next_upstream).  That try
+ * excludes the replicas that have failed, and with queue= it waits again if the
+ * others are full (wait_within.c).
  */
 
 #include "fleet/table.h"

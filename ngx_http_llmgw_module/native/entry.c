@@ -4,7 +4,7 @@
  *
  * nginx asks a balancer for a replica and knows no other answer than a replica
  * or none, which is a 502.  So a pass that may not enter ends as one that waits
- * for long (wait.c).
+ * for long (wait_within.c).
  *
  * What the answer means is between client and replica: of a pass only the
  * outcome is counted, and no times.

@@ -136,8 +136,9 @@ ngx_http_llmgw_native_hash_openai(ngx_http_llmgw_native_t *pass,
         return NGX_DECLINED;
     }
 
-    *hash = llmgw_openai_key(&body, ngx_http_llmgw_conf_openai_prefix(conf),
-                             by);
+    *hash = llmgw_openai_affinity_key(&body,
+                                      ngx_http_llmgw_conf_openai_prefix(conf),
+                                      by);
     pass->claim.nblocks = ngx_http_llmgw_blocks_of_body(&conf->index,
                                                         pass->request->pool,
                                                         &body,

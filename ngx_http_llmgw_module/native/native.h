@@ -2,12 +2,12 @@
 /*
  * Native passes: nginx's own grpc_pass and proxy_pass over a pool of ours.
  *
- *   peer.c    what nginx asks a balancer for: get, free
- *   enter.c   whose a request is, and whether it may enter
- *   key.c     llmgw_key: which replica a request belongs to
- *   queue.c   llmgw_key ... queue=: waiting before the pass begins
- *   wait.c    waiting within the pass, after a try that has failed
- *   filter.c  what an answer says about its replica
+ *   balancer.c     what nginx asks a balancer for: get, free
+ *   entry.c        whose a request is, and whether it may enter
+ *   key.c          llmgw_key: which replica a request belongs to
+ *   wait_before.c  llmgw_key ... queue=: waiting before the pass begins
+ *   wait_within.c  waiting within the pass, after a try that has failed
+ *   filter.c       what an answer says about its replica
  *
  *             PRECONTENT, queue=      content           peer.get
  *    request ------> READS ---> WAITS ----> GRANTED ------------> USES
@@ -60,7 +60,7 @@ typedef struct {
     ngx_msec_t                    wait_left_ms; /* left of its patience */
     ngx_msec_t                    wait_start_ms; /* when this wait began */
 
-    ngx_connection_t             *stand_in;     /* wait.c; NULL: no wait */
+    ngx_connection_t             *stand_in;     /* NULL: none */
     ngx_event_t                   after_get;    /* posted, with stand_in */
     ngx_log_t                     silent;       /* a log that drops all */
 
@@ -73,8 +73,9 @@ typedef struct {
 
 
 /*
- * peer.c: creates a request's pass, which is released with the request at the
- * latest; NULL: no memory.  find() returns the request's newest pass, or NULL.
+ * balancer.c: creates a request's pass, which is released with the request at
+ * the latest; NULL: no memory.  find() returns the request's newest pass, or
+ * NULL.
  */
 ngx_http_llmgw_native_t *ngx_http_llmgw_native_create(ngx_http_request_t *r,
     ngx_http_upstream_srv_conf_t *us);
@@ -95,7 +96,7 @@ void ngx_http_llmgw_native_give_back(ngx_http_llmgw_native_t *pass,
 /* Gives all back that is not in the request's pool; idempotent. */
 void ngx_http_llmgw_native_release(ngx_http_llmgw_native_t *pass);
 
-/* enter.c: 0: it may not enter, and pass->refusal says why. */
+/* entry.c: 0: it may not enter, and pass->refusal says why. */
 ngx_uint_t ngx_http_llmgw_native_may_enter(ngx_http_llmgw_native_t *pass);
 void ngx_http_llmgw_native_leave(ngx_http_llmgw_native_t *pass);
 
@@ -116,11 +117,11 @@ size_t ngx_http_llmgw_native_text_bytes(ngx_http_request_t *r);
 /* filter.c: adds the phase handler and the body filter */
 ngx_int_t ngx_http_llmgw_native_init(ngx_conf_t *cf);
 
-/* peer.c: nginx's peer.init for an upstream{} of ours */
+/* balancer.c: nginx's peer.init for an upstream{} of ours */
 ngx_int_t ngx_http_llmgw_native_init_peer(ngx_http_request_t *r,
     ngx_http_upstream_srv_conf_t *us);
 
-/* queue.c: the phase handler, and the timer of a wait */
+/* wait_before.c: the phase handler, and the timer of a wait */
 ngx_int_t ngx_http_llmgw_native_handler(ngx_http_request_t *r);
 void ngx_http_llmgw_native_arm(ngx_http_llmgw_native_t *pass);
 
@@ -131,7 +132,7 @@ void ngx_http_llmgw_native_arm(ngx_http_llmgw_native_t *pass);
 void ngx_http_llmgw_native_refuse(ngx_http_llmgw_native_t *pass,
     const llmgw_end_t *end);
 
-/* wait.c: a wait within the pass, after a try that has failed */
+/* wait_within.c: a wait within the pass, after a try that has failed */
 ngx_uint_t ngx_http_llmgw_native_may_wait(ngx_http_llmgw_native_t *pass);
 ngx_int_t ngx_http_llmgw_native_wait(ngx_http_llmgw_native_t *pass,
     ngx_peer_connection_t *pc);

@@ -8,7 +8,7 @@
  * same reason it is kept by process slot and not by worker number.
  *
  * A worker whose slot is beyond the table is woken by nobody, and looks by
- * itself every 50 ms (queue.c).
+ * itself every 50 ms (attempt/queue.c).
  *
  * Wakes are posted, so that they follow what an iteration of the event loop
  * sends to replicas: the place of a cancelled stream is free at the replica

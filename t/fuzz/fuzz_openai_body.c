@@ -101,9 +101,9 @@ check_key(const llmgw_openai_body_t *body)
     llmgw_openai_by_t  by;
 
     for (by = LLMGW_OPENAI_BY_PROMPT; by <= LLMGW_OPENAI_BY_USER; by++) {
-        assert(llmgw_openai_key(body, 64, by)
-               == llmgw_openai_key(body, 64, by));
-        (void) llmgw_openai_key(body, SIZE_MAX, by);
+        assert(llmgw_openai_affinity_key(body, 64, by)
+               == llmgw_openai_affinity_key(body, 64, by));
+        (void) llmgw_openai_affinity_key(body, SIZE_MAX, by);
     }
 }
 

@@ -32,7 +32,7 @@ static void key_text_bytes(key_text_t *text, const void *bytes, size_t len);
 
 
 uint64_t
-llmgw_openai_key(const llmgw_openai_body_t *body, size_t prefix,
+llmgw_openai_affinity_key(const llmgw_openai_body_t *body, size_t prefix,
     llmgw_openai_by_t by)
 {
     uint64_t      key;

@@ -16,8 +16,8 @@
  * parts; other parts count by their hash.
  */
 
-#ifndef LLMGW_OPENAI_KEY_H
-#define LLMGW_OPENAI_KEY_H
+#ifndef LLMGW_OPENAI_AFFINITY_KEY_H
+#define LLMGW_OPENAI_AFFINITY_KEY_H
 
 #include <stdint.h>
 
@@ -36,7 +36,7 @@ typedef enum {
  * completions and embeddings.  With one of the others than BY_PROMPT, a string
  * with a character or more in that member is the whole key.
  */
-uint64_t llmgw_openai_key(const llmgw_openai_body_t *body, size_t prefix,
-    llmgw_openai_by_t by);
+uint64_t llmgw_openai_affinity_key(const llmgw_openai_body_t *body,
+    size_t prefix, llmgw_openai_by_t by);
 
-#endif /* LLMGW_OPENAI_KEY_H */
+#endif /* LLMGW_OPENAI_AFFINITY_KEY_H */

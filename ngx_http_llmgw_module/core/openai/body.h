@@ -3,12 +3,12 @@
  * The body of a request of OpenAI's API: what the gateway has to know of it.
  * It is sent on byte for byte, so the answers are positions in it.
  *
- *     body.c    checks that it is JSON, and finds the members of its object
- *     known.c   the types of those that we know, and what they ask for
- *     key.c     which replica it belongs to
- *     blocks.c  what of it a replica may have in its cache
- *     value.c   hashes of values, for these two
- *     text.c    its prompt, for replicas that read no more than that
+ *     body.c          checks that it is JSON, and finds its members
+ *     known.c         the types of those that we know, and what they ask for
+ *     affinity_key.c  which replica it belongs to
+ *     body_blocks.c   what of it a replica may have in its cache
+ *     value.c         hashes of values, for these two
+ *     prompt_text.c   its prompt, for replicas that read no more than that
  *
  * Members that the gateway does not know are passed on unread.  Of a key that
  * comes twice the last value counts, as engines read it; `null` is the same as

@@ -21,8 +21,8 @@
  * block in common.
  */
 
-#ifndef LLMGW_OPENAI_BLOCKS_H
-#define LLMGW_OPENAI_BLOCKS_H
+#ifndef LLMGW_OPENAI_BODY_BLOCKS_H
+#define LLMGW_OPENAI_BODY_BLOCKS_H
 
 #include <stdint.h>
 
@@ -36,4 +36,4 @@
 uint32_t llmgw_openai_blocks(const llmgw_openai_body_t *body, uint32_t bytes,
     uint64_t *hashes, uint32_t max);
 
-#endif /* LLMGW_OPENAI_BLOCKS_H */
+#endif /* LLMGW_OPENAI_BODY_BLOCKS_H */

@@ -7,8 +7,8 @@
  * prompts the first.
  */
 
-#ifndef LLMGW_OPENAI_TEXT_H
-#define LLMGW_OPENAI_TEXT_H
+#ifndef LLMGW_OPENAI_PROMPT_TEXT_H
+#define LLMGW_OPENAI_PROMPT_TEXT_H
 
 #include "core/openai/body.h"
 
@@ -31,4 +31,4 @@ size_t llmgw_openai_text_room(const llmgw_openai_body_t *body);
  */
 size_t llmgw_openai_text_bytes(const llmgw_openai_body_t *body);
 
-#endif /* LLMGW_OPENAI_TEXT_H */
+#endif /* LLMGW_OPENAI_PROMPT_TEXT_H */

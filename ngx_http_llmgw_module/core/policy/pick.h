@@ -2,9 +2,9 @@
 /*
  * The pick: which replica gets the next attempt.
  *
- * Tier 1, affinity (ring.c).  Clockwise on the ring from the key: the first
- * peer that is eligible and not over the load bound, load <= load_factor x
- * mean load.  The bound is ignored for peers with less than min_load, since
+ * Tier 1, affinity (ring_walk.c).  Clockwise on the ring from the key: the
+ * first peer that is eligible and not over the load bound, load <= load_factor
+ * x mean load.  The bound is ignored for peers with less than min_load, since
  * with little traffic the mean says nothing.
  *
  * Where the pool's policy reads the fleet, tier 1 is the highest rank among the

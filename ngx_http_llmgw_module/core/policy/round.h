@@ -1,7 +1,7 @@
 
 /*
  * The order in which a request prefers the peers of one state: clockwise on the
- * ring (ring.c), or by rank (ranked.c).
+ * ring (ring_walk.c), or by rank (ranked.c).
  *
  * Eligibility is judged apart from it (peer.h), and so is what follows when no
  * peer is eligible (pick.h).  Each order has three functions, which the pick
@@ -24,7 +24,7 @@
 #include "core/policy/pick.h"
 
 
-/* The state of ring.c. */
+/* The state of ring_walk.c. */
 typedef struct {
     size_t    first;            /* position of the key's point */
     size_t    nnodes;           /* of the ring */

@@ -29,8 +29,8 @@
  *
  * A match may run while a record does.  It reads words of before and after,
  * so its result is worthless then, but it ends and stays within the memory:
- * each index that it reads is checked, and each walk has an end.  shared.h
- * tells such a match from a good one.
+ * each index that it reads is checked, and each walk has an end.
+ * shared_index.h tells such a match from a good one.
  *
  * A record changes the list of its own replica and no other.  So the lists
  * tell everything if a process dies in the middle of it: that replica is

@@ -15,7 +15,8 @@
 
 /*
  * For what a match reads, which may run while it changes.  Acquire and release
- * are plain moves on x86, and let the sequence of shared.h do without fences.
+ * are plain moves on x86, and let the sequence of shared_index.h do without
+ * fences.
  */
 #define prefix_load(p)      __atomic_load_n(p, __ATOMIC_ACQUIRE)
 #define prefix_store(p, x)  __atomic_store_n(p, x, __ATOMIC_RELEASE)

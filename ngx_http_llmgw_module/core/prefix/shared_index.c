@@ -1,5 +1,5 @@
 
-/* The prefix index of several processes.  shared.h says how they share it. */
+/* The prefix index of several processes: shared_index.h. */
 
 #include "core/prefix/shared_index.h"
 

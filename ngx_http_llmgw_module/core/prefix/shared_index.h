@@ -20,8 +20,8 @@
  * mends, the one after it mends again.
  */
 
-#ifndef LLMGW_PREFIX_SHARED_H
-#define LLMGW_PREFIX_SHARED_H
+#ifndef LLMGW_PREFIX_SHARED_INDEX_H
+#define LLMGW_PREFIX_SHARED_INDEX_H
 
 #include "core/prefix/index.h"
 
@@ -98,4 +98,4 @@ uint32_t llmgw_prefix_shared_record(llmgw_prefix_shared_t *shared,
 /* With the lock, and torn. */
 void llmgw_prefix_shared_mend(llmgw_prefix_shared_t *shared);
 
-#endif /* LLMGW_PREFIX_SHARED_H */
+#endif /* LLMGW_PREFIX_SHARED_INDEX_H */

@@ -2,14 +2,14 @@
 /*
  * One request of OpenAI's API, from its walked body to its last byte.
  *
- *     openai.c    which request it is; what is no request for a model
- *     receive.c   its body: received and walked (receive.h)
- *     models.c    which models there are, and which pool serves one
- *     request.c   the body becomes what replicas are asked
- *     answer.c    the front's operations: from messages to an answer
- *     chunk.c     the JSON of chunks and of whole answers
- *     reply.c     answers that are no stream, and their headers
- *     fault.c     errors: their JSON and their headers
+ *     openai.c       which request it is; what is no request for a model
+ *     receive.c      its body: received and walked (receive.h)
+ *     model_names.c  which models there are, and which pool serves one
+ *     request.c      the body becomes what replicas are asked
+ *     answer.c       the front's operations: from messages to an answer
+ *     answer_json.c  the JSON of chunks and of whole answers
+ *     reply.c        answers that are no stream, and their headers
+ *     fault.c        errors: their JSON and their headers
  *
  * What the engine sends as `data` or `raw` is the client's, byte for byte.  Of
  * text the front makes chunks itself, or one whole answer.
@@ -123,7 +123,7 @@ ngx_int_t ngx_http_llmgw_openai_error_headers(ngx_http_request_t *r,
     ngx_uint_t status, int pushback_ms);
 
 
-/* models.c */
+/* model_names.c */
 
 /* NGX_DECLINED: nobody serves a model of that name. */
 ngx_int_t ngx_http_llmgw_openai_model_find(ngx_http_request_t *r,
@@ -150,7 +150,7 @@ ngx_buf_t *ngx_http_llmgw_openai_room(ngx_http_llmgw_stream_t *stream,
     size_t size);
 
 
-/* chunk.c: append to the stream's output; NGX_ERROR: no memory */
+/* answer_json.c: append to the stream's output; NGX_ERROR: no memory */
 ngx_int_t ngx_http_llmgw_openai_head(ngx_http_llmgw_stream_t *stream);
 ngx_int_t ngx_http_llmgw_openai_chunk_data(ngx_http_llmgw_stream_t *stream,
     const ProtobufCBinaryData *data);

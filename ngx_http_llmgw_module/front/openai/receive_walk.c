@@ -81,8 +81,8 @@ ngx_http_llmgw_openai_walk_now(ngx_http_llmgw_openai_body_t *body)
         return;
     }
 
-    body->key = llmgw_openai_key(&body->body, body->prefix,
-                                 body->by);
+    body->key = llmgw_openai_affinity_key(&body->body, body->prefix,
+                                          body->by);
 
     if (body->blocks) {
         body->nblocks = llmgw_openai_blocks(&body->body,

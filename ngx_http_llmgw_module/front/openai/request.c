@@ -273,7 +273,8 @@ ngx_http_llmgw_openai_key(ngx_http_llmgw_stream_t *stream)
 
     stream->key = prefix == o->body->prefix
                   ? o->body->key
-                  : llmgw_openai_key(&o->body->body, prefix, o->body->by);
+                  : llmgw_openai_affinity_key(&o->body->body, prefix,
+                                              o->body->by);
 
     if (stream->conf->key
         && ngx_http_complex_value(stream->request, stream->conf->key, &key)

@@ -17,7 +17,7 @@ key_by(Llmgateway__Api api, const char *json, size_t prefix,
     llmgw_openai_body_t  body;
 
     scene_well(&body, api, json);
-    key = llmgw_openai_key(&body, prefix, by);
+    key = llmgw_openai_affinity_key(&body, prefix, by);
     scene_done(&body);
 
     return key;
