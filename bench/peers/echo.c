@@ -137,7 +137,7 @@ main(int argc, char **argv)
     }
 
     if (argc == 5) {
-        files = (tls_files_t) { argv[2], argv[3], argv[4] };
+        files = (tls_files_t) { argv[2], argv[3], argv[4], 0 };
         memset(&options, 0, sizeof(options));
         options.channel = &tls_channel;
         options.channel_context = tls_open(&files, &echo_log, error);

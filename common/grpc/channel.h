@@ -27,10 +27,10 @@ typedef enum {
 typedef struct {
     /*
      * For a socket that is connected and does not block.  It stays the
-     * caller's.  NULL: out of memory.
+     * caller's.  names: of grpc_conn_options_t.  NULL: out of memory.
      */
     void *(*open)(void *context, int fd, const address_t *peer,
-                  int is_server);
+                  const char *names, int is_server);
 
     /* Until it is DONE nothing is read or written. */
     channel_rc_t (*handshake)(void *channel);

@@ -402,7 +402,11 @@ grpc_conn_on_readable(struct ev_loop *loop, ev_io *w, int revents)
     if (n > 0) {
         c->read_at = ev_now(loop);
         c->is_pinged = 0;
-        c->is_heard = 1;
+
+        if (!c->is_heard) {
+            c->is_heard = 1;
+            grpc_conn_look(c, buf, (size_t) n);
+        }
 
         if (!c->is_lingering) {
             grpc_conn_feed(c, buf, (size_t) n);

@@ -46,8 +46,15 @@ typedef struct {
     void                  *channel_context;
 
     /*
+     * Whom a channel has to find there (common/tls/peer.h); outlives the
+     * connection.  NULL: a client looks for the address, a server for nobody.
+     */
+    const char            *names;
+
+    /*
      * Server: the time for a channel's handshake (a client's is the rest of
-     * its connect_timeout_ms; 0: 10 s), and who hears of those that failed.
+     * its connect_timeout_ms; 0: 10 s), and who hears of those that failed,
+     * and of clients that speak TLS to a server that does not.
      */
     uint64_t          handshake_timeout_ms;
     void            (*on_refused)(void *data, const address_t *peer,

@@ -62,6 +62,9 @@ void grpc_conn_open(grpc_conn_t *conn);
 void grpc_conn_shake(grpc_conn_t *conn);
 void grpc_conn_shake_late(grpc_conn_t *conn);
 
+/* The peer's first bytes: they may be a mistake that is worth a word. */
+void grpc_conn_look(grpc_conn_t *conn, const uint8_t *data, size_t len);
+
 /* The session begins to read and to write. */
 void grpc_conn_begin(grpc_conn_t *conn);
 

@@ -18,6 +18,25 @@
 #define GRPC_CONN_HANDSHAKE_MS  10000
 
 
+void
+grpc_conn_look(grpc_conn_t *c, const uint8_t *data, size_t len)
+{
+    const grpc_conn_options_t  *o;
+
+    o = &c->options;
+
+    /* A record with a handshake, of any version (RFC 8446, 5.1). */
+
+    if (c->server != NULL && c->channel == NULL && o->on_refused != NULL
+        && len >= 2 && data[0] == 0x16 && data[1] == 3)
+    {
+        o->on_refused(o->refused_data, &c->peer, "the peer speaks TLS, and "
+                      "this end does not: both ends need certificates, or "
+                      "neither");
+    }
+}
+
+
 static void
 grpc_conn_refuse(grpc_conn_t *c, const char *reason)
 {
@@ -99,7 +118,7 @@ grpc_conn_open(grpc_conn_t *c)
     }
 
     c->channel = o->channel->open(o->channel_context, c->fd, &c->peer,
-                                  c->server != NULL);
+                                  o->names, c->server != NULL);
 
     if (c->channel == NULL) {
         grpc_conn_end(c, "out of memory", 1);

@@ -1,14 +1,11 @@
 
-/*
- * What OpenSSL's errors mean, and what somebody can do about them.
- */
-
 #include <openssl/err.h>
 #include <openssl/x509v3.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "common/tls/tls_inner.h"
+#include "common/tls/explain.h"
+#include "common/tls/peer.h"
 
 
 #define TLS_NO_TLS  "the peer does not speak TLS: both ends need "             \
@@ -56,6 +53,44 @@ static const struct {
       "the peer shows no certificate: it needs one, and its key" },
 };
 
+/* Of this end, as the peer sees it. */
+static const struct {
+    int          alert;
+    const char  *text;
+} tls_alerts[] = {
+    { SSL_AD_BAD_CERTIFICATE,
+      "it refuses the name in this end's certificate, and its log says which "
+      "it wants" },
+    { SSL_AD_UNSUPPORTED_CERTIFICATE,
+      "this end's certificate is for servers or for clients only, and needs "
+      "both, as extendedKeyUsage" },
+    { SSL_AD_CERTIFICATE_EXPIRED,
+      "this end's certificate has expired: renew it, or look at the peer's "
+      "clock" },
+    { SSL_AD_UNKNOWN_CA,
+      "it does not know the CA that has signed this end's certificate" },
+    { SSL_AD_CERTIFICATE_REQUIRED,
+      "this end shows no certificate, and needs one" },
+    { SSL_AD_PROTOCOL_VERSION, "it has no TLS 1.2 or later" },
+    { SSL_AD_NO_APPLICATION_PROTOCOL,
+      "it does not offer HTTP/2 (ALPN \"h2\") here" },
+};
+
+
+static const char *
+tls_alert(int alert)
+{
+    size_t  i;
+
+    for (i = 0; i < sizeof(tls_alerts) / sizeof(tls_alerts[0]); i++) {
+        if (tls_alerts[i].alert == alert) {
+            return tls_alerts[i].text;
+        }
+    }
+
+    return "its log says why";
+}
+
 
 static const char *
 tls_verdict(long code)
@@ -80,11 +115,18 @@ tls_explain_fault(SSL *ssl, char *buf, size_t capacity)
     long           verified;
     size_t         i;
     const char    *text;
+    tls_peer_t    *peer;
     unsigned long  code;
 
     code = ERR_peek_error();
     reason = ERR_GET_REASON(code);
     verified = SSL_get_verify_result(ssl);
+    peer = SSL_get_app_data(ssl);
+
+    if (verified == X509_V_ERR_HOSTNAME_MISMATCH && peer != NULL) {
+        snprintf(buf, capacity, "%s", peer->reason);
+        return;
+    }
 
     if (verified != X509_V_OK && reason == SSL_R_CERTIFICATE_VERIFY_FAILED) {
         text = tls_verdict(verified);
@@ -95,9 +137,10 @@ tls_explain_fault(SSL *ssl, char *buf, size_t capacity)
     }
 
     if (reason >= SSL_AD_REASON_OFFSET) {
-        snprintf(buf, capacity, "the peer refuses this end's certificate or "
-                 "settings, its log says why: alert \"%s\"",
-                 SSL_alert_desc_string_long(reason - SSL_AD_REASON_OFFSET));
+        reason -= SSL_AD_REASON_OFFSET;
+        snprintf(buf, capacity, "the peer refuses this end: %s (alert "
+                 "\"%s\")", tls_alert(reason),
+                 SSL_alert_desc_string_long(reason));
         return;
     }
 

@@ -7,7 +7,6 @@
  * has no room for a whole record could leave some, so reading stops before.
  */
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -15,41 +14,31 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/tls/explain.h"
+#include "common/tls/peer.h"
 #include "common/tls/tls_inner.h"
 
 
-#define TLS_REASON_BYTES  256
-
 typedef struct {
-    SSL   *ssl;
-    int    read_wants_write;
-    char   reason[TLS_REASON_BYTES];
+    SSL         *ssl;
+    tls_peer_t   peer;
+    int          read_wants_write;
+    char         reason[TLS_REASON_BYTES];
 } tls_conn_t;
 
 
-/* The certificate has to name the address. */
+/* A server that was told no names takes everybody whom the CA has signed. */
 static int
-tls_expect(SSL *ssl, const address_t *peer)
+tls_expect(tls_conn_t *t, const address_t *peer, const char *names)
 {
-    X509_VERIFY_PARAM          *param;
-    const struct sockaddr_in   *in;
-    const struct sockaddr_in6  *in6;
+    t->peer.names = names;
 
-    param = SSL_get0_param(ssl);
-    in = (const struct sockaddr_in *) &peer->ss;
-    in6 = (const struct sockaddr_in6 *) &peer->ss;
-
-    switch (peer->ss.ss_family) {
-
-    case AF_INET:
-        return X509_VERIFY_PARAM_set1_ip(param, (void *) &in->sin_addr, 4);
-
-    case AF_INET6:
-        return X509_VERIFY_PARAM_set1_ip(param, (void *) &in6->sin6_addr, 16);
-
-    default:
-        return 0;
+    if (names != NULL) {
+        return tls_peer_named(t->ssl, &t->peer);
     }
+
+    return SSL_is_server(t->ssl)
+           || tls_peer_at(t->ssl, (const struct sockaddr *) &peer->ss);
 }
 
 
@@ -64,8 +53,28 @@ tls_channel_close(void *channel)
 }
 
 
+static int
+tls_begin(tls_conn_t *t, int fd, const address_t *peer, const char *names,
+    int is_server)
+{
+    if (t->ssl == NULL || SSL_set_fd(t->ssl, fd) != 1) {
+        return 0;
+    }
+
+    if (is_server) {
+        SSL_set_accept_state(t->ssl);
+
+    } else {
+        SSL_set_connect_state(t->ssl);
+    }
+
+    return tls_expect(t, peer, names) == 1;
+}
+
+
 static void *
-tls_channel_open(void *context, int fd, const address_t *peer, int is_server)
+tls_channel_open(void *context, int fd, const address_t *peer,
+    const char *names, int is_server)
 {
     tls_t       *tls;
     tls_conn_t  *t;
@@ -80,19 +89,10 @@ tls_channel_open(void *context, int fd, const address_t *peer, int is_server)
 
     t->ssl = SSL_new(tls->context);
 
-    if (t->ssl == NULL || SSL_set_fd(t->ssl, fd) != 1
-        || (!is_server && tls_expect(t->ssl, peer) != 1))
-    {
+    if (!tls_begin(t, fd, peer, names, is_server)) {
         ERR_clear_error();
         tls_channel_close(t);
         return NULL;
-    }
-
-    if (is_server) {
-        SSL_set_accept_state(t->ssl);
-
-    } else {
-        SSL_set_connect_state(t->ssl);
     }
 
     return t;

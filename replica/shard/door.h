@@ -12,24 +12,13 @@
 #ifndef SHARD_DOOR_H
 #define SHARD_DOOR_H
 
-#include "common/grpc/conn.h"
-#include "common/log.h"
-#include "common/tls/tls.h"
+#include "common/tls/door.h"
 
 
-#define SHARD_DOOR_ERROR_BYTES  (TLS_ERROR_BYTES + 64)
+#define SHARD_DOOR_ERROR_BYTES  TLS_ERROR_BYTES
 
 /* A PING after this silence, and the end after as much again. */
 #define SHARD_PING_MS           30000
-
-typedef struct {
-    const log_t          *log;
-    tls_t                *tls;          /* NULL: plain */
-    grpc_conn_options_t   conn;
-    double                told_at;      /* of the last refusal */
-    double                lines;        /* that may be logged now */
-    unsigned              untold;       /* refusals without a line */
-} shard_door_t;
 
 
 /*
@@ -46,11 +35,8 @@ int shard_door_check(const tls_files_t *files, char *error);
 int shard_door_check_address(const tls_files_t *files, const char *key_file,
     const address_t *address, char *error);
 
-/* Reads the files, if there are any.  They and log outlive it. */
-int shard_door_open(shard_door_t *door, const tls_files_t *files,
+/* tls_door_open(), and PINGs.  tls_door_close() closes it. */
+int shard_door_open(tls_door_t *door, const tls_files_t *files,
     const log_t *log, char *error);
-
-/* When its connections are gone. */
-void shard_door_close(shard_door_t *door);
 
 #endif /* SHARD_DOOR_H */

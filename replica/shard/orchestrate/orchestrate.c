@@ -50,7 +50,7 @@ typedef struct {
     core_t                  *core;
     core_facts_t             facts;
     shard_key_t             *key;       /* NULL: sessions carry no token */
-    shard_door_t             door;
+    tls_door_t               door;
     fleet_t                 *fleet;     /* NULL: not opened yet */
     flows_t                 *flows;
     ev_timer                 look;
@@ -366,7 +366,7 @@ orchestrate_free(orchestrate_t *o)
     }
 
     shard_key_close(o->key);
-    shard_door_close(&o->door);
+    tls_door_close(&o->door);
     free(o);
 }
 

@@ -18,7 +18,7 @@ typedef struct {
     const shards_options_t  *options;
     loader_t                 loader;
     const shard_plugin_t    *plugin;
-    shard_door_t             door;
+    tls_door_t               door;
     shard_key_t             *key;       /* NULL: none */
     shard_core_t            *core;      /* the serve's, once there is one */
     serve_t                 *serve;     /* NULL: none yet */

@@ -112,7 +112,7 @@ files_that_cannot_be_used_are_named(void **state)
 {
     char         error[TLS_ERROR_BYTES], says[160];
     size_t       i;
-    tls_files_t  files;
+    tls_files_t  files = { .has_tickets = 0 };
 
     static const struct {
         const char  *cert, *key, *ca, *file, *says;

@@ -91,6 +91,8 @@ one_end_without_tls_is_told(void **state)
     turn_until(s, &s->closed, 1);
     assert_non_null(strstr(s->reason, "does not speak TLS"));
     turn_until_empty(s);
+    assert_int_equal(s->refused, 1);
+    assert_non_null(strstr(s->refusal, "speaks TLS, and this end does not"));
 }
 
 

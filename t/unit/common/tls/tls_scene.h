@@ -154,6 +154,7 @@ files_of(const char *name, const char *ca)
     static size_t  next;
 
     next = (next + 1) % 8;
+    memset(&files, 0, sizeof(files));
     snprintf(paths[next][0], 80, "%s/%s.crt", dir, name);
     snprintf(paths[next][1], 80, "%s/%s.key", dir, name);
     snprintf(paths[next][2], 80, "%s/%s.crt", dir, ca);

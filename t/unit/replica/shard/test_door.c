@@ -36,7 +36,7 @@ a_shard_off_loopback_has_tls_or_a_key(void **state)
         { "[::]:8000", 1, 1, 0 },
     };
 
-    static const tls_files_t  none, all = { "cert", "key", "ca" };
+    static const tls_files_t  none, all = { "cert", "key", "ca", 0 };
 
     for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         error[0] = '\0';
