@@ -57,6 +57,11 @@ static const ctl_command_t  ctl_commands[] = {
     { "keyring", " use ID", 1, 2, "make this key the primary: it encrypts",
       ctl_keyring, NULL },
     { "keyring", " remove ID", 1, 2, "remove a key", ctl_keyring, NULL },
+    { "certs", " init DIR", 2, 3, "make a CA, for TLS within a fleet",
+      ctl_certs, &ctl_certs_spec },
+    { "certs", " issue DIR NAME", 2, 3,
+      "make a key and a certificate that it signs", ctl_certs,
+      &ctl_certs_spec },
     { "weights", " status [options]", 1, 1,
       "show what a weights service keeps, and for which engines",
       ctl_weights, &ctl_weights_spec },
@@ -168,8 +173,8 @@ ctl_run(const ctl_command_t *command, ctl_t *ctl)
         ctl->socket = ctl->options.service;
     }
 
-    if (ctl->socket != NULL) {
-        return command->run(ctl);
+    if (ctl->socket != NULL || command->run == ctl_certs) {
+        return command->run(ctl);   /* that one asks nobody */
     }
 
     path = ctl_default_socket();

@@ -27,12 +27,12 @@
 #define CTL_TIMED_OUT    5
 #define CTL_UNREACHABLE  6
 
-#define CTL_MAX_WORDS    2
+#define CTL_MAX_WORDS    3
 
 typedef struct {
     uint64_t  drain_timeout_ms;     /* drain, rolling-update */
     uint64_t  switch_timeout_ms;    /* group switch */
-    int       is_forced;            /* drain */
+    int       is_forced;            /* drain, certs */
     int       is_watched;           /* members, status */
 
     const char  *to;                /* rolling-update, all that follow */
@@ -44,6 +44,10 @@ typedef struct {
     int64_t      max_unavailable;
     int          is_dry;
     int          is_abort;
+
+    const char  *names;             /* certs issue */
+    const char  *ips;
+    int64_t      days;              /* certs; 0: as is usual */
 
     const char  *service;           /* path of its socket; NULL: the
                                        command is for an agent */
@@ -74,6 +78,7 @@ int ctl_group(const ctl_t *ctl);
 int ctl_shards(const ctl_t *ctl);
 int ctl_weights(const ctl_t *ctl);
 int ctl_lock(const ctl_t *ctl);
+int ctl_certs(const ctl_t *ctl);
 
 extern const options_spec_t  ctl_drain_spec;
 extern const options_spec_t  ctl_group_spec;
@@ -82,6 +87,7 @@ extern const options_spec_t  ctl_status_spec;
 extern const options_spec_t  ctl_update_spec;
 extern const options_spec_t  ctl_weights_spec;
 extern const options_spec_t  ctl_lock_spec;
+extern const options_spec_t  ctl_certs_spec;
 
 /*
  * Asks, and shows the answer: once, or again each second with --watch. show()

@@ -14,7 +14,7 @@ PAGES = {
                    ["llmgwctl", "members"], ["llmgwctl", "status"],
                    ["llmgwctl", "rolling-update"], ["llmgwctl", "group"],
                    ["llmgwctl", "weights"], ["llmgwctl", "lock"],
-                   ["llmgwctl", "shards"]],
+                   ["llmgwctl", "shards"], ["llmgwctl", "certs"]],
     "llmgw-lock.8": [["llmgw-lock"]],
     "llmgw-weights.8": [["llmgw-weights"]],
     "llmgw-replica.1": [["llmgw-replica"]],
@@ -50,7 +50,7 @@ def options_of_page(name):
 def commands_of_help(program):
     text = subprocess.run([place.binary(program), "--help"],
                           capture_output=True, text=True, timeout=10).stdout
-    return set(re.findall(r"^  ([a-z][a-z-]*(?: [a-z]+)?)(?: [A-Z]+)?"
+    return set(re.findall(r"^  ([a-z][a-z-]*(?: [a-z]+)?)(?: [A-Z]+)*"
                           r"(?: \[options\])?  ", text, re.M))
 
 
