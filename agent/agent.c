@@ -378,11 +378,28 @@ agent_create_resolve(agent_t *agent, char *error)
 }
 
 
+static int
+agent_open_door(agent_t *agent, char *error)
+{
+    if (tls_door_open(&agent->door, &agent->settings->tls, agent->log, error)
+        != 0)
+    {
+        return -1;
+    }
+
+    agent->door.conn.names = agent->settings->id;
+
+    return 0;
+}
+
+
 /* What another process may hold comes first: nothing is changed then. */
 static int
 agent_create_parts(agent_t *agent, char *error)
 {
-    if (agent_keys_create(agent, error) != 0) {
+    if (agent_keys_create(agent, error) != 0
+        || agent_open_door(agent, error) != 0)
+    {
         return -1;
     }
 
@@ -400,7 +417,6 @@ agent_create_parts(agent_t *agent, char *error)
     }
 
     transport_udp_on_starved(agent->transport, agent_gossip_starved, agent);
-
 
     return agent_segment_create(agent, error) != 0
            || agent_keep_create(agent, error) != 0
@@ -511,6 +527,7 @@ agent_destroy(agent_t *agent)
     }
 
     agent_keys_destroy(agent);
+    tls_door_close(&agent->door);
     ev_loop_destroy(agent->loop);
     free(agent);
 }

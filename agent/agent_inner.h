@@ -7,6 +7,7 @@
 #include <ev.h>
 
 #include "agent/agent.h"
+#include "common/tls/door.h"
 #include "supervise/child.h"
 #include "control/control.h"
 #include "supervise/health.h"
@@ -60,6 +61,9 @@ struct agent_s {
     health_t          *health;          /* NULL: not asked (any more) */
     local_t            local;
     replica_call_t    *call;            /* NULL: a gateway's */
+    tls_door_t         door;            /* for calls to replicas; names: own */
+    char               unfit[TLS_ERROR_BYTES];      /* why the replica's port
+                                           is not asked, as last logged */
     writer_t          *writer;
     agent_kept_t       kept[AGENT_NFILES];
     agent_job_t       *jobs;            /* drain, undrain, switch */

@@ -2,7 +2,9 @@
 /* The own replica's reports and health, and what the cluster is told of it. */
 
 #include <assert.h>
+#include <errno.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "agent/agent_inner.h"
 
@@ -200,11 +202,30 @@ agent_replica_stalled(struct ev_loop *loop, ev_timer *timer, int events)
 }
 
 
+/*
+ * A port that nobody listens on is a replica that is not there, which others
+ * see; any other fault is worth a line, and only when it is a new one.
+ */
 static void
-agent_replica_verdict(void *data, health_verdict_t verdict)
+agent_replica_unfit(agent_t *agent, const char *why)
+{
+    if (why == NULL || strcmp(why, strerror(ECONNREFUSED)) == 0) {
+        agent->unfit[0] = '\0';
+
+    } else if (strcmp(why, agent->unfit) != 0) {
+        snprintf(agent->unfit, sizeof(agent->unfit), "%s", why);
+        log_write(agent->log, LOG_WARN, "the replica at %s cannot be asked "
+                  "for its health: %s", agent->settings->grpc_text, why);
+    }
+}
+
+
+static void
+agent_replica_verdict(void *data, health_verdict_t verdict, const char *why)
 {
     agent_t  *agent = data;
 
+    agent_replica_unfit(agent, why);
     local_health(&agent->local, verdict);
     agent_replica_changed(agent);
     agent_life_speak(agent);
@@ -232,7 +253,8 @@ agent_replica_watch(agent_t *agent, char *error)
 
     agent->health = health_create(agent->loop,
                                   &agent->settings->grpc_address,
-                                  agent_replica_verdict, agent);
+                                  &agent->door.conn, agent_replica_verdict,
+                                  agent);
     if (agent->health == NULL) {
         snprintf(error, AGENT_ERROR_BYTES, "out of memory");
         return -1;

@@ -46,6 +46,17 @@ static const option_t  settings_table[] = {
     { .name = "keyring", .kind = OPTION_STRING, .metavar = "FILE",
       .offset = settings_field(keyring),
       .help = "file with the keys that encrypt gossip" },
+    { .name = "tls-cert", .kind = OPTION_STRING, .metavar = "FILE",
+      .offset = settings_field(tls.cert),
+      .help = "TLS to replicas: this agent's certificate" },
+    { .name = "tls-key", .kind = OPTION_STRING, .metavar = "FILE",
+      .offset = settings_field(tls.key), .help = "and its key" },
+    { .name = "tls-ca", .kind = OPTION_STRING, .metavar = "FILE",
+      .offset = settings_field(tls.ca),
+      .help = "who signs the replicas' certificates" },
+    { .name = "insecure", .kind = OPTION_FLAG,
+      .offset = settings_field(is_insecure),
+      .help = "gossip with other hosts without a keyring" },
     { .name = "state-dir", .kind = OPTION_STRING, .metavar = "DIR",
       .offset = settings_field(state_dir),
       .help = "keeps boot epoch, drain and version" },
@@ -301,6 +312,33 @@ settings_set_version(settings_t *settings, char *error)
 }
 
 
+/* Whoever reaches gossip that is not sealed can speak for any member. */
+static int
+settings_check_doors(const settings_t *settings, char *error)
+{
+    static const char *const  names[TLS_NFILES] = {
+        "--tls-cert", "--tls-key", "--tls-ca"
+    };
+
+    if (tls_files_check(&settings->tls, names, 1, error) != 0) {
+        return -1;
+    }
+
+    if (settings_is_exposed(settings) && settings->keyring == NULL
+        && !settings->is_insecure)
+    {
+        snprintf(error, SETTINGS_ERROR_BYTES, "--gossip: \"%.80s\" is not "
+                 "loopback, so an agent needs --keyring FILE, with a line as "
+                 "\"openssl rand -base64 32\" writes it, or --insecure where "
+                 "everybody on the network may speak for any member",
+                 settings->gossip);
+        return -1;
+    }
+
+    return 0;
+}
+
+
 int
 settings_complete(settings_t *settings, char *error)
 {
@@ -315,7 +353,8 @@ settings_complete(settings_t *settings, char *error)
     if (settings_set_role(settings, error) != 0
         || settings_set_gossip(settings, &advertised, error) != 0
         || settings_set_grpc(settings, &advertised, error) != 0
-        || settings_set_control(settings, error) != 0)
+        || settings_set_control(settings, error) != 0
+        || settings_check_doors(settings, error) != 0)
     {
         return -1;
     }

@@ -8,6 +8,7 @@
 
 #include "common/address.h"
 #include "common/options.h"
+#include "common/tls/context.h"
 #include "proto/members/members.h"
 
 
@@ -18,7 +19,7 @@
 #define SETTINGS_VERSION_FILE "version"
 
 #define SETTINGS_VERSION_ENV  "LLMGW_VERSION"
-#define SETTINGS_ERROR_BYTES  256
+#define SETTINGS_ERROR_BYTES  512
 
 typedef struct {
     /* as given */
@@ -33,6 +34,8 @@ typedef struct {
     const char    *cluster;
     const char    *keyring;         /* NULL: gossip is plain */
     const char    *state_dir;
+    tls_files_t    tls;             /* all three, or none */
+    int            is_insecure;
     const char    *resume_group;    /* NULL: the empty one */
     int64_t        weight;
     int64_t        indirect_probes;

@@ -231,14 +231,18 @@ agent_task_tried(void *data, const char *error)
 static void
 agent_task_try(agent_task_t *task)
 {
-    char             error[TRIAL_ERROR_BYTES];
-    const char      *member;
-    agent_update_t  *update;
+    char                  error[TRIAL_ERROR_BYTES];
+    const char           *member;
+    agent_update_t       *update;
+    grpc_conn_options_t   options;
 
     update = task->update;
     member = rollout_probed(&update->rollout->steps[task->step]);
+    options = update->agent->door.conn;
+    options.names = member;
     task->trial = trial_start(update->agent->loop,
-                              agent_task_grpc(task, member), update->id,
+                              agent_task_grpc(task, member), &options,
+                              update->id,
                               update->rollout->rejoin_timeout_us / 1000,
                               agent_task_tried, task, error);
     if (task->trial == NULL) {

@@ -106,6 +106,8 @@ static const option_t  bench_table[] = {
     { "json", OPTION_FLAG, FIELD(is_json), NULL, NULL,
       "print one JSON object", 0, 0, 0 },
 
+    CLIENT_TLS_OPTIONS,
+
     { .name = NULL }
 };
 
@@ -131,6 +133,10 @@ bench_options_error(const bench_options_t *o)
                          || strcmp(o->method, "infer") != 0))
     {
         return "--openai takes neither --streams nor --hedge nor --method";
+    }
+
+    if (o->is_openai && o->tls.files.ca != NULL) {
+        return "--openai is measured without TLS";
     }
 
     if (o->is_lockstep && o->rate > 0) {
@@ -164,8 +170,10 @@ bench_measure(bench_t *bench)
 
     descriptors_raise();
 
-    if (address_resolve(bench->options.gateway, &bench->address, bench->error)
-            != 0
+    if (client_tls_open(&bench->options.tls, bench->options.gateway,
+                        bench->error) != 0
+        || address_resolve(bench->options.gateway, &bench->address,
+                           bench->error) != 0
         || bench_run(bench) != 0)
     {
         fprintf(stderr, "llmgw-client: %s\n", bench->error);
@@ -204,7 +212,8 @@ bench_main(int argc, char **argv)
     rc = parsed == OPTIONS_EUSAGE ? 2 : 0;
 
     if (parsed == OPTIONS_DONE) {
-        error = bench_options_error(&bench->options);
+        error = client_tls_check(&bench->options.tls, bench->error) != 0
+                ? bench->error : bench_options_error(&bench->options);
 
         if (error != NULL) {
             fprintf(stderr, "llmgw-client bench: %s\n", error);
@@ -215,6 +224,7 @@ bench_main(int argc, char **argv)
         }
     }
 
+    tls_door_close(&bench->options.tls.door);
     options_done(&bench_spec, &bench->options);
     free(bench);
 

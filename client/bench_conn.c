@@ -162,9 +162,10 @@ bench_conn_open(bench_conn_t *conn)
     ev_init(&conn->timer, bench_conn_on_timer);
     conn->timer.data = conn;
     conn->is_up = 0;
-    conn->grpc = grpc_conn_connect(bench->loop, &bench->address, &config,
-                                   BENCH_CONN_TIMEOUT_MS,
-                                   bench_conn_on_closed);
+    conn->grpc = grpc_conn_connect_with(bench->loop, &bench->address,
+                                        &bench->options.tls.door.conn, &config,
+                                        BENCH_CONN_TIMEOUT_MS,
+                                        bench_conn_on_closed);
 
     return conn->grpc != NULL ? 0 : -1;
 }

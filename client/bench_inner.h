@@ -34,6 +34,7 @@
 #include <sys/resource.h>
 
 #include "client/bench_tally.h"
+#include "client/client_tls.h"
 #include "client/histogram.h"
 #include "common/grpc/conn.h"
 #include "common/http/curl_loop.h"
@@ -81,6 +82,7 @@ typedef struct {
     int          is_json;
     int          is_openai;
     int          is_any_text;
+    client_tls_t tls;
 } bench_options_t;
 
 typedef enum {
@@ -203,7 +205,7 @@ struct bench_s {
     bench_arena_t     arena;
     bench_tally_t     tally;
     bench_counts_t    counts;
-    char              error[256];       /* why there was no run */
+    char              error[TLS_ERROR_BYTES]; /* why there was no run */
 };
 
 

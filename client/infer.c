@@ -16,6 +16,7 @@
 
 #include "common/grpc/conn.h"
 #include "common/options.h"
+#include "client/client_tls.h"
 #include "client/infer.h"
 #include "client/infer_output.h"
 #include "llmgateway.pb-c.h"
@@ -35,6 +36,7 @@ typedef struct {
     uint64_t     timeout_ms;
     int          is_hedged;
     int          is_json;
+    client_tls_t tls;
 } infer_options_t;
 
 typedef struct {
@@ -76,6 +78,8 @@ static const option_t  infer_table[] = {
 
     { "timeout", OPTION_DURATION, FIELD(timeout_ms), "0", NULL,
       "limit for the whole stream; 0: no limit", 0, 86400000, 0 },
+
+    CLIENT_TLS_OPTIONS,
 
     { .name = NULL }
 };
@@ -273,8 +277,9 @@ infer_call(infer_t *infer)
 static int
 infer_connect(infer_t *infer)
 {
-    char                  error[128];
+    char                  error[TLS_ERROR_BYTES];
     address_t             address;
+    client_tls_t         *tls;
     llmgw_grpc_config_t   config;
 
     static const llmgw_grpc_callbacks_t  callbacks = {
@@ -284,7 +289,11 @@ infer_connect(infer_t *infer)
         .on_close = infer_on_close
     };
 
-    if (address_resolve(infer->options.gateway, &address, error) != 0) {
+    tls = &infer->options.tls;
+
+    if (client_tls_open(tls, infer->options.gateway, error) != 0
+        || address_resolve(infer->options.gateway, &address, error) != 0)
+    {
         infer_conclude(infer, LLMGW_GRPC_UNAVAILABLE, error);
         return -1;
     }
@@ -293,8 +302,10 @@ infer_connect(infer_t *infer)
     config.callbacks = &callbacks;
     config.data = infer;
 
-    infer->conn = grpc_conn_connect(infer->loop, &address, &config,
-                                    INFER_CONNECT_TIMEOUT_MS, infer_on_closed);
+    infer->conn = grpc_conn_connect_with(infer->loop, &address,
+                                         &tls->door.conn, &config,
+                                         INFER_CONNECT_TIMEOUT_MS,
+                                         infer_on_closed);
 
     if (infer->conn == NULL || infer_call(infer) != 0) {
         infer_conclude(infer, LLMGW_GRPC_INTERNAL, "out of memory");
@@ -337,6 +348,7 @@ infer_run(infer_t *infer)
         grpc_conn_destroy(infer->conn);
     }
 
+    tls_door_close(&infer->options.tls.door);
     ev_loop_destroy(infer->loop);
 
     if (infer->status == LLMGW_GRPC_OK) {
@@ -353,6 +365,7 @@ int
 infer_main(int argc, char **argv)
 {
     int           rc, rest;
+    char          error[TLS_ERROR_BYTES];
     infer_t       infer;
     options_rc_t  parsed;
 
@@ -360,7 +373,13 @@ infer_main(int argc, char **argv)
     parsed = options_parse(&infer_spec, &infer.options, argc, argv, 0, &rest);
     rc = parsed == OPTIONS_EUSAGE ? 2 : 0;
 
-    if (parsed == OPTIONS_DONE) {
+    if (parsed == OPTIONS_DONE
+        && client_tls_check(&infer.options.tls, error) != 0)
+    {
+        fprintf(stderr, "llmgw-client infer: %s\n", error);
+        rc = 2;
+
+    } else if (parsed == OPTIONS_DONE) {
         rc = infer_run(&infer);
     }
 

@@ -43,6 +43,24 @@ static const option_t  cmdline_table[] = {
     { "remote-drain", OPTION_FLAG, FIELD(is_remote_drain), NULL, NULL,
       "accept Drain and Undrain from other hosts too", 0, 0, 0 },
 
+    HEADING("Who may come in (docs/tls.md)"),
+
+    { "tls-cert", OPTION_STRING, FIELD(tls.cert), NULL, "FILE",
+      "mutual TLS: this replica's certificate", 0, 0, 0 },
+
+    { "tls-key", OPTION_STRING, FIELD(tls.key), NULL, "FILE",
+      "and its key", 0, 0, 0 },
+
+    { "tls-client-ca", OPTION_STRING, FIELD(tls.ca), NULL, "FILE",
+      "who signs the certificates of gateways and agents", 0, 0, 0 },
+
+    { "tls-client-name", OPTION_STRING, FIELD(tls_clients), NULL,
+      "PATTERN[,PATTERN]", "and what they name, as gw*; else anything", 0, 0,
+      0 },
+
+    { "insecure", OPTION_FLAG, FIELD(is_insecure), NULL, NULL,
+      "serve other hosts without TLS", 0, 0, 0 },
+
     HEADING("The engine"),
 
     { "engine", OPTION_STRING, FIELD(kind), "sim", KINDS_NAMES,
@@ -446,6 +464,35 @@ cmdline_memory(cmdline_t *o)
 }
 
 
+static int
+cmdline_check_tls(cmdline_t *o)
+{
+    char  error[TLS_ERROR_BYTES];
+
+    static const char *const  names[TLS_NFILES] = {
+        "--tls-cert", "--tls-key", "--tls-client-ca"
+    };
+
+    if (tls_files_check(&o->tls, names, 1, error) != 0) {
+        return cmdline_error(error);
+    }
+
+    if (o->tls_clients != NULL && o->tls.cert == NULL) {
+        return cmdline_error("--tls-client-name: needs --tls-cert, --tls-key "
+                             "and --tls-client-ca");
+    }
+
+    if (o->tls.cert != NULL && o->shards.slice != NULL) {
+        return cmdline_error("--tls-cert: not with --shard, see "
+                             "--shard-tls-cert");
+    }
+
+    o->tls.has_tickets = 1;
+
+    return 0;
+}
+
+
 /* What the table of options cannot check. */
 static int
 cmdline_check(cmdline_t *o, const engine_kind_t **kind)
@@ -468,7 +515,7 @@ cmdline_check(cmdline_t *o, const engine_kind_t **kind)
     }
 
     if (cmdline_memory(o) != 0 || cmdline_check_shards(o) != 0
-        || cmdline_check_standby(o) != 0)
+        || cmdline_check_tls(o) != 0 || cmdline_check_standby(o) != 0)
     {
         return -1;
     }

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "common/options.h"
+#include "common/tls/context.h"
 #include "replica/engine/engine.h"
 #include "replica/shard/options.h"
 #include "replica/standby/standby.h"
@@ -31,6 +32,9 @@ typedef struct {
     const char        *token_log;
     const char        *hash_log;
     int                is_remote_drain;
+    tls_files_t        tls;             /* all three, or none */
+    const char        *tls_clients;     /* patterns; NULL: any client */
+    int                is_insecure;
 } cmdline_t;
 
 

@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "common/os/descriptors.h"
+#include "common/tls/door.h"
 #include "replica/agent_link.h"
 #include "replica/cmdline.h"
 #include "replica/retire.h"
@@ -35,6 +36,7 @@ typedef struct {
     address_t        address;           /* of --listen */
     engine_t         engine;
     service_t        service;
+    tls_door_t       door;
     grpc_server_t   *server;
     agent_link_t     link;
     retire_t         retire;
@@ -108,6 +110,39 @@ main_open_logs(main_t *m)
 
 
 /*
+ * Tokens and prompts are not to cross a network in clear text, nor is anybody
+ * on it to use the engine, unless that is what was asked for.  A shard has a
+ * rule of its own.
+ */
+static int
+main_check_address(const main_t *m, char error[SHARDS_ERROR_BYTES])
+{
+    char              text[ADDRESS_TEXT_BYTES];
+    const cmdline_t  *o;
+
+    o = &m->options;
+
+    if (o->shards.slice != NULL) {
+        return shards_options_check_address(&o->shards, &m->address, error);
+    }
+
+    if (o->tls.cert != NULL || o->is_insecure
+        || address_is_loopback(&m->address))
+    {
+        return 0;
+    }
+
+    address_format(&m->address, text);
+    snprintf(error, SHARDS_ERROR_BYTES, "--listen: \"%s\" is not loopback, so "
+             "a replica needs --tls-cert, --tls-key and --tls-client-ca "
+             "(llmgwctl certs makes such files), or --insecure where everybody "
+             "on the network may use it", text);
+
+    return -1;
+}
+
+
+/*
  * Once: the address that was judged is the one that is bound.  0; 1: it cannot
  * be found now; 2: it must not be served so.
  */
@@ -121,12 +156,26 @@ main_resolve(main_t *m)
         return 1;
     }
 
-    if (shards_options_check_address(&m->options.shards, &m->address, error)
-        != 0)
-    {
+    if (main_check_address(m, error) != 0) {
         log_write(&m->log, LOG_ERROR, "%s", error);
         return 2;
     }
+
+    return 0;
+}
+
+
+static int
+main_open_door(main_t *m)
+{
+    char  error[TLS_ERROR_BYTES];
+
+    if (tls_door_open(&m->door, &m->options.tls, &m->log, error) != 0) {
+        log_write(&m->log, LOG_ERROR, "%s", error);
+        return -1;
+    }
+
+    m->door.conn.names = m->options.tls_clients;
 
     return 0;
 }
@@ -152,10 +201,8 @@ main_bind(main_t *m)
     }
 
     own = m->engine.kind->stream;
-
-    if (own != NULL) {
-        grpc_server_set_options(m->server, own->conn(&m->engine));
-    }
+    grpc_server_set_options(m->server, own != NULL ? own->conn(&m->engine)
+                                                   : &m->door.conn);
 
     return 0;
 }
@@ -356,10 +403,15 @@ main_run(main_t *m)
     rc = main_open_logs(m);
 
     if (rc == 0) {
+        rc = main_open_door(m);
+    }
+
+    if (rc == 0) {
         rc = m->options.standby.group != NULL ? main_stand_by(m)
                                               : main_run_alone(m);
     }
 
+    tls_door_close(&m->door);
     ev_loop_destroy(m->loop);
 
     return rc == 0 && !m->engine.is_broken ? 0 : 1;

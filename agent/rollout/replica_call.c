@@ -13,6 +13,7 @@ struct replica_call_s {
     asker_t                asker;
     ev_timer               pause;       /* between tries */
     address_t              source;      /* loopback */
+    grpc_conn_options_t    options;
     replica_call_verb_t    verb;
     unsigned               tries;       /* left; 0: nothing is being said */
     replica_call_done_pt   on_done;
@@ -87,8 +88,10 @@ replica_call_try(replica_call_t *call)
         .limit_ms = REPLICA_CALL_TIMEOUT_MS
     };
 
-    if (asker_connect(&call->asker, replica_call_source(call),
-                      REPLICA_CALL_TIMEOUT_MS) != 0
+    call->options.source = replica_call_source(call);
+
+    if (asker_connect(&call->asker, &call->options, REPLICA_CALL_TIMEOUT_MS)
+            != 0
         || asker_ask(&call->asker, &question) != 0)
     {
         replica_call_failed(call, strerror(errno));
@@ -124,7 +127,8 @@ replica_call_drop(replica_call_t *call)
 
 replica_call_t *
 replica_call_create(struct ev_loop *loop, const address_t *address,
-    replica_call_done_pt on_done, void *data)
+    const grpc_conn_options_t *options, replica_call_done_pt on_done,
+    void *data)
 {
     replica_call_t  *call;
 
@@ -138,6 +142,7 @@ replica_call_create(struct ev_loop *loop, const address_t *address,
                                                     : "127.0.0.1:1",
                   &call->source);
     address_set_port(&call->source, 0);
+    call->options = *options;
     call->on_done = on_done;
     call->data = data;
 

@@ -19,7 +19,7 @@
 
 #include <ev.h>
 
-#include "common/address.h"
+#include "common/grpc/conn.h"
 
 
 typedef enum {
@@ -38,9 +38,10 @@ typedef void (*replica_call_done_pt)(void *data, replica_call_verb_t verb,
 typedef struct replica_call_s  replica_call_t;
 
 
-/* NULL: out of memory. */
+/* options are copied, their source is not used.  NULL: out of memory. */
 replica_call_t *replica_call_create(struct ev_loop *loop,
-    const address_t *address, replica_call_done_pt on_done, void *data);
+    const address_t *address, const grpc_conn_options_t *options,
+    replica_call_done_pt on_done, void *data);
 void replica_call_destroy(replica_call_t *call);
 
 /* on_done comes from the loop, once for each call that is not dropped. */

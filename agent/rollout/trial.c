@@ -81,7 +81,8 @@ static const asker_use_t  trial_use = {
 
 
 static int
-trial_ask(trial_t *trial, const char *authority, const char *request_id,
+trial_ask(trial_t *trial, const char *authority,
+    const grpc_conn_options_t *options, const char *request_id,
     uint64_t timeout_ms)
 {
     asker_question_t             question;
@@ -98,7 +99,7 @@ trial_ask(trial_t *trial, const char *authority, const char *request_id,
     question.limit_ms = timeout_ms;
     question.deadline_ms = timeout_ms;
 
-    if (asker_connect(&trial->asker, NULL, timeout_ms) != 0) {
+    if (asker_connect(&trial->asker, options, timeout_ms) != 0) {
         return -1;
     }
 
@@ -107,7 +108,8 @@ trial_ask(trial_t *trial, const char *authority, const char *request_id,
 
 
 trial_t *
-trial_start(struct ev_loop *loop, const char *address, const char *request_id,
+trial_start(struct ev_loop *loop, const char *address,
+    const grpc_conn_options_t *options, const char *request_id,
     uint64_t timeout_ms, trial_done_pt on_done, void *data, char *error)
 {
     trial_t    *trial;
@@ -129,7 +131,7 @@ trial_start(struct ev_loop *loop, const char *address, const char *request_id,
     trial->on_done = on_done;
     trial->data = data;
 
-    if (trial_ask(trial, address, request_id, timeout_ms) != 0) {
+    if (trial_ask(trial, address, options, request_id, timeout_ms) != 0) {
         snprintf(error, TRIAL_ERROR_BYTES, "cannot connect: %s",
                  strerror(errno));
         trial_destroy(trial);

@@ -10,6 +10,8 @@
 #include <ev.h>
 #include <stdint.h>
 
+#include "common/grpc/conn.h"
+
 
 #define TRIAL_ERROR_BYTES  256
 
@@ -21,12 +23,13 @@ typedef void (*trial_done_pt)(void *data, const char *error);
 
 
 /*
- * address: numeric, HOST:PORT.  request_id: what the replica's log will name.
- * on_done comes later, within timeout_ms.  NULL and a reason.
+ * address: numeric, HOST:PORT.  options are copied, names has to outlive the
+ * trial.  request_id: what the replica's log will name.  on_done comes later,
+ * within timeout_ms.  NULL and a reason.
  */
 trial_t *trial_start(struct ev_loop *loop, const char *address,
-    const char *request_id, uint64_t timeout_ms, trial_done_pt on_done,
-    void *data, char *error);
+    const grpc_conn_options_t *options, const char *request_id,
+    uint64_t timeout_ms, trial_done_pt on_done, void *data, char *error);
 
 /* on_done does not come. */
 void trial_destroy(trial_t *trial);

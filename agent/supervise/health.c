@@ -20,13 +20,14 @@
 typedef Grpc__Health__V1__HealthCheckResponse  health_response_t;
 
 struct health_s {
-    asker_t             asker;
-    ev_timer            timer;
-    double              asked_at;       /* when the first unanswered one went */
-    int                 has_answered;   /* on this connection */
-    int                 is_serving;     /* what the message said */
-    health_verdict_pt   on_verdict;
-    void               *data;
+    asker_t               asker;
+    grpc_conn_options_t   options;
+    ev_timer              timer;
+    double                asked_at;     /* when the first unanswered one went */
+    int                   has_answered; /* on this connection */
+    int                   is_serving;   /* what the message said */
+    health_verdict_pt     on_verdict;
+    void                 *data;
 };
 
 
@@ -58,10 +59,10 @@ health_answered(health_t *health, int status)
     if (status == LLMGW_GRPC_UNIMPLEMENTED
         || (status == LLMGW_GRPC_OK && health->is_serving))
     {
-        health->on_verdict(health->data, HEALTH_SERVING);
+        health->on_verdict(health->data, HEALTH_SERVING, NULL);
 
     } else {
-        health->on_verdict(health->data, HEALTH_NOT_SERVING);
+        health->on_verdict(health->data, HEALTH_NOT_SERVING, NULL);
     }
 }
 
@@ -71,7 +72,7 @@ health_connect(health_t *health)
 {
     health->has_answered = 0;
 
-    return asker_connect(&health->asker, NULL, HEALTH_CONNECT_MS);
+    return asker_connect(&health->asker, &health->options, HEALTH_CONNECT_MS);
 }
 
 
@@ -81,7 +82,7 @@ health_connect(health_t *health)
  * question.
  */
 static void
-health_broken(health_t *health)
+health_broken(health_t *health, const char *why)
 {
     health->asked_at = 0;
 
@@ -89,7 +90,7 @@ health_broken(health_t *health)
         return;
     }
 
-    health->on_verdict(health->data, HEALTH_GONE);
+    health->on_verdict(health->data, HEALTH_GONE, why);
 }
 
 
@@ -101,7 +102,7 @@ health_end(void *data, asker_end_t end, int status, const char *text)
         health_answered(data, status);
 
     } else if (end == ASKER_BROKEN) {
-        health_broken(data);
+        health_broken(data, text);
     }
 }
 
@@ -143,7 +144,7 @@ health_tick(struct ev_loop *loop, ev_timer *timer, int events)
     {
         asker_drop(&health->asker);
         health->asked_at = 0;
-        health->on_verdict(health->data, HEALTH_SILENT);
+        health->on_verdict(health->data, HEALTH_SILENT, NULL);
         return;
     }
 
@@ -159,7 +160,8 @@ health_tick(struct ev_loop *loop, ev_timer *timer, int events)
 
 health_t *
 health_create(struct ev_loop *loop, const address_t *address,
-    health_verdict_pt on_verdict, void *data)
+    const grpc_conn_options_t *options, health_verdict_pt on_verdict,
+    void *data)
 {
     health_t  *health;
 
@@ -169,6 +171,7 @@ health_create(struct ev_loop *loop, const address_t *address,
     }
 
     asker_init(&health->asker, loop, address, &health_use, health);
+    health->options = *options;
     health->on_verdict = on_verdict;
     health->data = data;
 

@@ -19,7 +19,7 @@
 
 #include <ev.h>
 
-#include "common/address.h"
+#include "common/grpc/conn.h"
 
 
 typedef enum {
@@ -31,11 +31,17 @@ typedef enum {
 
 typedef struct health_s  health_t;
 
-typedef void (*health_verdict_pt)(void *data, health_verdict_t verdict);
+/* why: one line, of a connection that cannot be made; else NULL. */
+typedef void (*health_verdict_pt)(void *data, health_verdict_t verdict,
+    const char *why);
 
-/* The first question is asked a little later.  NULL: out of memory. */
+/*
+ * The first question is asked a little later.  options are copied.  NULL: out
+ * of memory.
+ */
 health_t *health_create(struct ev_loop *loop, const address_t *address,
-    health_verdict_pt on_verdict, void *data);
+    const grpc_conn_options_t *options, health_verdict_pt on_verdict,
+    void *data);
 
 /* Not within on_verdict. */
 void health_destroy(health_t *health);

@@ -111,17 +111,14 @@ asker_on_limit(struct ev_loop *loop, ev_timer *limit, int events)
 
 
 int
-asker_connect(asker_t *asker, const address_t *source, uint64_t timeout_ms)
+asker_connect(asker_t *asker, const grpc_conn_options_t *options,
+    uint64_t timeout_ms)
 {
-    grpc_conn_options_t  options;
     llmgw_grpc_config_t  config;
 
     if (asker->conn != NULL) {
         return 0;
     }
-
-    memset(&options, 0, sizeof(options));
-    options.source = source;
 
     memset(&config, 0, sizeof(config));
     config.callbacks = &asker_callbacks;
@@ -129,7 +126,7 @@ asker_connect(asker_t *asker, const address_t *source, uint64_t timeout_ms)
     config.max_message_bytes = asker->use->max_message_bytes;
 
     asker->conn = grpc_conn_connect_with(asker->loop, &asker->address,
-                                         &options, &config, timeout_ms,
+                                         options, &config, timeout_ms,
                                          asker_on_closed);
 
     return asker->conn ? 0 : -1;

@@ -73,10 +73,10 @@ void asker_init(asker_t *asker, struct ev_loop *loop,
     const address_t *address, const asker_use_t *use, void *data);
 
 /*
- * Where there is no connection: begins one, from an address of this host's
- * (source NULL: as the kernel likes).  -1 and errno.
+ * Where there is no connection: begins one, with these options (NULL: none),
+ * which are copied.  -1 and errno.
  */
-int asker_connect(asker_t *asker, const address_t *source,
+int asker_connect(asker_t *asker, const grpc_conn_options_t *options,
     uint64_t timeout_ms);
 
 /*

@@ -38,6 +38,7 @@ sed -e 's/0\.0\.0\.0/127.0.0.1/; /^advertise/d; s/^join .*/join 127.0.0.1:61000/
 sed -e 's/0\.0\.0\.0/127.0.0.1/; /^advertise/d; s/^join .*/join 127.0.0.1:62000/' \
     -e 's/^grpc .*/grpc 127.0.0.1:51000/' replica.conf.example > r1.conf
 sed -e 's/0\.0\.0\.0/127.0.0.1/' replica.env.example > r1.env
+echo insecure > r1.tls
 systemctl daemon-reload
 
 systemctl start $gateway $replica
@@ -83,7 +84,8 @@ for id in a b; do
     sed -e "s/r1/$id/; s/0\.0\.0\.0:61000/127.0.0.1:610$port/" \
         -e "/^advertise/d; s/^join .*/join 127.0.0.1:62000/" \
         -e "s/^grpc .*/grpc 127.0.0.1:510$port/" replica.conf.example > $id.conf
-    sed -e "s/--id a/--id $id/; s|/a.sock|/$id.sock|" \
+    echo insecure > $id.tls
+    sed -e "s/--id a/--id $id/; s|/a.sock|/$id.sock|; s|/a.tls|/$id.tls|" \
         -e "s/0\.0\.0\.0:51000/127.0.0.1:510$port/; s/51080/520$port/" \
         -e "s|llama --model [^ ]*|sim --weights-file /weights.bin|" \
         standby.env.example > $id.env

@@ -51,6 +51,10 @@ def test_help_and_version(program):
      "vllm", "--engine-url", "http://127.0.0.1:8000", "--token-delay", "1s"],
     ["llmgw-replica", "--id", "r1", "--listen", "127.0.0.1:1",
      "--exact", "off"],
+    ["llmgw-replica", "--id", "r1", "--listen", "127.0.0.1:1",
+     "--tls-cert", "x"],
+    ["llmgw-replica", "--id", "r1", "--listen", "127.0.0.1:1",
+     "--tls-client-name", "gw*"],
     ["llmgw-replica", "--nonsense"],
     ["llmgw-agent"],
     ["llmgw-agent", "--id", "a", "--role", "king", "--gossip",
@@ -59,10 +63,14 @@ def test_help_and_version(program):
      "0.0.0.0:20000"],
     ["llmgw-agent", "--id", "a", "--role", "replica", "--gossip",
      "127.0.0.1:9000"],
+    ["llmgw-agent", "--id", "a", "--role", "gateway", "--gossip",
+     "127.0.0.1:1", "--tls-ca", "x"],
     ["llmgwctl"],
     ["llmgwctl", "dance"],
     ["llmgw-client"],
     ["llmgw-client", "infer"],
+    ["llmgw-client", "infer", "--gateway", "127.0.0.1:1", "--prompt", "x",
+     "--max-tokens", "1", "--tls-name", "gw"],
     ["llmgw-client", "infer", "--gateway", "127.0.0.1:1", "--prompt", "x",
      "--max-tokens", "many"],
 ], ids=" ".join)
@@ -231,3 +239,19 @@ def test_faults_answer_with_all_of_them(cluster):
     assert got.token_delay_ms == 7
     assert replica.faults(first_token_delay_ms=3).first_token_delay_ms == 3
     assert replica.faults().first_token_delay_ms == 3
+
+
+@pytest.mark.parametrize("argv, ways", [
+    (["llmgw-replica", "--id", "r1", "--listen", "0.0.0.0:20000"],
+     ["--tls-cert", "--tls-client-ca", "llmgwctl certs", "--insecure"]),
+    (["llmgw-agent", "--id", "a", "--role", "gateway", "--gossip",
+      "192.0.2.1:20000"], ["--keyring FILE", "openssl rand", "--insecure"]),
+], ids=["replica", "agent"])
+def test_what_other_hosts_reach_is_locked(argv, ways):
+    """It does not start, and says both ways out."""
+    out = run(*argv)
+    assert out.returncode == 2, out
+    assert len(out.stderr.splitlines()) == 1, out.stderr
+    assert f'"{argv[-1]}" is not loopback' in out.stderr
+    for way in ways:
+        assert way in out.stderr

@@ -415,6 +415,7 @@ def test_replica_that_is_not_on_loopback_is_told(cluster):
 
     r1 = cluster.replica("r1", start=False)
     r1.argv[r1.argv.index("--listen") + 1] = f"10.9.9.9:{r1.port}"
+    r1.argv.append("--insecure")
     r1.agent = cluster.agent("r1", grpc=f"10.9.9.9:{r1.port}", start=False)
     r1.argv = within + r1.argv + ["--agent", r1.agent.control]
     r1.agent.argv = within + r1.agent.argv

@@ -92,6 +92,8 @@ setup(void **state)
     fixture_t           *f;
     llmgw_grpc_config_t  config;
 
+    static const grpc_conn_options_t  plain;
+
     f = calloc(1, sizeof(fixture_t));
     f->loop = ev_loop_new(0);
     memset(&config, 0, sizeof(config));
@@ -103,7 +105,7 @@ setup(void **state)
     assert_int_equal(address_parse(loopback(PORT), &f->address), 0);
     f->server = grpc_server_create(f->loop, &f->address, &config, 8, error);
     assert_non_null(f->server);
-    f->call = replica_call_create(f->loop, &f->address, done, f);
+    f->call = replica_call_create(f->loop, &f->address, &plain, done, f);
     *state = f;
 
     return 0;

@@ -142,8 +142,8 @@ scene_try(scene_t *scene, const char *address, uint64_t timeout_ms)
     char  error[TRIAL_ERROR_BYTES];
 
     scene->calls = 0;
-    assert_non_null(trial_start(scene->loop, address, "update-1", timeout_ms,
-                                scene_on_done, scene, error));
+    assert_non_null(trial_start(scene->loop, address, NULL, "update-1",
+                                timeout_ms, scene_on_done, scene, error));
     ev_run(scene->loop, 0);
     assert_int_equal(scene->calls, 1);
 }
@@ -224,7 +224,7 @@ one_that_is_not_wanted_any_more_says_nothing(void **state)
     trial_t  *trial;
 
     scene_open(&scene);
-    trial = trial_start(scene.loop, scene.address, "update-1", 10000,
+    trial = trial_start(scene.loop, scene.address, NULL, "update-1", 10000,
                         scene_on_done, &scene, error);
     assert_non_null(trial);
     ev_run(scene.loop, EVRUN_ONCE);
@@ -232,8 +232,8 @@ one_that_is_not_wanted_any_more_says_nothing(void **state)
     ev_run(scene.loop, EVRUN_NOWAIT);
     assert_int_equal(scene.calls, 0);
 
-    assert_null(trial_start(scene.loop, "name.example:1", "update-1", 10000,
-                            scene_on_done, &scene, error));
+    assert_null(trial_start(scene.loop, "name.example:1", NULL, "update-1",
+                            10000, scene_on_done, &scene, error));
     assert_non_null(strstr(error, "numeric"));
     grpc_server_destroy(scene.server);
 }

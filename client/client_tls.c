@@ -1,0 +1,45 @@
+
+#include <stdio.h>
+#include <string.h>
+
+#include "client/client_tls.h"
+
+
+int
+client_tls_check(const client_tls_t *tls, char *error)
+{
+    static const char *const  names[TLS_NFILES] = {
+        "--tls-cert", "--tls-key", "--tls-ca"
+    };
+
+    if (tls->name != NULL && tls->files.ca == NULL) {
+        snprintf(error, TLS_ERROR_BYTES, "--tls-name: needs --tls-ca");
+        return -1;
+    }
+
+    return tls_files_check(&tls->files, names, 0, error);
+}
+
+
+int
+client_tls_open(client_tls_t *tls, const char *gateway, char *error)
+{
+    address_t  address;
+
+    static const log_t  log = { "llmgw-client", NULL, LOG_WARN };
+
+    if (tls_door_open(&tls->door, &tls->files, &log, error) != 0) {
+        return -1;
+    }
+
+    if (tls->name != NULL) {
+        tls->door.conn.names = tls->name;
+
+    } else if (address_parse(gateway, &address) != 0) {
+        snprintf(tls->host, sizeof(tls->host), "%.*s",
+                 (int) (strrchr(gateway, ':') - gateway), gateway);
+        tls->door.conn.names = tls->host;
+    }
+
+    return 0;
+}

@@ -1,0 +1,45 @@
+
+/*
+ * TLS of the client: options that infer and bench share.
+ *
+ * The certificate of the other end has to name --tls-name, else the host of
+ * --gateway, else its address.
+ */
+
+#ifndef CLIENT_TLS_H
+#define CLIENT_TLS_H
+
+#include "common/tls/door.h"
+
+
+#define CLIENT_TLS_HOST_BYTES  256
+
+typedef struct {
+    tls_files_t   files;                        /* ca: NULL without TLS */
+    const char   *name;
+    char          host[CLIENT_TLS_HOST_BYTES];
+    tls_door_t    door;
+} client_tls_t;
+
+/* Rows of a table; FIELD(tls.files.cert) and the like have to be there. */
+#define CLIENT_TLS_OPTIONS                                                    \
+    { "tls-ca", OPTION_STRING, FIELD(tls.files.ca), NULL, "FILE",             \
+      "TLS: who signs the other end's certificate", 0, 0, 0 },                \
+                                                                              \
+    { "tls-cert", OPTION_STRING, FIELD(tls.files.cert), NULL, "FILE",         \
+      "this end's certificate, where one is asked for", 0, 0, 0 },            \
+                                                                              \
+    { "tls-key", OPTION_STRING, FIELD(tls.files.key), NULL, "FILE",           \
+      "and its key", 0, 0, 0 },                                               \
+                                                                              \
+    { "tls-name", OPTION_STRING, FIELD(tls.name), NULL, "NAME",               \
+      "what the other end's has to name; else the gateway's host", 0, 0, 0 }
+
+
+/* 0, or -1 and one line in error (TLS_ERROR_BYTES). */
+int client_tls_check(const client_tls_t *tls, char *error);
+
+/* Opens tls->door, for connections to the gateway.  0, or -1 and a line. */
+int client_tls_open(client_tls_t *tls, const char *gateway, char *error);
+
+#endif /* CLIENT_TLS_H */
