@@ -39,6 +39,8 @@ class Replica(Daemon):
         self.target = f"127.0.0.1:{self.port}"
         self.agent = agent
         self.is_simulated = options.get("engine", "sim") == "sim"
+        self.tls = options.get("tls_cert"), options.get("tls_key"), \
+            options.get("tls_client_ca")
         self._client = None
         argv = [place.binary("llmgw-replica"), "--id", id, "--listen",
                 self.target, *_options(options)]
@@ -54,7 +56,10 @@ class Replica(Daemon):
     def client(self):
         from .rpc import Client     # the demo needs no grpcio
         if self._client is None:
-            self._client = Client(self.target)
+            cert, key, ca = self.tls
+            self._client = Client(
+                self.target, ca and ca.read_bytes(), cert and (cert, key),
+                self.id if cert else None)
             self.cluster.closers.append(self._client.close)
         return self._client
 

@@ -96,14 +96,22 @@ class Result:
 
 
 class Client:
-    """A new channel to one address; with TLS if the server's certificate is
-    given."""
+    """A new channel to one address; with TLS if the server's certificate or
+    its CA's is given, and an own pair of files where one is asked for.
 
-    def __init__(self, target, certificate=None, **options):
+    name: what the server's certificate names, if not the target.
+    """
+
+    def __init__(self, target, certificate=None, pair=None, name=None,
+                 **options):
         self.target = target
         options = OPTIONS + list(options.items())
+        if name:
+            options.append(("grpc.ssl_target_name_override", name))
+        chain, key = (f.read_bytes() for f in pair) if pair else (None, None)
         self.channel = grpc.secure_channel(
-            target, grpc.ssl_channel_credentials(certificate), options) \
+            target, grpc.ssl_channel_credentials(certificate, key, chain),
+            options) \
             if certificate else grpc.insecure_channel(target, options)
 
     def close(self):

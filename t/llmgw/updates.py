@@ -52,12 +52,13 @@ class Fleet:
     quirk: shell code that a replica runs first; it may change $version and
     $more, or exit.
     is_wrapped: that shell stays, and the replica is its child.
+    pki: with its certificates all of them have TLS.
     """
 
     def __init__(self, cluster, n=3, gateways=1, commands=False,
                  keyring=True, quirk="", is_wrapped=False, agent=None,
-                 nginx=None, **options):
-        self.cluster, self.commands = cluster, commands
+                 nginx=None, pki=None, **options):
+        self.cluster, self.commands, self.pki = cluster, commands, pki
         self.quirk = quirk or (":" if is_wrapped else "")
         self.is_wrapped = is_wrapped
         self.options = {"token_delay": "5ms", **options}
@@ -67,7 +68,7 @@ class Fleet:
             path.touch(mode=0o600)
             path.write_bytes(base64.b64encode(secrets.token_bytes(32)))
             self.shared["keyring"] = str(path)
-        self.gateways = [cluster.agent(f"gw{i + 1}", "gateway", **self.shared)
+        self.gateways = [self._agent(f"gw{i + 1}", role="gateway")
                          for i in range(gateways)]
         self.members = {f"r{i + 1}": self._member(f"r{i + 1}")
                         for i in range(n)}
@@ -101,20 +102,25 @@ class Fleet:
     def nginx(self):
         return self.nginxes[0]
 
-    def _words(self):
-        words = []
-        for name, value in self.options.items():
+    def _agent(self, id, **options):
+        tls = self.pki.agent(id) if self.pki else {}
+        return self.cluster.agent(id, **self.shared, **tls, **options)
+
+    def _words(self, id=None):
+        words, tls = [], self.pki.replica(id) if self.pki and id else {}
+        for name, value in (self.options | tls).items():
             if value is not None:
                 words.append("--" + name.replace("_", "-"))
                 words += [] if value is True else [str(value)]
         return words
 
     def _member(self, id):
-        replica = self.cluster.replica(id, None, start=False)
+        tls = self.pki.replica(id) if self.pki else {}
+        replica = self.cluster.replica(id, None, start=False, **tls)
         state = self.cluster.dir / "state"
         state.mkdir(exist_ok=True)
-        agent = self.cluster.agent(id, grpc=replica.target, start=False,
-                                   state_dir=str(state), **self.shared)
+        agent = self._agent(id, grpc=replica.target, start=False,
+                            state_dir=str(state))
         if not self.commands:
             agent.env = {"LLMGW_VERSION": "v1"}
             agent.argv += ["--", *self.command(replica, agent)]
@@ -123,7 +129,8 @@ class Fleet:
 
     def command(self, replica, agent):
         words = [place.binary("llmgw-replica"), "--id", agent.id, "--listen",
-                 replica.target, "--agent", agent.control, *self._words()]
+                 replica.target, "--agent", agent.control,
+                 *self._words(agent.id)]
         if not self.quirk:
             return [*words, "--model-version", "{version}"]
         begin, end = ("", "; exit $?") if self.is_wrapped else ("exec ", "")
