@@ -423,7 +423,8 @@ NGX_CC_OPT := $(OPT) $(SAN) -D_GNU_SOURCE \
     -DLLMGW_VERSION='\"$(VERSION)\"' \
     -Wno-error=cpp
 MODULE_DEPS := $(shell find ngx_http_llmgw_module proto -name '*.[ch]') \
-    $(wildcard common/os/process.[ch])
+    $(wildcard common/os/process.[ch] common/tls/context.[ch] \
+      common/tls/explain.[ch] common/tls/peer.[ch])
 
 # Configures again when options, nginx's sources or our list of files change.
 NGX_INPUTS := $(NGINX_SRC) $(CC) $(SAN) $(VERSION) $(OPT) \

@@ -33,6 +33,7 @@
 #include "choice/log.h"
 #include "conf/admit.h"
 #include "conf/param.h"
+#include "fleet/ssl.h"
 #include "front/grpc.h"
 #include "front/pool_size.h"
 #include "front/openai/openai.h"
@@ -58,6 +59,7 @@ static const ngx_http_llmgw_rooms_t  ngx_http_llmgw_rooms = {
     .init_peer = ngx_http_llmgw_native_init_peer,
     .add_zone = ngx_http_llmgw_zone_add,
     .add_prefix = ngx_http_llmgw_prefix_add,
+    .add_ssl = ngx_http_llmgw_ssl_add,
     .events = &ngx_http_llmgw_asking_events,
 };
 
@@ -102,6 +104,55 @@ static ngx_command_t  ngx_http_llmgw_commands[] = {
       NGX_HTTP_SRV_CONF_OFFSET,
       0,
       (void *) ngx_http_llmgw_hash_params },
+
+    { ngx_string("llmgw_ssl"),
+      NGX_HTTP_UPS_CONF|NGX_CONF_FLAG,
+      ngx_http_llmgw_ssl_conf_flag,
+      NGX_HTTP_SRV_CONF_OFFSET,
+      offsetof(ngx_http_llmgw_srv_conf_t, ssl.enable),
+      NULL },
+
+    { ngx_string("llmgw_ssl_certificate"),
+      NGX_HTTP_UPS_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_str_slot,
+      NGX_HTTP_SRV_CONF_OFFSET,
+      offsetof(ngx_http_llmgw_srv_conf_t, ssl.certificate),
+      NULL },
+
+    { ngx_string("llmgw_ssl_certificate_key"),
+      NGX_HTTP_UPS_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_str_slot,
+      NGX_HTTP_SRV_CONF_OFFSET,
+      offsetof(ngx_http_llmgw_srv_conf_t, ssl.certificate_key),
+      NULL },
+
+    { ngx_string("llmgw_ssl_trusted_certificate"),
+      NGX_HTTP_UPS_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_str_slot,
+      NGX_HTTP_SRV_CONF_OFFSET,
+      offsetof(ngx_http_llmgw_srv_conf_t, ssl.trusted_certificate),
+      NULL },
+
+    { ngx_string("llmgw_ssl_verify"),
+      NGX_HTTP_UPS_CONF|NGX_CONF_FLAG,
+      ngx_conf_set_flag_slot,
+      NGX_HTTP_SRV_CONF_OFFSET,
+      offsetof(ngx_http_llmgw_srv_conf_t, ssl.verify),
+      NULL },
+
+    { ngx_string("llmgw_ssl_name"),
+      NGX_HTTP_UPS_CONF|NGX_CONF_TAKE1,
+      ngx_conf_set_str_slot,
+      NGX_HTTP_SRV_CONF_OFFSET,
+      offsetof(ngx_http_llmgw_srv_conf_t, ssl.name),
+      NULL },
+
+    { ngx_string("llmgw_ssl_session_reuse"),
+      NGX_HTTP_UPS_CONF|NGX_CONF_FLAG,
+      ngx_conf_set_flag_slot,
+      NGX_HTTP_SRV_CONF_OFFSET,
+      offsetof(ngx_http_llmgw_srv_conf_t, ssl.session_reuse),
+      NULL },
 
     { ngx_string("llmgw_policy"),
       NGX_HTTP_UPS_CONF|NGX_CONF_TAKE12,
@@ -386,6 +437,7 @@ ngx_http_llmgw_create_srv_conf(ngx_conf_t *cf)
 
     ngx_http_llmgw_conf_resilience_defaults(lscf);
     ngx_http_llmgw_index_defaults(lscf);
+    ngx_http_llmgw_ssl_defaults(&lscf->ssl);
 
     return lscf;
 }

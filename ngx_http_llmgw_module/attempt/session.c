@@ -23,7 +23,7 @@
  */
 
 #include "attempt/attempt.h"
-#include "attempt/session.h"
+#include "attempt/session_ssl.h"
 
 
 /* For each replica in a worker; bounds what a peer's SETTINGS ask for. */
@@ -177,12 +177,13 @@ ngx_http_llmgw_session_timer_handler(ngx_event_t *ev)
         return;
     }
 
-    if (session->connecting || session->connected) {
+    if (session->connecting || session->shaking || session->connected) {
         ngx_log_error(NGX_LOG_WARN, &session->log, NGX_ETIMEDOUT,
                       "llmgw: replica \"%V\" at %V did not take the "
-                      "connection within %M ms",
+                      "connection within %M ms%s",
                       &session->replica->node.str, &session->replica->address,
-                      session->connect_timeout);
+                      session->connect_timeout, session->shaking
+                      ? ", in the TLS handshake: does it speak TLS" : "");
         ngx_http_llmgw_replica_connect_failed(session->replica);
         ngx_http_llmgw_session_fail(session, "connect timeout");
         return;
@@ -250,11 +251,25 @@ ngx_http_llmgw_session_connected(ngx_http_llmgw_session_t *session)
     }
 
     session->connecting = 0;
-    session->connected = 1;
 
     (void) ngx_tcp_nodelay(c);
     ngx_http_llmgw_session_keep_alive(session);
 
+    if (session->replica->pool->conf->ssl.made) {
+        ngx_http_llmgw_session_ssl_begin(session);
+        return;
+    }
+
+    ngx_http_llmgw_session_open(session);
+}
+
+
+/* From here on HTTP/2 is spoken. */
+
+void
+ngx_http_llmgw_session_open(ngx_http_llmgw_session_t *session)
+{
+    session->connected = 1;
     ngx_http_llmgw_session_wake(session);
 }
 
@@ -529,6 +544,7 @@ ngx_http_llmgw_session_destroy(ngx_http_llmgw_session_t *session)
     }
 
     ngx_http_llmgw_coalesce_leave(session);
+    ngx_http_llmgw_session_ssl_done(session);
 
     if (session->peer.connection) {
         ngx_close_connection(session->peer.connection);

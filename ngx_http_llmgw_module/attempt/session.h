@@ -20,6 +20,8 @@
 #define NGX_HTTP_LLMGW_MAX_RESPONSE   (1024 * 1024)   /* one token */
 
 
+typedef struct ngx_http_llmgw_session_ssl_s  ngx_http_llmgw_session_ssl_t;
+
 struct ngx_http_llmgw_session_s {
     ngx_queue_t                   queue;        /* of the replica */
     ngx_http_llmgw_replica_t     *replica;
@@ -29,6 +31,7 @@ struct ngx_http_llmgw_session_s {
     ngx_queue_t                   waiting;      /* attempts with no call yet */
     ngx_event_t                   flush;        /* posted */
     ngx_event_t                   timer;        /* back-off, connect, idle */
+    ngx_http_llmgw_session_ssl_t *ssl;          /* NULL: no TLS */
 
     u_char                       *pending;      /* the socket took no more */
     size_t                        pending_pos;
@@ -40,6 +43,7 @@ struct ngx_http_llmgw_session_s {
     ngx_queue_t                   coalesced;    /* of worker, at intervals */
 
     unsigned                      connecting:1;
+    unsigned                      shaking:1;    /* hands, of TLS */
     unsigned                      connected:1;
     unsigned                      ready:1;      /* the peer's SETTINGS came */
     unsigned                      retired:1;    /* no new streams */
@@ -57,6 +61,7 @@ void ngx_http_llmgw_session_ready(ngx_http_llmgw_session_t *session);
 void ngx_http_llmgw_session_retire(ngx_http_llmgw_session_t *session);
 void ngx_http_llmgw_session_proves(ngx_http_llmgw_session_t *session);
 void ngx_http_llmgw_session_connected(ngx_http_llmgw_session_t *session);
+void ngx_http_llmgw_session_open(ngx_http_llmgw_session_t *session);
 void ngx_http_llmgw_session_read_handler(ngx_event_t *rev);
 void ngx_http_llmgw_session_read(ngx_http_llmgw_session_t *session);
 void ngx_http_llmgw_session_write_handler(ngx_event_t *wev);

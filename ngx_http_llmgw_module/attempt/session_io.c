@@ -12,13 +12,14 @@
 
 #include "attempt/asking.h"
 #include "attempt/attempt.h"
-#include "attempt/session.h"
+#include "attempt/session_ssl.h"
 
 
 /* then others are read, and the rest in the loop's next iteration */
 #define NGX_HTTP_LLMGW_MAX_READS  8
 
 
+static void ngx_http_llmgw_session_closed(ngx_http_llmgw_session_t *session);
 static void ngx_http_llmgw_session_call_waiting(
     ngx_http_llmgw_session_t *session);
 static ngx_int_t ngx_http_llmgw_session_send(
@@ -40,6 +41,11 @@ ngx_http_llmgw_session_read_handler(ngx_event_t *rev)
     session = c->data;
 
     if (session->connecting) {
+        return;
+    }
+
+    if (session->shaking) {
+        ngx_http_llmgw_session_ssl_shake(session);
         return;
     }
 
@@ -74,7 +80,7 @@ ngx_http_llmgw_session_read(ngx_http_llmgw_session_t *session)
         }
 
         if (n == NGX_ERROR || n == 0) {
-            ngx_http_llmgw_session_fail(session, "closed by the replica");
+            ngx_http_llmgw_session_closed(session);
             return;
         }
 
@@ -113,6 +119,23 @@ ngx_http_llmgw_session_read(ngx_http_llmgw_session_t *session)
 }
 
 
+/* A server speaks first in HTTP/2, and only in TLS the client does. */
+
+static void
+ngx_http_llmgw_session_closed(ngx_http_llmgw_session_t *session)
+{
+    if (session->read_ms == 0 && session->ssl == NULL) {
+        ngx_log_error(NGX_LOG_WARN, &session->log, 0,
+                      "llmgw: replica \"%V\" at %V closed the connection "
+                      "before it said anything: it may expect TLS, see "
+                      "llmgw_ssl",
+                      &session->replica->node.str, &session->replica->address);
+    }
+
+    ngx_http_llmgw_session_fail(session, "closed by the replica");
+}
+
+
 void
 ngx_http_llmgw_session_write_handler(ngx_event_t *wev)
 {
@@ -127,10 +150,19 @@ ngx_http_llmgw_session_write_handler(ngx_event_t *wev)
         return;
     }
 
+    if (session->shaking) {
+        ngx_http_llmgw_session_ssl_shake(session);
+        return;
+    }
+
     /* epoll says "writable" along with each "readable" */
 
     if (session->pending) {
         ngx_http_llmgw_session_wake(session);
+    }
+
+    if (ngx_http_llmgw_session_ssl_reads(session)) {
+        ngx_post_event(c->read, &ngx_posted_events);
     }
 }
 

@@ -24,6 +24,7 @@ static ngx_int_t ngx_http_llmgw_conf_init_upstream(ngx_conf_t *cf,
     ngx_http_upstream_srv_conf_t *us);
 static ngx_int_t ngx_http_llmgw_conf_servers(ngx_conf_t *cf,
     ngx_http_upstream_srv_conf_t *us, ngx_http_llmgw_srv_conf_t *lscf);
+static ngx_str_t ngx_http_llmgw_conf_host(ngx_conf_t *cf, ngx_str_t *name);
 static ngx_int_t ngx_http_llmgw_conf_server(ngx_conf_t *cf,
     ngx_http_upstream_srv_conf_t *us, ngx_http_upstream_server_t *server,
     ngx_addr_t *addr, ngx_http_llmgw_srv_conf_t *lscf);
@@ -190,6 +191,12 @@ ngx_http_llmgw_conf_init_upstream(ngx_conf_t *cf,
         return NGX_ERROR;
     }
 
+    if (ngx_http_llmgw_ssl_check(cf, &lscf->ssl, &us->host) != NGX_OK
+        || (lscf->ssl.enable && lmcf->rooms->add_ssl(cf, lscf) != NGX_OK))
+    {
+        return NGX_ERROR;
+    }
+
     if (!lscf->index.set) {
         lscf->index.file = us->file_name;
         lscf->index.line = us->line;
@@ -282,11 +289,39 @@ ngx_http_llmgw_conf_server(ngx_conf_t *cf, ngx_http_upstream_srv_conf_t *us,
     }
 
     peer->id = addr->name;
+    peer->host = ngx_http_llmgw_conf_host(cf, &server->name);
     peer->weight = server->weight;
     peer->max_conns = server->max_conns;
     peer->down = server->down;
 
     return NGX_OK;
+}
+
+
+/* Of a `server` line: its host, or nothing where that is an address. */
+
+static ngx_str_t
+ngx_http_llmgw_conf_host(ngx_conf_t *cf, ngx_str_t *name)
+{
+    u_char      *colon;
+    ngx_str_t    host;
+    ngx_addr_t   addr;
+
+    if (ngx_parse_addr_port(cf->pool, &addr, name->data, name->len)
+        == NGX_OK)
+    {
+        ngx_str_null(&host);
+        return host;
+    }
+
+    host = *name;
+    colon = ngx_strlchr(host.data, host.data + host.len, ':');
+
+    if (colon) {
+        host.len = colon - host.data;
+    }
+
+    return host;
 }
 
 

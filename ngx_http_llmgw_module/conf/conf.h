@@ -20,6 +20,8 @@
 #include "core/openai/affinity_key.h"
 #include "core/policy/rank.h"
 
+#include "conf/ssl.h"
+
 
 extern ngx_module_t  ngx_http_llmgw_module;
 
@@ -87,6 +89,8 @@ typedef struct {
 
 typedef struct {
     ngx_str_t                     id;           /* the address as text */
+    ngx_str_t                     host;         /* empty: an address stands
+                                                   in the line */
     struct sockaddr              *sockaddr;
     socklen_t                     socklen;
     ngx_uint_t                    weight;
@@ -142,6 +146,7 @@ typedef struct {
     ngx_uint_t                    hedge_budget; /* permille, for the delay */
     ngx_http_llmgw_rules_t       *rules;        /* classes, tenants, entry */
     ngx_http_llmgw_index_t        index;
+    ngx_http_llmgw_ssl_conf_t     ssl;
 
     ngx_http_llmgw_log_t         *log;          /* of decisions; NULL: none */
 
@@ -286,6 +291,8 @@ struct ngx_http_llmgw_rooms_s {
     ngx_int_t                     (*add_zone)(ngx_conf_t *cf,
                                       ngx_http_llmgw_srv_conf_t *conf);
     ngx_int_t                     (*add_prefix)(ngx_conf_t *cf,
+                                      ngx_http_llmgw_srv_conf_t *conf);
+    ngx_int_t                     (*add_ssl)(ngx_conf_t *cf,
                                       ngx_http_llmgw_srv_conf_t *conf);
     const ngx_http_llmgw_fleet_events_t  *events;
 };

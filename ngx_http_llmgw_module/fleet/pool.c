@@ -21,6 +21,7 @@
 #include "conf/admit.h"
 #include "fleet/events.h"
 #include "fleet/replica.h"
+#include "fleet/ssl.h"
 #include "fleet/table.h"
 
 
@@ -386,6 +387,7 @@ ngx_http_llmgw_pool_check_handler(ngx_event_t *ev)
     /* ours are stamped before any are given up */
     ngx_http_llmgw_pool_tidy(pool);
     ngx_http_llmgw_zone_sweep(pool->zone);
+    ngx_http_llmgw_ssl_look(pool);
 
     ngx_add_timer(&pool->check, ngx_http_llmgw_pool_check_ms(pool));
 }

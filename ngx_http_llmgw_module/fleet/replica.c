@@ -11,7 +11,7 @@
  */
 
 #include "fleet/events.h"
-#include "fleet/replica.h"
+#include "fleet/ssl.h"
 #include "fleet/table.h"
 #include "llmgateway.pb-c.h"
 
@@ -132,6 +132,7 @@ ngx_http_llmgw_replica_destroy(ngx_http_llmgw_replica_t *replica)
 
     replica->pool->worker->events->replica_ends(replica);
 
+    ngx_http_llmgw_ssl_forget(replica);
     ngx_rbtree_delete(&replica->pool->tree, &replica->node.node);
     ngx_free(replica->signature.data);
     ngx_free(replica);

@@ -39,6 +39,8 @@ struct ngx_http_llmgw_replica_s {
     ngx_queue_t                   sessions;     /* attempt/'s own */
     ngx_queue_t                   attempts;     /* the same */
     ngx_uint_t                    nsessions;    /* the same */
+    void                         *resumed;      /* of TLS, by the next session;
+                                                   NULL: a fresh one */
     ngx_uint_t                    round;        /* the pool's, if inert */
     ngx_uint_t                    holders;      /* streams that exclude it */
 

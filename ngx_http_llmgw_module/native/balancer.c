@@ -14,6 +14,12 @@
 #include "native/native.h"
 
 
+#if (NGX_HTTP_SSL)
+static ngx_int_t ngx_http_llmgw_native_set_session(ngx_peer_connection_t *pc,
+    void *data);
+static void ngx_http_llmgw_native_save_session(ngx_peer_connection_t *pc,
+    void *data);
+#endif
 static ngx_int_t ngx_http_llmgw_native_get(ngx_peer_connection_t *pc,
     void *data);
 static ngx_int_t ngx_http_llmgw_native_set_peer(ngx_http_llmgw_native_t *pass,
@@ -72,12 +78,38 @@ ngx_http_llmgw_native_init_peer(ngx_http_request_t *r,
     u->peer.data = pass;
     u->peer.get = ngx_http_llmgw_native_get;
     u->peer.free = ngx_http_llmgw_native_free;
+#if (NGX_HTTP_SSL)
+    u->peer.set_session = ngx_http_llmgw_native_set_session;
+    u->peer.save_session = ngx_http_llmgw_native_save_session;
+#endif
 
     /* a try for each that is usable, or may be soon: none is asked twice */
     u->peer.tries = ngx_max(pass->pool->table->nusable, 1);
 
     return NGX_OK;
 }
+
+
+/*
+ * A pass over TLS asks for them where sessions may be reused.  None is kept: a
+ * session belongs to one replica, and connections are nginx's own here.
+ */
+
+#if (NGX_HTTP_SSL)
+
+static ngx_int_t
+ngx_http_llmgw_native_set_session(ngx_peer_connection_t *pc, void *data)
+{
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_llmgw_native_save_session(ngx_peer_connection_t *pc, void *data)
+{
+}
+
+#endif
 
 
 ngx_http_llmgw_native_t *

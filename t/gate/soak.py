@@ -52,7 +52,7 @@ OF_POLICIES = (
 SLICES = {
     "agents": Slice(("agents",), ("agent/", "t/sim/"),
                     {"LLMGW_UPDATES": "3"}, sims=True),
-    "requests": Slice(("requests", "routing"), GATEWAY),
+    "requests": Slice(("requests", "routing", "tls"), GATEWAY),
     "failures": Slice(("failures",), (*GATEWAY, "replica/"),
                       {"LLMGW_CHAOS_SECONDS": "180"}),
     "policies": Slice(OF_POLICIES, GATEWAY, {"LLMGW_POLICY": POLICIES},

@@ -14,6 +14,7 @@ class Relay:
         self.port = ports.take()
         self.target = f"127.0.0.1:{self.port}"
         self.connections = 0            # accepted since the start
+        self.hellos = []                # what the client of each says first
         self._behind = target.rsplit(":", 1)
         self._pairs = []
         self._silent, self._slow = set(), set()
@@ -56,6 +57,8 @@ class Relay:
 
     def _pump(self, pair, source, sink):
         try:
+            if source is pair[0]:
+                self.hellos.append(source.recv(65536, socket.MSG_PEEK))
             while data := source.recv(65536):
                 if (source, sink) in self._slow:
                     for byte in data:

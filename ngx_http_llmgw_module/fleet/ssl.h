@@ -1,0 +1,60 @@
+
+/*
+ * TLS of an upstream{} block: what OpenSSL makes of the files that llmgw_ssl's
+ * directives name.
+ *
+ * Settings, names and explanations are those of all our programs
+ * (common/tls/).  Files are read once for a configuration; a reload reads them
+ * again, and that they have changed meanwhile is a warning.  What is resumed is
+ * of the same replica, worker and configuration: it was verified by what holds
+ * now.
+ */
+
+#ifndef _NGX_HTTP_LLMGW_SSL_H_INCLUDED_
+#define _NGX_HTTP_LLMGW_SSL_H_INCLUDED_
+
+
+#include "fleet/replica.h"
+
+
+#if (NGX_HTTP_SSL)
+
+#include "common/tls/context.h"
+#include "common/tls/peer.h"
+
+
+struct ngx_http_llmgw_ssl_s {
+    SSL_CTX                      *context;
+    BIO_METHOD                   *method;       /* its data: the connection */
+    tls_files_t                   files;
+    struct stat                   seen[TLS_NFILES];
+};
+
+
+/* The app data of an SSL. */
+typedef struct {
+    tls_peer_t                    peer;         /* first: common/tls/ has it */
+    ngx_http_llmgw_replica_t     *replica;
+} ngx_http_llmgw_ssl_peer_t;
+
+
+/* For ngx_http_llmgw_rooms_t: reads the files.  NGX_ERROR: it was logged. */
+ngx_int_t ngx_http_llmgw_ssl_add(ngx_conf_t *cf,
+    ngx_http_llmgw_srv_conf_t *conf);
+
+/* Nothing of this replica is resumed any more. */
+void ngx_http_llmgw_ssl_forget(ngx_http_llmgw_replica_t *replica);
+
+/* Each second: warns of files that are not those that were read. */
+void ngx_http_llmgw_ssl_look(ngx_http_llmgw_pool_t *pool);
+
+#else       /* then llmgw_ssl is refused */
+
+#define ngx_http_llmgw_ssl_add               NULL
+#define ngx_http_llmgw_ssl_forget(replica)
+#define ngx_http_llmgw_ssl_look(pool)
+
+#endif
+
+
+#endif /* _NGX_HTTP_LLMGW_SSL_H_INCLUDED_ */
