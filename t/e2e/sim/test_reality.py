@@ -6,34 +6,18 @@ that many rounds of fifteen seconds, the median of their errors has to be below
 5 %, and a table is printed (make test-reality).
 """
 
-import csv
-import json
 import os
 import statistics
-import subprocess
 
 import pytest
 
 from llmgw import place
+from llmgw.reality import MODEL, Observation, percentile, simulate
 from llmgw.wait import wait_for
 
-SIM = place.binary("llmgw-sim")
 ROUNDS = int(os.environ.get("LLMGW_REALITY", "0"))
 
-# 15 ms until a request is queued; a step takes 40 ms, 0.05 more for each token
-# of a prompt, 0.3 for each stream.
-MODEL = {"latency-model": "linear", "alpha-coeffs": "15000,0,0",
-         "beta-coeffs": "40000,50,300", "total-kv-blocks": 20000,
-         "max-num-seqs": 256, "max-model-len": 40960}
 RING = {"load_factor": 1, "min_load": 1}    # whatever the keys, equal loads
-WORKLOAD = {"prompt-tokens": 300, "prompt-tokens-stdev": 150,
-            "prompt-tokens-min": 20, "prompt-tokens-max": 700,
-            "output-tokens": 30, "output-tokens-stdev": 10,
-            "output-tokens-min": 5, "output-tokens-max": 60}
-
-
-def flags(options):
-    return [word for k, v in options.items() for word in (f"--{k}", str(v))]
 
 
 def replicas(cluster, n, round=1):
@@ -46,44 +30,10 @@ def replicas(cluster, n, round=1):
     return made, nginx
 
 
-class Observation:
-    """A workload on its way through nginx."""
-
-    def __init__(self, nginx, folder, requests, rate, seed):
-        self.folder = folder
-        self.process = subprocess.Popen(
-            [SIM, "observe", "--server-url", f"grpc://{nginx.target}",
-             "--trace-header", "t.yaml", "--trace-data", "t.csv", "--rate",
-             str(rate), "--num-requests", str(requests), "--seed", str(seed),
-             *flags(WORKLOAD)], cwd=folder, stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE, text=True)
-
-    def rows(self):
-        said = self.process.communicate(timeout=120)[1]
-        assert self.process.returncode in (0, 1), said
-        with open(self.folder / "t.csv") as f:
-            return list(csv.DictReader(f))
-
-
-def simulate(folder, n, faults=""):
-    """The observed trace in the simulator: results by request, and what the
-    gateway counted."""
-    (folder / "gateway.yaml").write_text(
-        "".join(f"{k}: {v}\n" for k, v in RING.items())
-        + f"key_tokens: 16\n{faults}")
-    got = subprocess.run(
-        [SIM, "replay", "--trace-header", "t.yaml", "--trace-data", "t.csv",
-         "--gateway", "gateway.yaml", "--num-instances", str(n),
-         "--horizon", "600000000", "--results-path", "sim.json",
-         *flags(MODEL)],
-        cwd=folder, capture_output=True, text=True, timeout=60)
-    assert got.returncode == 0, got.stderr
-    return (json.loads((folder / "sim.json").read_text()),
-            json.loads(got.stdout))
-
-
-def percentile(values, p):
-    return statistics.quantiles(values, n=100, method="inclusive")[p - 1]
+def gateway(more=""):
+    """The file of --gateway that says what that nginx does."""
+    ring = "".join(f"{k}: {v}\n" for k, v in RING.items())
+    return f"{ring}key_tokens: 16\n{more}"
 
 
 def compare(rows, results):
@@ -104,7 +54,7 @@ def one_round(cluster, folder, requests, rate, seed):
     _, nginx = replicas(cluster, 8, seed)
     rows = Observation(nginx, folder, requests, rate, seed).rows()
     assert [r["status"] for r in rows] == ["ok"] * requests
-    results, _ = simulate(folder, 8)
+    results, _ = simulate(folder, 8, gateway())
     assert len(results) == requests
     return compare(rows, results)
 
@@ -157,8 +107,8 @@ def test_crash_of_two_of_sixteen_loses_no_stream(cluster, tmp_path):
 
     at = statistics.median(int(r["arrival_time_us"]) for r in rows) / 1e6
     results, said = simulate(
-        tmp_path, 16, f"faults: [{{kind: crash, replica: 2, count: 2, at: "
-                      f"{at:.3f}}}]\n")
+        tmp_path, 16, gateway("faults: [{kind: crash, replica: 2, count: 2, "
+                              f"at: {at:.3f}}}]\n"))
     assert said["completed_requests"] == len(results) == 160
     assert said["gateway"]["lost"] == 0
     assert said["gateway"]["failovers"] > 0
