@@ -69,6 +69,24 @@ attempt_leave(gateway_t *g, uint32_t i)
 }
 
 
+/* Its gateway has not heard of what has the replica, or had no choice. */
+static void
+attempt_count_misrouted(gateway_t *g, const node_truth_t *node)
+{
+    uint64_t  late_us = (uint64_t) (g->clock_us - node->unfit_us);
+
+    if (faults_is_fit(node)) {
+        return;
+    }
+
+    g->counts->misrouted++;
+
+    if (late_us > g->counts->misrouted_max_us) {
+        g->counts->misrouted_max_us = late_us;
+    }
+}
+
+
 void
 attempt_start(gateway_t *g, uint32_t i, uint32_t replica)
 {
@@ -89,6 +107,7 @@ attempt_start(gateway_t *g, uint32_t i, uint32_t replica)
     attempt_list(g, i);
     g->counts->attempts++;
     g->counts->resumed_tokens += a->base;
+    attempt_count_misrouted(g, &g->nodes[replica]);
 
     gateway_later(g, g->clock_us + g->config->network_us, EVENT_CAME, i,
                   a->serial, 0);

@@ -137,12 +137,20 @@ faults_hang(gateway_t *g, uint32_t replica, int hangs)
 }
 
 
+int
+faults_is_fit(const node_truth_t *node)
+{
+    return node->is_up && !node->is_draining && !node->hangs;
+}
+
+
 void
 faults_settle(gateway_t *g, uint32_t replica)
 {
-    int            is_down, was_dead;
+    int            is_down, was_dead, was_fit;
     node_truth_t  *node = &g->nodes[replica];
 
+    was_fit = faults_is_fit(node);
     was_dead = node->is_dead;
     is_down = node->struck[GATEWAY_CRASH] + node->struck[GATEWAY_DIE] > 0
               || node->update == UPDATE_RESTARTS;
@@ -160,6 +168,11 @@ faults_settle(gateway_t *g, uint32_t replica)
     node->is_draining = node->struck[GATEWAY_DRAIN] > 0
                         || node->update != UPDATE_NOT;
     faults_hang(g, replica, node->struck[GATEWAY_STALL] > 0);
+
+    if (was_fit && !faults_is_fit(node)) {
+        node->unfit_us = g->clock_us;
+    }
+
     news_tell(g, replica);
 }
 

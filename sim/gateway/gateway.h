@@ -34,6 +34,9 @@
     X(refused_none)     /* no replica, or no try, was left */                 \
     X(attempts)                                                               \
     X(turned_away)      /* by a replica that was full or drained */           \
+    X(misrouted)        /* attempts that a replica got while a fault, a drain \
+                           or the update had it */                            \
+    X(misrouted_max_us) /* longest time from then to such an attempt */       \
     X(failovers)        /* of streams that had begun */                       \
     X(resumed_tokens)   /* that clients had, computed again */                \
     X(queued)           /* claims that waited */                              \

@@ -139,6 +139,7 @@ typedef struct {
     uint8_t          is_stalled;        /* it hangs, and its agent knows */
     uint32_t         hang;              /* number of a time that it hangs */
     double           slowness;
+    int64_t          unfit_us;          /* since when it takes no requests */
 
     /* What its agent said last; liveness DEAD: and is gone with its machine */
     front_view_t     said;
@@ -311,6 +312,9 @@ void faults_init(gateway_t *g);
 void faults_begin(gateway_t *g, uint32_t fault);
 void faults_end(gateway_t *g, uint32_t fault, uint32_t replica, uint32_t life);
 void faults_stalled(gateway_t *g, uint32_t replica, uint32_t hang);
+
+/* It takes requests, whether gateways know or not. */
+int faults_is_fit(const node_truth_t *node);
 
 /* A reason came or went: the replica becomes what its reasons say. */
 void faults_settle(gateway_t *g, uint32_t replica);

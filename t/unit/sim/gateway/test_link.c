@@ -56,6 +56,38 @@ call_to_a_dead_machine_hears_nothing_until_gossip_speaks(void **state)
 }
 
 
+/*
+ * In turn, so that its load does not keep requests away: a dead machine gets
+ * them until it is suspected, a process that hangs until its agent says so.
+ */
+static void
+requests_go_to_a_replica_until_its_fault_is_known(void **state)
+{
+    size_t               i;
+    gateway_scene_t      scene;
+    static const struct {
+        gateway_fault_kind_t  kind;
+        int64_t               known_us;
+    }                    cases[] = {
+        { GATEWAY_DIE, 5 * SECOND / 2 }, { GATEWAY_STALL, 3 * SECOND + 1000 }
+    };
+
+    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        scene_init(&scene, 4);
+        scene.config.policy.ranker.policy = LLMGW_RANK_ROUND_ROBIN;
+        gateway_scene_fault(&scene, cases[i].kind, 0, 1, 2 * SECOND, 0);
+        gateway_scene_run(&scene);
+
+        assert_int_equal(gateway_scene_count(&scene, FLEET_COMPLETED), 2000);
+        assert_in_range(scene.counts.misrouted, cases[i].known_us / 40000 - 1,
+                        cases[i].known_us / 40000 + 1);
+        assert_in_range(scene.counts.misrouted_max_us,
+                        cases[i].known_us - 40000, cases[i].known_us);
+        gateway_scene_done(&scene);
+    }
+}
+
+
 static void
 without_gossip_tcp_gives_a_dead_machine_up(void **state)
 {
@@ -203,6 +235,7 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(
             call_to_a_dead_machine_hears_nothing_until_gossip_speaks),
+        cmocka_unit_test(requests_go_to_a_replica_until_its_fault_is_known),
         cmocka_unit_test(without_gossip_tcp_gives_a_dead_machine_up),
         cmocka_unit_test(without_gossip_a_timer_gives_the_connection_up),
         cmocka_unit_test(machine_that_comes_back_resets_what_it_does_not_know),
