@@ -33,10 +33,10 @@ def _options(options):
 
 
 class Replica(Daemon):
-    def __init__(self, cluster, id, agent=None, **options):
+    def __init__(self, cluster, id, agent=None, machine=None, **options):
         self.id = id
         self.port = cluster.ports.take()
-        self.target = f"127.0.0.1:{self.port}"
+        self.target = f"{cluster.host_of(machine)}:{self.port}"
         self.agent = agent
         self.is_simulated = options.get("engine", "sim") == "sim"
         self.tls = options.get("tls_cert"), options.get("tls_key"), \
@@ -46,7 +46,7 @@ class Replica(Daemon):
                 self.target, *_options(options)]
         if agent:
             argv += ["--agent", agent.control]
-        super().__init__(cluster, f"replica-{id}", argv)
+        super().__init__(cluster, f"replica-{id}", argv, machine)
 
     def start(self):
         self._client = None         # it would tell of the process before
@@ -71,9 +71,9 @@ class Replica(Daemon):
 
 
 class Agent(Daemon):
-    def __init__(self, cluster, id, role, join=(), **options):
+    def __init__(self, cluster, id, role, join=(), machine=None, **options):
         self.id, self.role = id, role
-        self.gossip = f"127.0.0.1:{cluster.ports.take()}"
+        self.gossip = f"{cluster.host_of(machine)}:{cluster.ports.take()}"
         self.control = str(cluster.dir / f"{id}.sock")
         self.members = None
         argv = [place.binary("llmgw-agent"), "--id", id, "--role", role,
@@ -83,7 +83,8 @@ class Agent(Daemon):
             argv += ["--members", self.members]
         if join:
             argv += ["--join", ",".join(join)]
-        super().__init__(cluster, f"agent-{id}", argv + _options(options))
+        super().__init__(cluster, f"agent-{id}", argv + _options(options),
+                         machine)
 
     def ctl(self, *words):
         return subprocess.run(
@@ -155,10 +156,14 @@ class Cluster:
         self.procs, self.nginxes, self.closers = [], [], []
         self.agents, self.replicas, self.engines = {}, {}, {}
         self.allowed = []
+        self.host = "127.0.0.1"     # of agents and replicas without a Machine
         self.gateway = None
         self._nginx = None
 
     # parts
+
+    def host_of(self, machine):
+        return machine.address if machine else self.host
 
     def run(self, name, argv, **options):
         log = self.dir / f"{name}.log"
@@ -184,10 +189,12 @@ class Cluster:
         self.replicas[id] = replica
         return replica.start() if start else replica
 
-    def pair(self, id, start=True, agent_options=None, **options):
+    def pair(self, id, start=True, agent_options=None, machine=None,
+             **options):
         """A replica and its sidecar."""
-        replica = self.replica(id, None, start=False, **options)
-        replica.agent = self.agent(id, start=start, **{
+        replica = self.replica(id, None, start=False, machine=machine,
+                               **options)
+        replica.agent = self.agent(id, start=start, machine=machine, **{
             "grpc": replica.target, **(agent_options or {})})
         replica.argv += ["--agent", replica.agent.control]
         return replica.start() if start else replica

@@ -6,17 +6,20 @@ from .proc import ENDS
 
 
 class Daemon:
-    """A daemon that can be started again with the same options."""
+    """A daemon that can be started again with the same options; on that
+    machine (machine.py), or on this one."""
 
-    def __init__(self, cluster, name, argv):
+    def __init__(self, cluster, name, argv, machine=None):
         self.cluster, self.name, self.argv = cluster, name, argv
+        self.machine = machine
         self.env = None
         self.starts = 0
         self.proc = None
 
     def start(self):
         self.starts += 1
-        self.proc = self.cluster.run(f"{self.name}.{self.starts}", self.argv,
+        argv = self.machine.inside(self.argv) if self.machine else self.argv
+        self.proc = self.cluster.run(f"{self.name}.{self.starts}", argv,
                                      env=self.env)
         return self
 
