@@ -331,25 +331,25 @@ static ngx_command_t  ngx_http_llmgw_commands[] = {
       NULL },
 
     { ngx_string("llmgw_metrics"),
-      NGX_HTTP_LOC_CONF|NGX_CONF_NOARGS,
-      ngx_http_llmgw_export_conf,
-      0,
-      0,
-      NULL },
-
-    { ngx_string("llmgw_status"),
-      NGX_HTTP_LOC_CONF|NGX_CONF_NOARGS,
-      ngx_http_llmgw_status_conf,
-      0,
-      0,
-      NULL },
-
-    { ngx_string("llmgw_dashboard"),
       NGX_HTTP_LOC_CONF|NGX_CONF_NOARGS|NGX_CONF_TAKE1,
-      ngx_http_llmgw_dashboard_conf,
+      ngx_http_llmgw_page_conf,
       NGX_HTTP_LOC_CONF_OFFSET,
       0,
-      NULL },
+      (void *) &ngx_http_llmgw_export_kind },
+
+    { ngx_string("llmgw_status"),
+      NGX_HTTP_LOC_CONF|NGX_CONF_NOARGS|NGX_CONF_TAKE1,
+      ngx_http_llmgw_page_conf,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      (void *) &ngx_http_llmgw_status_kind },
+
+    { ngx_string("llmgw_dashboard"),
+      NGX_HTTP_LOC_CONF|NGX_CONF_NOARGS|NGX_CONF_TAKE12,
+      ngx_http_llmgw_page_conf,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      (void *) &ngx_http_llmgw_dashboard_kind },
 
       ngx_null_command
 };
@@ -496,9 +496,17 @@ ngx_http_llmgw_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
         conf->key_by = prev->key_by;
     }
 
-    /* "if" and "limit_except" blocks pass as the location around them does */
+    /* "if" and "limit_except" blocks answer as the location around them does */
 
     clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
+
+    if (clcf->noname && prev->page) {
+        conf->page = prev->page;
+
+        if (clcf->handler == NULL) {
+            clcf->handler = ngx_http_llmgw_page_location;
+        }
+    }
 
     if (clcf->noname && conf->upstream == NULL) {
         conf->upstream = prev->upstream;

@@ -323,22 +323,3 @@ ngx_http_llmgw_conf_host(ngx_conf_t *cf, ngx_str_t *name)
 
     return host;
 }
-
-
-/* Makes this the location's content handler: llmgw_status, llmgw_metrics. */
-
-char *
-ngx_http_llmgw_conf_handler(ngx_conf_t *cf, ngx_http_handler_pt handler)
-{
-    ngx_http_core_loc_conf_t  *clcf;
-
-    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
-
-    if (clcf->handler) {
-        return "is duplicate, or the location has another handler";
-    }
-
-    clcf->handler = handler;
-
-    return NGX_CONF_OK;
-}

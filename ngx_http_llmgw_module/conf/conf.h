@@ -35,6 +35,7 @@ typedef struct ngx_http_llmgw_clients_s ngx_http_llmgw_clients_t;
 typedef struct ngx_http_llmgw_log_s     ngx_http_llmgw_log_t;
 typedef struct ngx_http_llmgw_told_s    ngx_http_llmgw_told_t;
 typedef struct ngx_http_llmgw_rules_s   ngx_http_llmgw_rules_t;
+typedef struct ngx_http_llmgw_page_conf_s  ngx_http_llmgw_page_conf_t;
 
 
 /* What the clients of a location speak, which its content handler serves. */
@@ -211,8 +212,7 @@ typedef struct {
     ngx_uint_t                    default_max_tokens;
     ngx_str_t                     timeout_header;   /* empty: none */
 
-    ngx_str_t                     dashboard_url;    /* of llmgw_status */
-    ngx_str_t                     dashboard_etag;
+    ngx_http_llmgw_page_conf_t   *page;         /* NULL: it is no page */
 } ngx_http_llmgw_loc_conf_t;
 
 
@@ -243,8 +243,6 @@ char *ngx_http_llmgw_conf_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_llmgw_conf_hash(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 ngx_http_llmgw_srv_conf_t *ngx_http_llmgw_conf_enable(ngx_conf_t *cf,
     void *conf);
-char *ngx_http_llmgw_conf_handler(ngx_conf_t *cf,
-    ngx_http_handler_pt handler);
 
 /* pass.c: lines that name an upstream{} block */
 char *ngx_http_llmgw_conf_pass(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);

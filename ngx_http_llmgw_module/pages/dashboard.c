@@ -11,21 +11,37 @@
  */
 
 #include "http/header.h"
-#include "pages/page.h"
-#include "pages/pages.h"
+#include "pages/access.h"
 #include "dashboard.h"
 
 
 #define NGX_HTTP_LLMGW_DASHBOARD_URL  "status"
 
 
+static ngx_int_t ngx_http_llmgw_dashboard_init(ngx_conf_t *cf,
+    ngx_http_llmgw_page_conf_t *conf);
 static ngx_int_t ngx_http_llmgw_dashboard_handler(ngx_http_request_t *r);
 static ngx_int_t ngx_http_llmgw_dashboard_headers(ngx_http_request_t *r,
-    ngx_http_llmgw_loc_conf_t *llcf);
+    ngx_http_llmgw_page_conf_t *conf);
 static ngx_int_t ngx_http_llmgw_dashboard_body(ngx_http_request_t *r,
-    ngx_http_llmgw_loc_conf_t *llcf);
-static ngx_int_t ngx_http_llmgw_dashboard_set(ngx_conf_t *cf,
-    ngx_http_llmgw_loc_conf_t *llcf, ngx_str_t *url);
+    ngx_http_llmgw_page_conf_t *conf);
+
+
+/* llmgw_dashboard [PATH] [access=local|any]; */
+
+static const ngx_http_llmgw_param_t  ngx_http_llmgw_dashboard_params[] = {
+    ngx_http_llmgw_access_param,
+    ngx_http_llmgw_param(ngx_http_llmgw_page_conf_t, NULL, STRING, url,
+        .may_be_empty = 1, .right = "a path"),
+    { .kind = 0 }
+};
+
+
+const ngx_http_llmgw_page_kind_t  ngx_http_llmgw_dashboard_kind = {
+    .handler = ngx_http_llmgw_dashboard_handler,
+    .params = ngx_http_llmgw_dashboard_params,
+    .init = ngx_http_llmgw_dashboard_init,
+};
 
 
 static const struct {
@@ -42,18 +58,20 @@ static const struct {
 };
 
 
-char *
-ngx_http_llmgw_dashboard_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+/* The page contains the URL, and so its ETag depends on the URL, too. */
+
+static ngx_int_t
+ngx_http_llmgw_dashboard_init(ngx_conf_t *cf, ngx_http_llmgw_page_conf_t *conf)
 {
-    ngx_str_t                  *value, url;
-    ngx_http_llmgw_loc_conf_t  *llcf = conf;
+    size_t      len;
+    u_char     *p;
+    ngx_str_t   url;
 
-    ngx_str_set(&url, NGX_HTTP_LLMGW_DASHBOARD_URL);
-
-    if (cf->args->nelts > 1) {
-        value = cf->args->elts;
-        url = value[1];
+    if (conf->url.data == NULL) {
+        ngx_str_set(&conf->url, NGX_HTTP_LLMGW_DASHBOARD_URL);
     }
+
+    url = conf->url;
 
     /* the policy lets the page ask no other server */
 
@@ -61,47 +79,29 @@ ngx_http_llmgw_dashboard_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
                            "llmgw_dashboard: the status \"%V\" is not a path "
                            "on the same server", &url);
-        return NGX_CONF_ERROR;
+        return NGX_ERROR;
     }
 
-    if (ngx_http_llmgw_dashboard_set(cf, llcf, &url) != NGX_OK) {
-        return NGX_CONF_ERROR;
-    }
-
-    return ngx_http_llmgw_conf_handler(cf, ngx_http_llmgw_dashboard_handler);
-}
-
-
-/* The page contains the URL, and so its ETag depends on the URL, too. */
-
-static ngx_int_t
-ngx_http_llmgw_dashboard_set(ngx_conf_t *cf, ngx_http_llmgw_loc_conf_t *llcf,
-    ngx_str_t *url)
-{
-    size_t   len;
-    u_char  *p;
-
-    len = url->len + ngx_escape_html(NULL, url->data, url->len);
+    len = url.len + ngx_escape_html(NULL, url.data, url.len);
 
     p = ngx_pnalloc(cf->pool, len);
     if (p == NULL) {
         return NGX_ERROR;
     }
 
-    llcf->dashboard_url.data = p;
-    llcf->dashboard_url.len = len;
-    ngx_escape_html(p, url->data, url->len);
+    conf->url.data = p;
+    conf->url.len = len;
+    ngx_escape_html(p, url.data, url.len);
 
     p = ngx_pnalloc(cf->pool, sizeof("\"" LLMGW_DASHBOARD_HASH "-00000000\""));
     if (p == NULL) {
         return NGX_ERROR;
     }
 
-    llcf->dashboard_etag.data = p;
-    llcf->dashboard_etag.len =
-                   ngx_sprintf(p, "\"" LLMGW_DASHBOARD_HASH "-%08xD\"",
-                               ngx_crc32_long(url->data, url->len))
-                   - p;
+    conf->etag.data = p;
+    conf->etag.len = ngx_sprintf(p, "\"" LLMGW_DASHBOARD_HASH "-%08xD\"",
+                                 ngx_crc32_long(url.data, url.len))
+                     - p;
 
     return NGX_OK;
 }
@@ -110,17 +110,12 @@ ngx_http_llmgw_dashboard_set(ngx_conf_t *cf, ngx_http_llmgw_loc_conf_t *llcf,
 static ngx_int_t
 ngx_http_llmgw_dashboard_handler(ngx_http_request_t *r)
 {
-    ngx_int_t                   rc;
-    ngx_http_llmgw_loc_conf_t  *llcf;
+    ngx_int_t                    rc;
+    ngx_http_llmgw_page_conf_t  *conf;
 
-    rc = ngx_http_llmgw_page_accept(r);
-    if (rc != NGX_OK) {
-        return rc;
-    }
+    conf = ngx_http_llmgw_page_conf_of(r);
 
-    llcf = ngx_http_get_module_loc_conf(r, ngx_http_llmgw_module);
-
-    if (ngx_http_llmgw_dashboard_headers(r, llcf) != NGX_OK) {
+    if (ngx_http_llmgw_dashboard_headers(r, conf) != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
@@ -130,19 +125,19 @@ ngx_http_llmgw_dashboard_handler(ngx_http_request_t *r)
         return rc;
     }
 
-    return ngx_http_llmgw_dashboard_body(r, llcf);
+    return ngx_http_llmgw_dashboard_body(r, conf);
 }
 
 
 static ngx_int_t
 ngx_http_llmgw_dashboard_headers(ngx_http_request_t *r,
-    ngx_http_llmgw_loc_conf_t *llcf)
+    ngx_http_llmgw_page_conf_t *conf)
 {
     ngx_uint_t  i;
 
     r->headers_out.status = NGX_HTTP_OK;
     r->headers_out.content_length_n = sizeof(llmgw_dashboard_head)
-                                      + llcf->dashboard_url.len
+                                      + conf->url.len
                                       + sizeof(llmgw_dashboard_tail);
 
     ngx_str_set(&r->headers_out.content_type, "text/html");
@@ -161,7 +156,7 @@ ngx_http_llmgw_dashboard_headers(ngx_http_request_t *r,
     }
 
     r->headers_out.etag = ngx_http_llmgw_header_add(&r->headers_out.headers,
-                                              "ETag", &llcf->dashboard_etag);
+                                              "ETag", &conf->etag);
 
     return r->headers_out.etag ? NGX_OK : NGX_ERROR;
 }
@@ -171,7 +166,7 @@ ngx_http_llmgw_dashboard_headers(ngx_http_request_t *r,
 
 static ngx_int_t
 ngx_http_llmgw_dashboard_body(ngx_http_request_t *r,
-    ngx_http_llmgw_loc_conf_t *llcf)
+    ngx_http_llmgw_page_conf_t *conf)
 {
     ngx_buf_t    *b;
     ngx_uint_t    i;
@@ -180,7 +175,7 @@ ngx_http_llmgw_dashboard_body(ngx_http_request_t *r,
 
     parts[0].data = (u_char *) llmgw_dashboard_head;
     parts[0].len = sizeof(llmgw_dashboard_head);
-    parts[1] = llcf->dashboard_url;
+    parts[1] = conf->url;
     parts[2].data = (u_char *) llmgw_dashboard_tail;
     parts[2].len = sizeof(llmgw_dashboard_tail);
 

@@ -556,16 +556,15 @@ ngx_http_llmgw_export_accepts(ngx_http_request_t *r)
 static ngx_int_t
 ngx_http_llmgw_export_handler(ngx_http_request_t *r)
 {
-    ngx_int_t                 rc;
     ngx_http_llmgw_export_t  *e;
     static ngx_str_t          text = ngx_string("text/plain; version=0.0.4");
     static ngx_str_t          open = ngx_string("application/openmetrics-text;"
                                                 " version=1.0.0;"
                                                 " charset=utf-8");
 
-    e = ngx_http_llmgw_page_create(r, sizeof(ngx_http_llmgw_export_t), &rc);
+    e = ngx_http_llmgw_page_create(r, sizeof(ngx_http_llmgw_export_t));
     if (e == NULL) {
-        return rc;
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
     e->page.writer.item = ngx_http_llmgw_export_item;
@@ -581,8 +580,7 @@ ngx_http_llmgw_export_handler(ngx_http_request_t *r)
 }
 
 
-char *
-ngx_http_llmgw_export_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
-{
-    return ngx_http_llmgw_conf_handler(cf, ngx_http_llmgw_export_handler);
-}
+const ngx_http_llmgw_page_kind_t  ngx_http_llmgw_export_kind = {
+    .handler = ngx_http_llmgw_export_handler,
+    .params = ngx_http_llmgw_page_params,
+};

@@ -25,29 +25,11 @@ static void ngx_http_llmgw_page_wait(ngx_http_llmgw_page_t *page);
 static ngx_buf_t *ngx_http_llmgw_page_buf(ngx_http_llmgw_page_t *page);
 
 
-ngx_int_t
-ngx_http_llmgw_page_accept(ngx_http_request_t *r)
-{
-    if (!(r->method & (NGX_HTTP_GET|NGX_HTTP_HEAD))) {
-        return NGX_HTTP_NOT_ALLOWED;
-    }
-
-    return ngx_http_discard_request_body(r);
-}
-
-
 void *
-ngx_http_llmgw_page_create(ngx_http_request_t *r, size_t size, ngx_int_t *rc)
+ngx_http_llmgw_page_create(ngx_http_request_t *r, size_t size)
 {
     ngx_http_cleanup_t     *cln;
     ngx_http_llmgw_page_t  *page;
-
-    *rc = ngx_http_llmgw_page_accept(r);
-    if (*rc != NGX_OK) {
-        return NULL;
-    }
-
-    *rc = NGX_HTTP_INTERNAL_SERVER_ERROR;
 
     page = ngx_pcalloc(r->pool, size);
     cln = ngx_http_cleanup_add(r, 0);

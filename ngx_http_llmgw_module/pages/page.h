@@ -44,15 +44,11 @@ struct ngx_http_llmgw_page_s {
 };
 
 
-/* NGX_OK for a GET or HEAD, whose body is discarded; else what to return. */
-ngx_int_t ngx_http_llmgw_page_accept(ngx_http_request_t *r);
-
 /*
  * A page of that size, zeroed, with snapshots, which are released when the
- * request ends.  NULL: *rc is what a content handler returns.
+ * request ends.  NULL: out of memory.
  */
-void *ngx_http_llmgw_page_create(ngx_http_request_t *r, size_t size,
-    ngx_int_t *rc);
+void *ngx_http_llmgw_page_create(ngx_http_request_t *r, size_t size);
 
 /*
  * Answers with what page->next() writes, as a content handler: returns what

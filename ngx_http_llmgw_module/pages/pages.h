@@ -7,16 +7,47 @@
 #define _NGX_HTTP_LLMGW_PAGES_H_INCLUDED_
 
 
-#include "conf/conf.h"
+#include "conf/param.h"
 
 
-/* llmgw_status, llmgw_metrics, llmgw_dashboard */
-char *ngx_http_llmgw_status_conf(ngx_conf_t *cf, ngx_command_t *cmd,
+/* A directive that makes a page of its location. */
+typedef struct {
+    ngx_http_handler_pt           handler;  /* of a GET or HEAD that may see
+                                               the page, its body discarded */
+    const ngx_http_llmgw_param_t *params;   /* of ngx_http_llmgw_page_conf_t */
+
+    /* Checks what the parameters say.  NULL: nothing to check. */
+    ngx_int_t                   (*init)(ngx_conf_t *cf,
+                                    ngx_http_llmgw_page_conf_t *conf);
+} ngx_http_llmgw_page_kind_t;
+
+
+struct ngx_http_llmgw_page_conf_s {
+    const ngx_http_llmgw_page_kind_t *kind;
+    ngx_str_t                     directive;
+    ngx_uint_t                    access;   /* ngx_http_llmgw_access_t */
+    ngx_uint_t                    is_told;  /* the log has its first 403 */
+    ngx_str_t                     url;      /* of llmgw_dashboard: the status */
+    ngx_str_t                     etag;     /* of llmgw_dashboard */
+};
+
+
+/* Each directive's handler; cmd->post is the kind. */
+char *ngx_http_llmgw_page_conf(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
-char *ngx_http_llmgw_export_conf(ngx_conf_t *cf, ngx_command_t *cmd,
-    void *conf);
-char *ngx_http_llmgw_dashboard_conf(ngx_conf_t *cf, ngx_command_t *cmd,
-    void *conf);
+
+/* The content handler of the location. */
+ngx_int_t ngx_http_llmgw_page_location(ngx_http_request_t *r);
+
+ngx_http_llmgw_page_conf_t *ngx_http_llmgw_page_conf_of(
+    ngx_http_request_t *r);
+
+extern const ngx_http_llmgw_page_kind_t  ngx_http_llmgw_status_kind;
+extern const ngx_http_llmgw_page_kind_t  ngx_http_llmgw_export_kind;
+extern const ngx_http_llmgw_page_kind_t  ngx_http_llmgw_dashboard_kind;
+
+/* Of pages that have access= alone. */
+extern const ngx_http_llmgw_param_t  ngx_http_llmgw_page_params[];
 
 
 #endif /* _NGX_HTTP_LLMGW_PAGES_H_INCLUDED_ */

@@ -410,13 +410,12 @@ ngx_http_llmgw_status_next(ngx_http_llmgw_page_t *page)
 static ngx_int_t
 ngx_http_llmgw_status_handler(ngx_http_request_t *r)
 {
-    ngx_int_t               rc;
     ngx_http_llmgw_page_t  *page;
     static ngx_str_t        type = ngx_string("application/json");
 
-    page = ngx_http_llmgw_page_create(r, sizeof(ngx_http_llmgw_status_t), &rc);
+    page = ngx_http_llmgw_page_create(r, sizeof(ngx_http_llmgw_status_t));
     if (page == NULL) {
-        return rc;
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
     page->writer.item = ngx_http_llmgw_status_item;
@@ -430,8 +429,7 @@ ngx_http_llmgw_status_handler(ngx_http_request_t *r)
 }
 
 
-char *
-ngx_http_llmgw_status_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
-{
-    return ngx_http_llmgw_conf_handler(cf, ngx_http_llmgw_status_handler);
-}
+const ngx_http_llmgw_page_kind_t  ngx_http_llmgw_status_kind = {
+    .handler = ngx_http_llmgw_status_handler,
+    .params = ngx_http_llmgw_page_params,
+};

@@ -440,6 +440,14 @@ BAD_LOCATION = [
     ("llmgw_hash;", "not allowed here"),
     ("llmgw_members x;", "not allowed here"),
 ]
+BAD_PAGE = [
+    ("llmgw_status access=none;", "\"access=none\", it must be local or any"),
+    ("llmgw_metrics access=;", "local or any"),
+    ("llmgw_metrics access=any all;", "number of arguments"),
+    ("llmgw_dashboard access=any access=any;", "given once"),
+    ("llmgw_dashboard status access=all;", "local or any"),
+    ("llmgw_dashboard access=any status;", "\"status\", it must be access="),
+]
 BAD_OPENAI = [
     ("llmgw_openai llm;", "duplicate"),
     ("llmgw_pass llm;", "another front"),
@@ -469,6 +477,8 @@ def test_lines_of_a_location_that_are_refused(refused):
         refused(directive(line), mention, location=line)
     for line, mention in BAD_LOCATION:
         refused(line, mention, location=line)
+    for line, mention in BAD_PAGE:
+        refused(line, mention, server=f"location /x {{ {line} }}")
     for line, mention in BAD_OPENAI:
         refused(line, mention, server=OPENAI.format(line))
     for line, mention in [("llmgw_pass;", "llmgw_pass"),
