@@ -351,6 +351,13 @@ static ngx_command_t  ngx_http_llmgw_commands[] = {
       0,
       (void *) &ngx_http_llmgw_dashboard_kind },
 
+    { ngx_string("llmgw_ready"),
+      NGX_HTTP_LOC_CONF|NGX_CONF_NOARGS|NGX_CONF_TAKE1,
+      ngx_http_llmgw_page_conf,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      (void *) &ngx_http_llmgw_ready_kind },
+
       ngx_null_command
 };
 

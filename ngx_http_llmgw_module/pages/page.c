@@ -49,20 +49,27 @@ ngx_http_llmgw_page_create(ngx_http_request_t *r, size_t size)
 
 
 ngx_int_t
+ngx_http_llmgw_page_no_store(ngx_http_request_t *r)
+{
+    static ngx_str_t  no_store = ngx_string("no-store");
+
+    return ngx_http_llmgw_header_add(&r->headers_out.headers, "Cache-Control",
+                                     &no_store)
+           ? NGX_OK : NGX_ERROR;
+}
+
+
+ngx_int_t
 ngx_http_llmgw_page_send(ngx_http_llmgw_page_t *page, ngx_str_t *type)
 {
     ngx_int_t            rc;
     ngx_http_request_t  *r;
-    static ngx_str_t     no_store = ngx_string("no-store");
 
     r = page->request;
     page->more = 1;
     page->last = &page->out;
 
-    if (ngx_http_llmgw_header_add(&r->headers_out.headers, "Cache-Control",
-                                  &no_store)
-        == NULL)
-    {
+    if (ngx_http_llmgw_page_no_store(r) != NGX_OK) {
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 

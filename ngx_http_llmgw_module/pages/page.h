@@ -50,6 +50,9 @@ struct ngx_http_llmgw_page_s {
  */
 void *ngx_http_llmgw_page_create(ngx_http_request_t *r, size_t size);
 
+/* No cache keeps the answer.  NGX_ERROR: out of memory. */
+ngx_int_t ngx_http_llmgw_page_no_store(ngx_http_request_t *r);
+
 /*
  * Answers with what page->next() writes, as a content handler: returns what
  * that returns.  type must outlive the request.

@@ -29,6 +29,7 @@ struct ngx_http_llmgw_page_conf_s {
     ngx_uint_t                    is_told;  /* the log has its first 403 */
     ngx_str_t                     url;      /* of llmgw_dashboard: the status */
     ngx_str_t                     etag;     /* of llmgw_dashboard */
+    ngx_http_upstream_srv_conf_t *upstream; /* of llmgw_ready; NULL: any */
 };
 
 
@@ -45,6 +46,7 @@ ngx_http_llmgw_page_conf_t *ngx_http_llmgw_page_conf_of(
 extern const ngx_http_llmgw_page_kind_t  ngx_http_llmgw_status_kind;
 extern const ngx_http_llmgw_page_kind_t  ngx_http_llmgw_export_kind;
 extern const ngx_http_llmgw_page_kind_t  ngx_http_llmgw_dashboard_kind;
+extern const ngx_http_llmgw_page_kind_t  ngx_http_llmgw_ready_kind;
 
 /* Of pages that have access= alone. */
 extern const ngx_http_llmgw_param_t  ngx_http_llmgw_page_params[];

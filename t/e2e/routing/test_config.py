@@ -447,6 +447,10 @@ BAD_PAGE = [
     ("llmgw_dashboard access=any access=any;", "given once"),
     ("llmgw_dashboard status access=all;", "local or any"),
     ("llmgw_dashboard access=any status;", "\"status\", it must be access="),
+    ("llmgw_ready llm llm;", "number of arguments"),
+    ("llmgw_ready '';", "the name of an upstream"),
+    ("llmgw_ready nowhere;", "\"nowhere\" is not defined"),
+    ("llmgw_ready; llmgw_status;", "duplicate"),
 ]
 BAD_OPENAI = [
     ("llmgw_openai llm;", "duplicate"),
