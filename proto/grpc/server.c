@@ -89,6 +89,10 @@ request_http_status(const llmgw_grpc_block_t *block)
         return 431;
     }
 
+    if (llmgw_grpc_buf_len(&block->path) > LLMGW_GRPC_MAX_PATH_BYTES) {
+        return 414;
+    }
+
     if (!block->is_post) {
         return 405;
     }

@@ -46,10 +46,11 @@
  *
  *   A message over max_message_bytes, or one for which the sessions that share
  *   a limit of unfinished messages have no room, or header fields over 16 KiB a
- *   block, end their stream; a request with such fields is answered 431 and not
- *   reported.  Floods of PING, SETTINGS, resets or empty frames end the
- *   session, and so does a peer that makes us answer and does not read.
- *   Nothing that a peer sends ends the process.
+ *   block, end their stream; a request with such fields is answered 431, one
+ *   with a path over 1 KiB 414, and neither is reported.  Floods of PING,
+ *   SETTINGS, resets or empty frames end the session, and so does a peer that
+ *   makes us answer and does not read.  Nothing that a peer sends ends the
+ *   process.
  *
  * References: gRPC over HTTP2 (grpc/doc/PROTOCOL-HTTP2.md), RFC 9113.
  */
@@ -123,8 +124,8 @@ typedef struct {
      * A field of a request's headers (server), or of a response's headers
      * or trailers (client), except pseudo fields, grpc-status and
      * grpc-message.  In a trailers-only response fields count as trailers.
-     * In the server role these come before on_request.  A request that is
-     * not gRPC (HTTP 405, 415, 431) is answered here; no callback reports it.
+     * In the server role these come before on_request.  A request that is not
+     * gRPC (HTTP 405, 414, 415, 431) is answered here; no callback reports it.
      */
     void  (*on_field)(llmgw_grpc_stream_t *stream, const char *name,
                       size_t name_len, const char *value, size_t value_len,

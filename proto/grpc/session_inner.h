@@ -31,6 +31,9 @@
 /* Of one header block, counted as in RFC 9113 6.5.2 (plus 32 a field). */
 #define LLMGW_GRPC_MAX_BLOCK_BYTES      (16 * 1024)
 
+/* Of a :path, which a stream keeps: method names are far shorter. */
+#define LLMGW_GRPC_MAX_PATH_BYTES       1024
+
 /* Fields of one call, trailers of one finish: four times the callers' need. */
 #define LLMGW_GRPC_MAX_FIELDS           32
 
