@@ -499,9 +499,14 @@ address_is_loopback(const address_t *address)
 int
 address_equal(const address_t *a, const address_t *b)
 {
-    if (a->ss.ss_family != b->ss.ss_family
-        || address_port(a) != address_port(b))
-    {
+    return address_is_same_host(a, b) && address_port(a) == address_port(b);
+}
+
+
+int
+address_is_same_host(const address_t *a, const address_t *b)
+{
+    if (a->ss.ss_family != b->ss.ss_family) {
         return 0;
     }
 

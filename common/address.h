@@ -47,6 +47,9 @@ int address_is_wildcard(const address_t *address);
 int address_is_loopback(const address_t *address);
 int address_equal(const address_t *a, const address_t *b);
 
+/* The same without the port. */
+int address_is_same_host(const address_t *a, const address_t *b);
+
 /*
  * Does somebody accept TCP connections there?  For addresses of this host,
  * which answer at once; 1 where nothing is heard within ADDRESS_SERVED_MS.

@@ -17,6 +17,9 @@
  *       '------------->-------'            end of file,    on_closed, free
  *                     destroy()            timeout
  *
+ * A server's connection is new until its client's first frame has come
+ * (server.c).
+ *
  * What the socket does not take is kept in `rest` (less than one buffer), and
  * the session is not asked for more until it is gone: the queues of streams
  * then grow, which their owners see by llmgw_grpc_stream_queued().
@@ -339,6 +342,7 @@ grpc_conn_feed(grpc_conn_t *c, const uint8_t *data, size_t len)
 
     if (rc == LLMGW_GRPC_DONE) {
         grpc_conn_wake(c);
+        grpc_conn_check_ready(c);
         return;
     }
 
@@ -448,7 +452,7 @@ grpc_conn_on_writable(struct ev_loop *loop, ev_io *w, int revents)
 }
 
 
-static void
+void
 grpc_conn_wait_for_silence(grpc_conn_t *c, double seconds)
 {
     ev_timer_set(&c->timer, seconds, 0);
@@ -505,6 +509,9 @@ grpc_conn_on_timeout(struct ev_loop *loop, ev_timer *w, int revents)
     } else if (c->is_connecting) {
         grpc_conn_end(c, "connect timed out", 1);
 
+    } else if (c->on_ready != NULL) {
+        grpc_conn_end(c, "the client said nothing", 1);
+
     } else {
         grpc_conn_on_silence(c);
     }
@@ -559,21 +566,6 @@ grpc_conn_create(struct ev_loop *loop, int fd, const address_t *peer,
     (void) setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 
     return c;
-}
-
-
-void
-grpc_conn_begin(grpc_conn_t *c)
-{
-    c->is_connecting = 0;
-    ev_timer_stop(c->loop, &c->timer);
-    ev_io_start(c->loop, &c->reader);
-    grpc_conn_wake(c);
-
-    if (c->options.ping_ms > 0) {
-        c->read_at = ev_now(c->loop);
-        grpc_conn_wait_for_silence(c, (double) c->options.ping_ms / 1000);
-    }
 }
 
 

@@ -52,9 +52,10 @@ typedef struct {
     const char            *names;
 
     /*
-     * Server: the time for a channel's handshake (a client's is the rest of
-     * its connect_timeout_ms; 0: 10 s), and who hears of those that failed,
-     * and of clients that speak TLS to a server that does not.
+     * Server: the time for a channel's handshake and the client's first frame
+     * (a client's is the rest of its connect_timeout_ms; 0: 10 s), and who
+     * hears of handshakes that failed, of clients that speak TLS to a server
+     * that does not, and of addresses with too many that are not done.
      */
     uint64_t          handshake_timeout_ms;
     void            (*on_refused)(void *data, const address_t *peer,
@@ -98,8 +99,8 @@ void grpc_conn_destroy(grpc_conn_t *conn);
 
 /*
  * Server: listens (SO_REUSEADDR), accepts, one grpc_conn_t a client.  A client
- * above max_conns waits in the kernel's backlog.  NULL and a reason in error
- * (>= 256 bytes).
+ * above max_conns waits in the kernel's backlog, one above the limit of its
+ * address (server.c) in the server.  NULL and a reason in error (>= 256 bytes).
  */
 grpc_server_t *grpc_server_create(struct ev_loop *loop,
     const address_t *address, const llmgw_grpc_config_t *config,

@@ -21,6 +21,8 @@ struct grpc_conn_s {
     const char             *reason;     /* of the end, while it lingers */
     grpc_conn_closed_pt     on_closed;
     void                  (*on_gone)(grpc_conn_t *conn);    /* the server's */
+    void                  (*on_ready)(grpc_conn_t *conn);   /* the same; NULL:
+                                                   the first frame has come */
     void                   *data;
     address_t               peer;
     int                     fd;
@@ -31,7 +33,8 @@ struct grpc_conn_s {
     size_t                  rest_start;
     size_t                  rest_end;
 
-    grpc_server_t          *server;     /* and its list; NULL: a client */
+    grpc_server_t          *server;     /* NULL: a client */
+    grpc_conn_t           **list;       /* the server's that it is in */
     grpc_conn_t            *prev;
     grpc_conn_t            *next;
 
@@ -67,6 +70,12 @@ void grpc_conn_look(grpc_conn_t *conn, const uint8_t *data, size_t len);
 
 /* The session begins to read and to write. */
 void grpc_conn_begin(grpc_conn_t *conn);
+
+/* The session has read: was that the first frame of a server's client? */
+void grpc_conn_check_ready(grpc_conn_t *conn);
+
+/* The timer is the peer's silence from now on. */
+void grpc_conn_wait_for_silence(grpc_conn_t *conn, double seconds);
 
 /* Ends it for that reason (NULL: orderly) when the peer has all we wrote. */
 void grpc_conn_linger(grpc_conn_t *conn, const char *reason);

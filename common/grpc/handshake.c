@@ -1,10 +1,10 @@
 
 /*
- * A channel's handshake, between a connected socket and the session's first
- * byte.
+ * Between a connected socket and the client's first frame: a channel's
+ * handshake, and the session's first bytes.
  *
  *   grpc_conn_open ----> SHAKING ----> grpc_conn_begin
- *        |                  |
+ *        |                  |            a server's: --> grpc_conn_check_ready
  *        | no channel       | broken, or too late
  *        v                  v
  *   grpc_conn_begin    LINGERING, so that the peer gets the alert that says
@@ -14,7 +14,7 @@
 #include "common/grpc/conn_inner.h"
 
 
-/* Of a server's client that says nothing. */
+/* Of a server's client, until its first frame. */
 #define GRPC_CONN_HANDSHAKE_MS  10000
 
 
@@ -33,6 +33,32 @@ grpc_conn_look(grpc_conn_t *c, const uint8_t *data, size_t len)
         o->on_refused(o->refused_data, &c->peer, "the peer speaks TLS, and "
                       "this end does not: both ends need certificates, or "
                       "neither");
+    }
+}
+
+
+/* The time until it stands is over. */
+static void
+grpc_conn_settle(grpc_conn_t *c)
+{
+    ev_timer_stop(c->loop, &c->timer);
+
+    if (c->options.ping_ms > 0) {
+        c->read_at = ev_now(c->loop);
+        grpc_conn_wait_for_silence(c, (double) c->options.ping_ms / 1000);
+    }
+}
+
+
+void
+grpc_conn_begin(grpc_conn_t *c)
+{
+    c->is_connecting = 0;
+    ev_io_start(c->loop, &c->reader);
+    grpc_conn_wake(c);
+
+    if (c->on_ready == NULL) {
+        grpc_conn_settle(c);
     }
 }
 
@@ -112,6 +138,10 @@ grpc_conn_open(grpc_conn_t *c)
 
     o = &c->options;
 
+    if (c->server != NULL) {
+        grpc_conn_limit_handshake(c);   /* a client's runs already */
+    }
+
     if (o->channel == NULL) {
         grpc_conn_begin(c);
         return;
@@ -127,10 +157,20 @@ grpc_conn_open(grpc_conn_t *c)
 
     c->is_connecting = 1;
     c->is_shaking = 1;
-
-    if (c->server != NULL) {
-        grpc_conn_limit_handshake(c);   /* a client's runs already */
-    }
-
     grpc_conn_shake(c);
+}
+
+
+void
+grpc_conn_check_ready(grpc_conn_t *c)
+{
+    void  (*on_ready)(grpc_conn_t *);
+
+    on_ready = c->on_ready;
+
+    if (on_ready != NULL && llmgw_grpc_session_has_begun(c->session)) {
+        c->on_ready = NULL;
+        grpc_conn_settle(c);
+        on_ready(c);
+    }
 }

@@ -3,6 +3,18 @@
  * The server's half of conn.h: a listening socket and its connections.
  *
  * A server that has max_conns takes no more from the backlog until one ends.
+ *
+ * A connection is new until the client's first frame has come, behind the
+ * handshake of the channel if there is one: until then it may be a stranger's.
+ * One address has GRPC_SERVER_NEW_MAX new ones, each for a limited time.  More
+ * of this address wait as bare sockets, without a session and the state of a
+ * handshake: so the workers of a gateway, which connect all at once after a
+ * restart, are served a little later, and not refused.
+ *
+ *   accept --> new --------------------> ready
+ *     |         ^     the first frame
+ *     |         | one of its address is ready, or has ended
+ *     '-> waiting
  */
 
 #include <errno.h>
@@ -26,6 +38,21 @@
 #define GRPC_SERVER_INTERVAL_S   10
 #define GRPC_SERVER_PROBES       3
 
+/* New connections of one address, and sockets that wait, of all of them. */
+#define GRPC_SERVER_NEW_MAX      32
+#define GRPC_SERVER_WAITING_MAX  1024
+
+/* Refusals that continue are reported again after this time. */
+#define GRPC_SERVER_TELL_S       60.0
+
+
+typedef struct waiting_s  waiting_t;
+
+struct waiting_s {
+    waiting_t  *next;
+    address_t   peer;
+    int         fd;
+};
 
 struct grpc_server_s {
     struct ev_loop       *loop;
@@ -36,8 +63,72 @@ struct grpc_server_s {
     llmgw_grpc_config_t   config;
     size_t                max_conns;
     size_t                nconns;
-    grpc_conn_t          *conns;
+    grpc_conn_t          *conns;        /* that are ready */
+    grpc_conn_t          *new;
+    waiting_t            *waiting;      /* the first to come first */
+    size_t                nwaiting;
+    int                   is_admitting;
+    double                told_at;      /* 0: nothing was refused */
 };
+
+
+static void grpc_server_admit_next(grpc_server_t *s, const address_t *peer);
+
+
+/* --- the two lists */
+
+static void
+grpc_server_link(grpc_conn_t *c, grpc_conn_t **list)
+{
+    c->list = list;
+    c->prev = NULL;
+    c->next = *list;
+
+    if (c->next != NULL) {
+        c->next->prev = c;
+    }
+
+    *list = c;
+}
+
+
+static void
+grpc_server_unlink(grpc_conn_t *c)
+{
+    if (c->prev != NULL) {
+        c->prev->next = c->next;
+
+    } else {
+        *c->list = c->next;
+    }
+
+    if (c->next != NULL) {
+        c->next->prev = c->prev;
+    }
+}
+
+
+static size_t
+grpc_server_new_of(const grpc_server_t *s, const address_t *peer)
+{
+    size_t        n;
+    grpc_conn_t  *c;
+
+    for (n = 0, c = s->new; c != NULL; c = c->next) {
+        n += (size_t) address_is_same_host(&c->peer, peer);
+    }
+
+    return n;
+}
+
+
+static void
+grpc_server_on_ready(grpc_conn_t *c)
+{
+    grpc_server_unlink(c);
+    grpc_server_link(c, &c->server->conns);
+    grpc_server_admit_next(c->server, &c->peer);
+}
 
 
 static void
@@ -46,22 +137,17 @@ grpc_server_on_gone(grpc_conn_t *c)
     grpc_server_t  *s;
 
     s = c->server;
-
-    if (c->prev != NULL) {
-        c->prev->next = c->next;
-
-    } else {
-        s->conns = c->next;
-    }
-
-    if (c->next != NULL) {
-        c->next->prev = c->prev;
-    }
-
+    grpc_server_unlink(c);
     s->nconns--;
     listener_open(&s->listener);
+
+    if (c->list == &s->new) {
+        grpc_server_admit_next(s, &c->peer);
+    }
 }
 
+
+/* --- accepting */
 
 static void
 grpc_server_keepalive(int fd)
@@ -82,10 +168,9 @@ grpc_server_keepalive(int fd)
 
 
 static void
-grpc_server_on_accept(void *data, int fd, const address_t *peer)
+grpc_server_admit(grpc_server_t *s, int fd, const address_t *peer)
 {
-    grpc_conn_t    *c;
-    grpc_server_t  *s = data;
+    grpc_conn_t  *c;
 
     c = grpc_conn_create(s->loop, fd, peer, &s->options, &s->config,
                          llmgw_grpc_server_create);
@@ -99,13 +184,8 @@ grpc_server_on_accept(void *data, int fd, const address_t *peer)
 
     c->server = s;
     c->on_gone = grpc_server_on_gone;
-    c->next = s->conns;
-
-    if (s->conns != NULL) {
-        s->conns->prev = c;
-    }
-
-    s->conns = c;
+    c->on_ready = grpc_server_on_ready;
+    grpc_server_link(c, &s->new);
 
     if (++s->nconns >= s->max_conns) {
         listener_shut(&s->listener);
@@ -114,6 +194,123 @@ grpc_server_on_accept(void *data, int fd, const address_t *peer)
     grpc_conn_open(c);
 }
 
+
+static int
+grpc_server_take_waiting(grpc_server_t *s, waiting_t **link)
+{
+    int         fd;
+    waiting_t  *w;
+
+    w = *link;
+    *link = w->next;
+    s->nwaiting--;
+    fd = w->fd;
+    free(w);
+
+    return fd;
+}
+
+
+static void
+grpc_server_drop_waiting(grpc_server_t *s)
+{
+    while (s->waiting != NULL) {
+        close(grpc_server_take_waiting(s, &s->waiting));
+    }
+}
+
+
+/*
+ * Of those that wait, the first of that address.  One that ends at once makes
+ * room for the next: the loop goes on, so the call within is not needed.
+ */
+static void
+grpc_server_admit_next(grpc_server_t *s, const address_t *peer)
+{
+    address_t    host;
+    waiting_t  **link;
+
+    if (s->is_admitting) {
+        return;
+    }
+
+    s->is_admitting = 1;
+    host = *peer;
+    link = &s->waiting;
+
+    while (*link != NULL) {
+
+        if (!address_is_same_host(&(*link)->peer, &host)) {
+            link = &(*link)->next;
+            continue;
+        }
+
+        if (grpc_server_new_of(s, &host) >= GRPC_SERVER_NEW_MAX) {
+            break;
+        }
+
+        host = (*link)->peer;
+        grpc_server_admit(s, grpc_server_take_waiting(s, link), &host);
+    }
+
+    s->is_admitting = 0;
+}
+
+
+static void
+grpc_server_refuse(grpc_server_t *s, int fd, const address_t *peer)
+{
+    double  now;
+
+    close(fd);
+    now = ev_now(s->loop);
+
+    if (s->options.on_refused == NULL
+        || (s->told_at != 0 && now < s->told_at + GRPC_SERVER_TELL_S))
+    {
+        return;
+    }
+
+    s->told_at = now;
+    s->options.on_refused(s->options.refused_data, peer, "too many "
+                          "connections of this address have not said anything "
+                          "yet, and too many wait");
+}
+
+
+static void
+grpc_server_on_accept(void *data, int fd, const address_t *peer)
+{
+    waiting_t      *w, **last;
+    grpc_server_t  *s = data;
+
+    if (grpc_server_new_of(s, peer) < GRPC_SERVER_NEW_MAX) {
+        grpc_server_admit(s, fd, peer);
+        return;
+    }
+
+    w = s->nwaiting < GRPC_SERVER_WAITING_MAX ? malloc(sizeof(waiting_t))
+                                              : NULL;
+
+    if (w == NULL) {
+        grpc_server_refuse(s, fd, peer);
+        return;
+    }
+
+    w->next = NULL;
+    w->peer = *peer;
+    w->fd = fd;
+
+    for (last = &s->waiting; *last != NULL; last = &(*last)->next) {
+        /* the last one */
+    }
+
+    *last = w;
+    s->nwaiting++;
+}
+
+
+/* --- the server */
 
 static void
 grpc_server_cannot(const address_t *address, int fault, char *error)
@@ -199,19 +396,25 @@ grpc_server_set_options(grpc_server_t *s, const grpc_conn_options_t *options)
 }
 
 
-void
-grpc_server_goaway(grpc_server_t *s)
+static void
+grpc_server_goaway_list(grpc_conn_t *c)
 {
-    grpc_conn_t  *c;
-
-    listener_done(&s->listener);
-
-    for (c = s->conns; c != NULL; c = c->next) {
+    for ( /* void */ ; c != NULL; c = c->next) {
         if (!c->is_destroyed) {
             llmgw_grpc_session_goaway(c->session);
             grpc_conn_wake(c);
         }
     }
+}
+
+
+void
+grpc_server_goaway(grpc_server_t *s)
+{
+    listener_done(&s->listener);
+    grpc_server_drop_waiting(s);
+    grpc_server_goaway_list(s->conns);
+    grpc_server_goaway_list(s->new);
 }
 
 
@@ -222,21 +425,29 @@ grpc_server_conns(const grpc_server_t *s)
 }
 
 
+static void
+grpc_server_destroy_list(grpc_conn_t *c)
+{
+    grpc_conn_t  *next;
+
+    for ( /* void */ ; c != NULL; c = next) {
+        next = c->next;
+        grpc_conn_destroy(c);
+    }
+}
+
+
 void
 grpc_server_destroy(grpc_server_t *s)
 {
-    grpc_conn_t  *c, *next;
-
     listener_done(&s->listener);
 
     if (s->bound_fd != -1) {
         close(s->bound_fd);
     }
 
-    for (c = s->conns; c != NULL; c = next) {
-        next = c->next;
-        grpc_conn_destroy(c);
-    }
-
+    grpc_server_drop_waiting(s);
+    grpc_server_destroy_list(s->conns);
+    grpc_server_destroy_list(s->new);
     free(s);
 }

@@ -112,7 +112,12 @@ refuse_unsent(llmgw_grpc_session_t *session, size_t max_calls)
 static void
 on_settings(llmgw_grpc_session_t *session, const nghttp2_frame *frame)
 {
-    if (session->is_server || (frame->hd.flags & NGHTTP2_FLAG_ACK)) {
+    if (frame->hd.flags & NGHTTP2_FLAG_ACK) {
+        return;
+    }
+
+    if (session->is_server) {
+        session->has_settings = 1;
         return;
     }
 

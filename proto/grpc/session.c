@@ -265,6 +265,13 @@ llmgw_grpc_session_ping(llmgw_grpc_session_t *session)
 
 
 int
+llmgw_grpc_session_has_begun(const llmgw_grpc_session_t *session)
+{
+    return session->has_settings;
+}
+
+
+int
 llmgw_grpc_session_is_over(llmgw_grpc_session_t *session)
 {
     return !nghttp2_session_want_read(session->h2)

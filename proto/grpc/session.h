@@ -250,6 +250,9 @@ int llmgw_grpc_session_wants_write(llmgw_grpc_session_t *session);
  */
 llmgw_grpc_rc_t llmgw_grpc_session_ping(llmgw_grpc_session_t *session);
 
+/* The peer's first frame has come: it does speak HTTP/2. */
+int llmgw_grpc_session_has_begun(const llmgw_grpc_session_t *session);
+
 /* Neither side has anything left to send: close the socket. */
 int llmgw_grpc_session_is_over(llmgw_grpc_session_t *session);
 

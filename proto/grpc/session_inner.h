@@ -240,7 +240,7 @@ struct llmgw_grpc_session_s {
     llmgw_grpc_rc_t                failed;       /* told from now on */
     unsigned                       is_server:1;
     unsigned                       is_goaway_told:1;
-    unsigned                       has_settings:1;  /* client: the peer's */
+    unsigned                       has_settings:1;  /* the peer's have come */
     unsigned                       is_goaway_sent:1;
     unsigned                       is_destroyed:1;
 };

@@ -293,6 +293,10 @@ a_server_gives_up_a_silent_client(void **state)
     ev_tstamp             begun;
     llmgw_grpc_config_t   config;
 
+    /* A client's preface, and SETTINGS without any. */
+    static const char  hello[] =
+        "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0";
+
     s = *state;
     memset(&config, 0, sizeof(config));
     config.callbacks = &callbacks;
@@ -308,6 +312,8 @@ a_server_gives_up_a_silent_client(void **state)
     s->fd = socket(AF_INET, SOCK_STREAM, 0);
     assert_int_equal(connect(s->fd, (struct sockaddr *) &s->address.ss,
                              s->address.len), 0);
+    assert_int_equal(send(s->fd, hello, sizeof(hello) - 1, 0),
+                     sizeof(hello) - 1);
     turn_until(s, &s->pings, 1);
     assert_int_equal(grpc_server_conns(s->server), 1);
 

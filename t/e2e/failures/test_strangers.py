@@ -1,0 +1,85 @@
+"""Connections to a replica's port whose other end nobody knows: they cost
+little, and keep nobody else out."""
+
+import socket
+import struct
+
+import pytest
+
+from llmgw import rawh2
+from llmgw.proc import rss_kb
+from llmgw.wait import wait_for
+
+NEW = 32                # of one address that have not said anything yet
+GENERATE = "/llmgateway.LLMReplica/Generate"
+
+
+def silent(replica, n, source="127.0.0.9"):
+    """Connections of that address that say nothing."""
+    host, port = replica.target.rsplit(":", 1)
+    return [socket.create_connection((host, int(port)), 10, (source, 0))
+            for _ in range(n)]
+
+
+def serving(cluster, client):
+    replica = cluster.replica("a")
+    c = client(replica)
+    wait_for(lambda: "serving" in replica.proc.text(), "it to listen")
+    assert c.check() == "SERVING"
+    return replica, c
+
+
+def hung_up(sock):
+    """Once the server's first frame is read."""
+    sock.setblocking(False)
+    try:
+        while sock.recv(4096):
+            pass
+    except BlockingIOError:
+        return False
+    except ConnectionResetError:
+        pass
+    return True
+
+
+def test_silent_connections_keep_no_gateway_out(cluster, client, expect):
+    """Twice as many as are served, and the gateway comes behind them."""
+    replica, _ = serving(cluster, client)
+    socks = silent(replica, 2 * NEW)
+    nginx = cluster.static([replica])
+    client(nginx).stream("hello", 5).check(expect("hello", 5))
+
+    # Of their own address one is served as soon as another one goes.
+    host, port = replica.target.rsplit(":", 1)
+    own = socket.create_connection((host, int(port)), 10, ("127.0.0.9", 0))
+    own.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(3) + b"\4"
+                + bytes(5))
+    with pytest.raises(BlockingIOError):
+        own.setblocking(False)
+        own.recv(1)
+    own.settimeout(10)
+    for sock in socks[:NEW + 1]:
+        sock.close()
+    assert own.recv(1)
+    for sock in (*socks[NEW + 1:], own):
+        sock.close()
+
+
+@pytest.mark.soak
+def test_a_silent_connection_ends_after_ten_seconds(cluster, client):
+    replica, quiet = serving(cluster, client)
+    socks = silent(replica, 2)
+    wait_for(lambda: all(map(hung_up, socks)), "both to end", takes=12)
+    assert quiet.check() == "SERVING"
+
+
+def test_announced_bytes_take_no_memory(cluster, client):
+    """A hundred streams announce 60 MB each, and send a byte."""
+    replica, c = serving(cluster, client)
+    before = rss_kb(replica.proc.pid)
+    with rawh2.RawH2(replica.target) as raw:
+        for _ in range(100):
+            raw.request(GENERATE, struct.pack(">BI", 0, 60 << 20) + b"\x0a",
+                        end=False)
+        assert c.check() == "SERVING"
+        assert rss_kb(replica.proc.pid) - before < 10 << 10
