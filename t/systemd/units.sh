@@ -48,6 +48,7 @@ passes "the agent runs its replica" r1_is ALIVE READY
 passes "as a user of its own" line_of status "^Uid:.*$(id -u llmgw)"
 passes "without capabilities" line_of status "^CapEff:.0*$"
 passes "and no way to get any" line_of status "^NoNewPrivs:.1$"
+passes "nor a core file" line_of limits "^Max core file size *0 *0 "
 
 engine=$(engine)
 agent=$(agent)
@@ -73,6 +74,29 @@ passes "it knows the gateway" knows_gateway     # which hears that it leaves
 systemctl stop $replica
 passes "a stop takes the replica along" has_ended
 passes "and says so" r1_is LEFT [A-Z]
+
+# An adapter with a unit of its own; its agent has none to run.
+sed -e 's/r1/r2/; s/61000/61002/; s/51000/51002/' r1.conf > r2.conf
+sed -e 's/r1/r2/g; s/10\.0\.0\.5:51000/127.0.0.1:51002/; s/--engine.*//' \
+    adapter.env.example > replica-r2.env
+systemctl start llmgw-agent@r2 llmgw-replica@r2
+r2_is() { llmgwctl -s /run/llmgw/gw1.sock members | grep -Eq "^r2 .* $1 +$2"; }
+passes "an adapter of its own reports" r2_is ALIVE READY
+kill -KILL "$(property llmgw-replica@r2 MainPID)"
+passes "one that is killed is started again" \
+    sh -c "[ \$(systemctl show -p NRestarts --value llmgw-replica@r2) = 1 ]"
+passes "and reports again" r2_is ALIVE READY
+systemctl stop llmgw-replica@r2
+passes "one that is stopped ends well" \
+    test "$(property llmgw-replica@r2 Result)" = success
+systemctl stop llmgw-agent@r2
+touch agent.env
+systemctl restart $gateway 2> /dev/null
+passes "a command that would not be run keeps the agent from starting" \
+    test "$(property $gateway ActiveState)" != active
+rm agent.env
+systemctl start $gateway
+passes "without it the agent is there again" test -S /run/llmgw/gw1.sock
 
 # A standby group: engines "a" and "b", lock and weights service.
 cp lock.conf.example lock.conf
