@@ -31,6 +31,8 @@ def check(tree):
     _both_ways(tree, "metric", _metrics(tree), "docs/metrics.md",
                r"^\| `(llmgw_\w+)`")
     _links(tree)
+    for path in tree.of(".md"):
+        _shown(tree, path)
     for path in filter(_is_guide, tree.of(".md")):
         _paths(tree, path)
         _walks(tree, path)
@@ -165,3 +167,30 @@ def _is_called(tree, name, before):
               for field in re.findall(rf"(?:\.|->)(\w+) = &?{name}\b", text)}
     return any(re.search(rf"\b(?:{'|'.join([name, *fields])})\b",
                          tree.text[path]) for path in before)
+
+
+# --- tests that show something
+
+def _shown(tree, path):
+    """A table whose last column is "shown by": each name there must be a test
+    in the file before it."""
+    within = False
+    for i, line in tree.lines(path):
+        cells = [c.strip() for c in line.strip("| ").split("|")]
+        if not line.startswith("|"):
+            within = False
+        elif cells[-1] == "shown by":
+            within = True
+        elif within and not line.startswith("|--"):
+            _shown_by(tree, path, i, cells[-1])
+
+
+def _shown_by(tree, path, i, cell):
+    text = ""
+    for word in _words(cell):
+        if PATH.fullmatch(word):
+            text = tree.text.get(word, "")
+            if not text:
+                tree.say(path, i, f"{word} is not there")
+        elif not re.search(rf"^(?:def )?{word}\(", text, re.M):
+            tree.say(path, i, f"{word} is no test in that file")

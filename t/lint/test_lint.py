@@ -33,6 +33,12 @@ WALK = """\
 | `core/queue.c` | `queue_next()` | ends |
 """
 
+SHOWN = """\
+| threat | shown by |
+|---|---|
+| x | `t/test_log.py`: `test_log_has_ids`, `test_log_ends` |
+"""
+
 GLUE = "ngx_http_llmgw_module"
 
 TODAY = datetime.date(2026, 3, 1)
@@ -82,6 +88,9 @@ CLEAN = {
     "common/log.h": "#include <stddef.h>\n",
     "t/unit/agent/swim/test_probe.c": '#include "swim/swim_inner.h"\n',
     "t/tool.py": "import os\n\nprint(os.sep)\n",
+    "t/test_log.py": "def test_log_has_ids(log):\n    assert log\n\n\n"
+                     "def test_log_ends():\n    pass\n",
+    "docs/security.md": SHOWN,
 }
 
 # What is planted (path: further text), and the finding that must appear.
@@ -251,6 +260,15 @@ PLANTED = {
     "a name that its file does not have": (
         {"CONTRIBUTING.md": "`QUEUE_MAX` in `core/queue.c`.\n"},
         "CONTRIBUTING.md:2: QUEUE_MAX is in none of these files"),
+    "a test that is not in its file": (
+        {"docs/security.md": "| y | `t/test_log.py`: `test_gone` |\n"},
+        "docs/security.md:4: test_gone is no test in that file"),
+    "a test in a file that is not there": (
+        {"docs/security.md": "| y | `t/test_gone.py`: `test_log_ends` |\n"},
+        "docs/security.md:4: t/test_gone.py is not there"),
+    "a test that another file has": (
+        {"docs/security.md": "| y | `common/log.c`: `test_log_ends` |\n"},
+        "docs/security.md:4: test_log_ends is no test in that file"),
     "a pattern that nothing fits": (
         {"CONTRIBUTING.md": "Then `t/gone/test_NAME.c`.\n"},
         "CONTRIBUTING.md:2: t/gone/test_NAME.c is not there"),
