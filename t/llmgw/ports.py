@@ -64,3 +64,14 @@ class Ports:
             if _is_free(port):
                 return port
         raise RuntimeError("no free port in this run's block")
+
+
+def outer_address():
+    """An IPv4 address of this host that is not loopback; None: it has none."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        try:
+            sock.connect(("198.51.100.1", 9))       # sends nothing
+        except OSError:
+            return None
+        address = sock.getsockname()[0]
+    return None if address.startswith("127.") else address

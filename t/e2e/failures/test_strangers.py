@@ -4,10 +4,13 @@ little, and keep nobody else out."""
 import socket
 import struct
 
+import grpc
 import pytest
 
 from llmgw import rawh2
+from llmgw.ports import outer_address
 from llmgw.proc import rss_kb
+from llmgw.rpc import Client
 from llmgw.wait import wait_for
 
 NEW = 32                # of one address that have not said anything yet
@@ -83,3 +86,19 @@ def test_announced_bytes_take_no_memory(cluster, client):
                         end=False)
         assert c.check() == "SERVING"
         assert rss_kb(replica.proc.pid) - before < 10 << 10
+
+
+@pytest.mark.skipif(not outer_address(), reason="only loopback addresses")
+def test_only_its_own_host_drains_a_replica(cluster):
+    replica = cluster.replica("a", start=False)
+    replica.argv[replica.argv.index("--listen") + 1] = f"0.0.0.0:{replica.port}"
+    replica.start()
+    with Client(f"{outer_address()}:{replica.port}") as outer:
+        for ask in (outer.drain, outer.undrain):
+            with pytest.raises(grpc.RpcError) as caught:
+                ask()
+            assert caught.value.code().name == "PERMISSION_DENIED"
+        assert outer.check() == "SERVING"
+    with Client(f"127.0.0.1:{replica.port}") as own:
+        assert own.drain().success
+        assert own.check() == "NOT_SERVING"

@@ -7,6 +7,7 @@ import socket
 import pytest
 
 from llmgw import rawh2
+from llmgw.ports import outer_address
 
 PAGES = ("status", "metrics", "dashboard")
 PATHS = tuple("/" + page for page in PAGES)
@@ -70,6 +71,15 @@ def test_only_clients_of_this_host_see_a_page(gateway):
             sid = h.request("/status", method="GET", content_type=None,
                             headers=[("x-test-peer", peer)])
             assert h.wait(sid).headers[":status"] == str(answer), peer
+
+
+@pytest.mark.skipif(not outer_address(), reason="only loopback addresses")
+def test_another_address_of_this_host_is_not_local(gateway, cluster):
+    port = cluster.ports.take()
+    nginx = gateway(f"listen {outer_address()}:{port};" + locations())
+    for path in PATHS:
+        outer = http.client.HTTPConnection(outer_address(), port, timeout=10)
+        assert code(nginx, path, connection=outer) == 403
 
 
 def test_a_unix_socket_is_of_this_host(gateway):
