@@ -202,9 +202,9 @@ test-llama-server: build npm  ## llama.cpp's own server (LLAMA_SERVER=PATH, 10 m
 	@LLAMA_SERVER="$(abspath $(LLAMA_SERVER))" $(PYTHON) -m pytest -q -rs \
 	    t/e2e/openai/test_llama_server.py t/e2e/openai/test_clients.py $(ARGS)
 
-test-reality: build  ## the simulator against real processes (2 minutes)
-	@LLMGW_REALITY=5 $(PYTHON) -m pytest -q -s $(ARGS) \
-	    t/e2e/sim/test_reality.py
+test-reality: build  ## the simulator against real processes (25 minutes)
+	@LLMGW_REALITY=10 $(PYTHON) -m pytest -q -s -rs $(ARGS) \
+	    t/e2e/sim/test_reality.py t/e2e/sim/test_reality_faults.py
 
 test-e2e: build npm  ## real processes only (ARGS='-k name' for some)
 	@$(PYTHON) -m pytest -q t $(ARGS)
