@@ -202,7 +202,7 @@ test-llama-server: build npm  ## llama.cpp's own server (LLAMA_SERVER=PATH, 10 m
 	@LLAMA_SERVER="$(abspath $(LLAMA_SERVER))" $(PYTHON) -m pytest -q -rs \
 	    t/e2e/openai/test_llama_server.py t/e2e/openai/test_clients.py $(ARGS)
 
-test-reality: build  ## the simulator against real processes (25 minutes)
+test-reality: build  ## the simulator against real processes (20 minutes)
 	@LLMGW_REALITY=10 $(PYTHON) -m pytest -q -s -rs $(ARGS) \
 	    t/e2e/sim/test_reality.py t/e2e/sim/test_reality_faults.py
 

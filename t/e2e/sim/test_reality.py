@@ -1,7 +1,7 @@
 """The simulator against real processes: one trace through nginx and replicas
 with --engine model, and through llmgw-sim with the same gateway.
 
-By itself this is one short round with wide bounds.  With LLMGW_REALITY=5 it is
+By itself this is one short round with wide bounds.  With LLMGW_REALITY=10 it is
 that many rounds of fifteen seconds, the median of their errors has to be below
 5 %, and a table is printed (make test-reality).
 """
