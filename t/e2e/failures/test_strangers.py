@@ -92,6 +92,7 @@ def test_announced_bytes_take_no_memory(cluster, client):
 def test_only_its_own_host_drains_a_replica(cluster):
     replica = cluster.replica("a", start=False)
     replica.argv[replica.argv.index("--listen") + 1] = f"0.0.0.0:{replica.port}"
+    replica.argv.append("--insecure")
     replica.start()
     with Client(f"{outer_address()}:{replica.port}") as outer:
         for ask in (outer.drain, outer.undrain):

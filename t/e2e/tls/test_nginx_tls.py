@@ -352,7 +352,7 @@ def test_workers_that_may_not_see_the_files_do_not_complain(cluster, client,
     for name in ("gw", "r1"):
         pki.issue(name)
     pki.dir.chmod(0o700)
-    nginx = fleet(cluster, pki, n=1, user="nobody")
+    nginx = fleet(cluster, pki, n=1, user="www-data")
     client(nginx).stream("x", 2).check(expect("x", 2))
     never(lambda: "have changed" in nginx.log(), 1.5)
 
