@@ -203,8 +203,8 @@ agent_replica_stalled(struct ev_loop *loop, ev_timer *timer, int events)
 
 
 /*
- * A port that nobody listens on is a replica that is not there, which others
- * see; any other fault is worth a line, and only when it is a new one.
+ * A refused connection means that the replica does not run, which its state
+ * shows.  Each other fault is logged once, until another fault or an answer.
  */
 static void
 agent_replica_unfit(agent_t *agent, const char *why)

@@ -312,7 +312,8 @@ settings_set_version(settings_t *settings, char *error)
 }
 
 
-/* Whoever reaches gossip that is not sealed can speak for any member. */
+/* Without a keyring each host that reaches the gossip port can speak for any
+   member. */
 static int
 settings_check_doors(const settings_t *settings, char *error)
 {

@@ -110,9 +110,9 @@ main_open_logs(main_t *m)
 
 
 /*
- * Tokens and prompts are not to cross a network in clear text, nor is anybody
- * on it to use the engine, unless that is what was asked for.  A shard has a
- * rule of its own.
+ * A replica that other hosts reach needs TLS or --insecure: without TLS prompts
+ * and tokens cross the network in clear text, and each host there can use the
+ * engine.  A shard has a rule of its own.
  */
 static int
 main_check_address(const main_t *m, char error[SHARDS_ERROR_BYTES])

@@ -174,7 +174,7 @@ ctl_run(const ctl_command_t *command, ctl_t *ctl)
     }
 
     if (ctl->socket != NULL || command->run == ctl_certs) {
-        return command->run(ctl);   /* that one asks nobody */
+        return command->run(ctl);   /* certs needs no agent */
     }
 
     path = ctl_default_socket();

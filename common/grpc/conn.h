@@ -46,8 +46,9 @@ typedef struct {
     void                  *channel_context;
 
     /*
-     * Whom a channel has to find there (common/tls/peer.h); outlives the
-     * connection.  NULL: a client looks for the address, a server for nobody.
+     * The names that the other end's certificate must match one of, for a
+     * channel (common/tls/peer.h); outlives the connection.  NULL: a client
+     * requires the address that it connects to, a server no name.
      */
     const char            *names;
 

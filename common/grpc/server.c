@@ -221,8 +221,9 @@ grpc_server_drop_waiting(grpc_server_t *s)
 
 
 /*
- * Of those that wait, the first of that address.  One that ends at once makes
- * room for the next: the loop goes on, so the call within is not needed.
+ * Serves waiting sockets of that address, the oldest first, while it has room.
+ * A connection that ends at once calls this again by on_gone(); is_admitting
+ * makes that call return, since the loop goes on anyway.
  */
 static void
 grpc_server_admit_next(grpc_server_t *s, const address_t *peer)

@@ -44,8 +44,8 @@ int tls_files_check(const tls_files_t *files,
 SSL_CTX *tls_context(const tls_files_t *files, char *error);
 
 /*
- * 1: they are not those that were seen, or cannot be looked at.  now is filled
- * with what they are.
+ * 1: a file differs from its state in seen, by device, inode, size or time.
+ * now gets the present states; a file that cannot be looked at has zeros.
  */
 int tls_files_look(const tls_files_t *files, struct stat now[TLS_NFILES],
     const struct stat seen[TLS_NFILES]);

@@ -1,15 +1,14 @@
 
 /*
- * Whom the certificate of a connection's other end has to name.
+ * What the certificate of a connection's other end has to name.
  *
  * By address: a subjectAltName IP:... that is the address connected to.
  *
  * By name: a subjectAltName DNS:... that is the name, byte for byte.  The
- * subject's common name does not count, and a certificate for *.example names
- * nobody here: members' ids are such names, and whoever can take part in
- * gossip must not be able to take a member's traffic with a certificate for
- * many.  What is expected may be a list of patterns with "*" in them, as a
- * server's is: "gw*,ops".
+ * subject's common name does not count, and a name with "*" in a certificate
+ * matches nothing: members' ids are such names, and a certificate for many
+ * members must not be enough to take one member's traffic.  What is expected
+ * may be a list of patterns with "*" in them, as a server's is: "gw*,ops".
  */
 
 #ifndef TLS_PEER_H

@@ -27,7 +27,7 @@ typedef struct {
 } tls_conn_t;
 
 
-/* A server that was told no names takes everybody whom the CA has signed. */
+/* Without names a server accepts each certificate that the CA has signed. */
 static int
 tls_expect(tls_conn_t *t, const address_t *peer, const char *names)
 {

@@ -2,11 +2,11 @@
 /*
  * Mutual TLS for the daemons' gRPC connections, by OpenSSL.
  *
- * Both ends show a certificate, and accept only those that one CA has signed;
- * a client may show none to a server that does not ask.  Each end also looks
- * whom the other one's certificate names (peer.h): a client at least the
- * address that it connects to, or a name; a server nobody in particular, or
- * those that it was told.
+ * Both ends show a certificate, and accept only certificates that one CA has
+ * signed; a client may show none to a server that does not ask.  Each end also
+ * checks the names in the other end's certificate (peer.h): a client requires
+ * a given name, or without one the address that it connects to; a server
+ * requires one of the names that its options list, or without any accepts all.
  *
  * The files are read at start, and again for a new connection after one of
  * them has changed.  What cannot be read then is logged once, and the earlier

@@ -103,8 +103,8 @@ ngx_http_llmgw_session_ssl_create(ngx_http_llmgw_session_t *session)
 
 
 /*
- * Whom the certificate has to name.  A member's id is nobody else's to show:
- * so whoever can gossip cannot take its traffic.
+ * What the certificate has to name: by default the member's id.  So a peer that
+ * takes part in gossip, and claims another member's id, gets no traffic.
  */
 
 static ngx_int_t

@@ -155,7 +155,7 @@ ngx_http_llmgw_ssl_method(void)
 {
     BIO_METHOD  *method;
 
-    /* nobody looks for it by a type of its own, of which there are few */
+    /* types are few, and no code finds this method by its type */
 
     method = BIO_meth_new(BIO_TYPE_SOURCE_SINK, "nginx connection");
 

@@ -45,7 +45,7 @@ ngx_int_t ngx_http_llmgw_ssl_add(ngx_conf_t *cf,
 /* Nothing of this replica is resumed any more. */
 void ngx_http_llmgw_ssl_forget(ngx_http_llmgw_replica_t *replica);
 
-/* Each second: warns of files that are not those that were read. */
+/* Each second: warns of files that have changed since they were read. */
 void ngx_http_llmgw_ssl_look(ngx_http_llmgw_pool_t *pool);
 
 #else       /* then llmgw_ssl is refused */
