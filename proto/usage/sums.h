@@ -1,0 +1,33 @@
+
+/*
+ * What an account has used in a day and in a month of UTC.  A period ends when
+ * a later one is spoken of; nothing opens an earlier one again.
+ */
+
+#ifndef LLMGW_SUMS_H
+#define LLMGW_SUMS_H
+
+#include <stdint.h>
+
+#include "proto/limits.h"
+
+
+typedef struct {
+    uint32_t  number[LLMGW_NPERIODS];   /* date.h; 0: nothing yet */
+    uint64_t  used[LLMGW_NPERIODS];     /* tokens: prompt and completion */
+} llmgw_sums_t;
+
+
+/* Ends the periods that are over at that time. */
+void llmgw_sums_roll(llmgw_sums_t *sums, uint64_t unix_ms);
+
+/* Used at that time; an earlier period's are dropped. */
+void llmgw_sums_use(llmgw_sums_t *sums, uint64_t unix_ms, uint64_t tokens);
+
+/*
+ * Adds others: of each kind the later period stays, and what belongs to an
+ * earlier one is dropped.
+ */
+void llmgw_sums_add(llmgw_sums_t *sums, const llmgw_sums_t *other);
+
+#endif /* LLMGW_SUMS_H */

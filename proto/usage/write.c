@@ -1,0 +1,227 @@
+
+/* Writes usage records.  record.h has the format. */
+
+#include <stdio.h>
+#include <string.h>
+
+#include "proto/json/write.h"
+#include "proto/date.h"
+#include "proto/usage/record.h"
+#include "proto/utf8.h"
+
+
+#define BIRTH_TIME_CHARS  12
+
+/* Quotes and backslashes alone are escaped: two bytes for one. */
+#define TEXT_MAX(bytes)  (2 * ((bytes) - 1))
+
+/* Names of members, punctuation and the numbers at their longest. */
+#define FRAME_MAX  640
+
+_Static_assert(FRAME_MAX + TEXT_MAX(sizeof(llmgw_usage_source_t))
+               + TEXT_MAX(LLMGW_KEY_NAME_BYTES + LLMGW_USAGE_TENANT_BYTES
+                          + LLMGW_USAGE_CLASS_BYTES
+                          + 2 * LLMGW_USAGE_MODEL_BYTES
+                          + 2 * LLMGW_USAGE_REPLICAS_BYTES
+                          + LLMGW_USAGE_OUTCOME_BYTES
+                          + LLMGW_USAGE_REQUEST_BYTES)
+               <= LLMGW_USAGE_LINE_BYTES, "a record may not fit its line");
+
+
+void
+llmgw_usage_birth(char birth[LLMGW_USAGE_BIRTH_BYTES], uint64_t unix_ms,
+    const uint8_t chance[LLMGW_USAGE_CHANCE_BYTES], const char *above)
+{
+    char                last[BIRTH_TIME_CHARS + 1];
+    size_t              i;
+    unsigned long long  made;
+
+    snprintf(last, sizeof(last), "%.*s", BIRTH_TIME_CHARS, above);
+
+    if (sscanf(last, "%llx", &made) == 1 && unix_ms <= made) {
+        unix_ms = made + 1;
+    }
+
+    snprintf(birth, LLMGW_USAGE_BIRTH_BYTES, "%012llx",
+             (unsigned long long) unix_ms & 0xffffffffffffull);
+
+    for (i = 0; i < LLMGW_USAGE_CHANCE_BYTES; i++) {
+        snprintf(birth + BIRTH_TIME_CHARS + 2 * i, 3, "%02x", chance[i]);
+    }
+}
+
+
+void
+llmgw_usage_text(char *field, size_t size, const void *text, size_t len)
+{
+    const uint8_t  *bytes = text;
+
+    if (len >= size) {
+        len = size - 1;
+
+        while (len > 0 && (bytes[len] & 0xc0) == 0x80) {
+            len--;                      /* not in the middle of a character */
+        }
+    }
+
+    if (len > 0) {
+        memcpy(field, text, len);
+    }
+
+    field[len] = '\0';
+}
+
+
+void
+llmgw_usage_replica(llmgw_usage_t *usage, const char *id, size_t len)
+{
+    size_t       used;
+    const char  *last;
+
+    used = strlen(usage->replicas);
+    last = strrchr(usage->replicas, ' ');
+    last = last ? last + 1 : usage->replicas;
+
+    if (len == 0 || used + 1 + len >= sizeof(usage->replicas)
+        || (strlen(last) == len && memcmp(last, id, len) == 0))
+    {
+        return;
+    }
+
+    /* a sweep may read it when this process is dead: at each moment it ends */
+
+    memcpy(usage->replicas + used + (used > 0), id, len);
+    usage->replicas[used + (used > 0) + len] = '\0';
+
+    if (used > 0) {
+        usage->replicas[used] = ' ';
+    }
+}
+
+
+const char *
+llmgw_settled_by_name(llmgw_settled_by_t settled_by)
+{
+    switch (settled_by) {
+    case LLMGW_SETTLED_BY_ENGINE:
+        return "engine";
+    case LLMGW_SETTLED_BY_COUNT:
+        return "count";
+    default:
+        return "worker_died";
+    }
+}
+
+
+/*
+ * A text of a field that has room for `size` bytes: a process that was killed
+ * while it wrote may have left a field without an end.
+ */
+static char *
+write_escaped(char *p, const char *text, size_t size)
+{
+    size_t       len;
+    const char  *end;
+
+    end = text + strnlen(text, size - 1);
+
+    while (text < end) {
+        len = llmgw_utf8_shown(text, (size_t) (end - text));
+
+        if (len == 0) {
+            *p++ = '?';
+            text++;
+            continue;
+        }
+
+        p = llmgw_json_escape(p, text, len);
+        text += len;
+    }
+
+    return p;
+}
+
+
+static char *
+write_text(char *p, const char *name, const char *text, size_t size)
+{
+    p += sprintf(p, "\"%s\":\"", name);
+    p = write_escaped(p, text, size);
+
+    return llmgw_json_literal(p, "\",");
+}
+
+
+static char *
+write_number(char *p, const char *name, uint64_t number)
+{
+    return p + sprintf(p, "\"%s\":%llu,", name, (unsigned long long)
+                       (number > LLMGW_USAGE_NUMBER_MAX
+                        ? LLMGW_USAGE_NUMBER_MAX : number));
+}
+
+
+static char *
+write_replicas(char *p, const char *replicas)
+{
+    size_t       i, len, end;
+    const char  *from;
+
+    p = llmgw_json_literal(p, "\"replicas\":[");
+    end = strnlen(replicas, LLMGW_USAGE_REPLICAS_BYTES - 1);
+
+    for (i = 0; i < end; i += len + 1) {
+        from = replicas + i;
+        len = 0;
+
+        while (i + len < end && from[len] != ' ') {
+            len++;
+        }
+
+        p = llmgw_json_raw(p, i > 0 ? ",\"" : "\"", 1 + (i > 0));
+        p = write_escaped(p, from, len + 1);
+        *p++ = '"';
+    }
+
+    return llmgw_json_literal(p, "],");
+}
+
+
+size_t
+llmgw_usage_write(char line[LLMGW_USAGE_LINE_BYTES],
+    const llmgw_usage_source_t *source, const llmgw_usage_t *usage)
+{
+    char      *p, date[LLMGW_DATE_BYTES];
+    uint64_t   ms;
+
+    llmgw_date_write(date, usage->ended_ms);
+    ms = usage->took_ms > LLMGW_USAGE_NUMBER_MAX ? LLMGW_USAGE_NUMBER_MAX
+                                                 : usage->took_ms;
+
+    p = line;
+    *p++ = '{';
+    p = write_text(p, "time", date, sizeof(date));
+    p = write_text(p, "gateway", source->gateway, sizeof(source->gateway));
+    p = write_text(p, "birth", source->birth, sizeof(source->birth));
+    p = write_number(p, "n", usage->n);
+    p = write_text(p, "request_id", usage->request_id,
+                   sizeof(usage->request_id));
+    p = write_text(p, "key", usage->key, sizeof(usage->key));
+    p = write_text(p, "tenant", usage->tenant, sizeof(usage->tenant));
+    p = write_text(p, "class", usage->slo_class, sizeof(usage->slo_class));
+    p = write_text(p, "model", usage->model, sizeof(usage->model));
+    p = write_text(p, "served_model", usage->served, sizeof(usage->served));
+    p = write_replicas(p, usage->replicas);
+    p = write_number(p, "prompt_tokens", usage->prompt);
+    p = write_number(p, "completion_tokens", usage->completion);
+    p = write_number(p, "cached_tokens", usage->cached);
+    p = write_number(p, "reasoning_tokens", usage->reasoning);
+    p = write_number(p, "wasted_tokens", usage->wasted);
+    p = write_text(p, "outcome", usage->outcome, sizeof(usage->outcome));
+
+    p += sprintf(p, "\"seconds\":%llu.%03u,\"settled_by\":\"%s\"}\n",
+                 (unsigned long long) ms / 1000, (unsigned) (ms % 1000),
+                 llmgw_settled_by_name(usage->settled_by));
+
+    return (size_t) (p - line);
+}
