@@ -1,0 +1,56 @@
+
+/*
+ * What a request will cost in tokens, before an engine has counted: learnt per
+ * model from requests that ended, in plain memory that all workers share.
+ *
+ *   prompt   bytes of the prompt x (tokens / bytes of earlier prompts)
+ *   answer   95 of 100 answers had no more tokens (core/quantile.h)
+ *
+ * Before the first observation a token is 4 bytes and an answer 256 tokens.
+ * What is old loses weight: sums are halved when they have grown large.
+ *
+ * A model is found by its name or added.  The first LLMGW_ESTIMATES have one
+ * estimate each, and all others one together, since clients may ask for any
+ * name.  The caller holds the lock of accounts.  A process that is killed
+ * within leaves an observation half counted, which is harmless.
+ */
+
+#ifndef LLMGW_ESTIMATE_H
+#define LLMGW_ESTIMATE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "proto/usage/record.h"
+
+
+#define LLMGW_ESTIMATES         128
+#define LLMGW_ESTIMATE_BUCKETS  13      /* with the one above all bounds */
+
+typedef struct {
+    char      name[LLMGW_USAGE_MODEL_BYTES];
+    uint64_t  bytes;                    /* of prompts, */
+    uint64_t  tokens;                   /* which had so many */
+    uint64_t  answers;
+    uint64_t  counts[LLMGW_ESTIMATE_BUCKETS];
+} llmgw_estimate_t;
+
+typedef struct {
+    uint32_t          n;
+    llmgw_estimate_t  models[1 + LLMGW_ESTIMATES];  /* 0: of all others */
+} llmgw_estimates_t;
+
+
+/* Tokens of a prompt of that many bytes, rounded up. */
+uint64_t llmgw_estimate_prompt(const llmgw_estimates_t *estimates,
+    const char *model, uint64_t bytes);
+
+/* Tokens that 95 % of the model's answers do not exceed. */
+uint64_t llmgw_estimate_answer(const llmgw_estimates_t *estimates,
+    const char *model);
+
+/* An engine counted.  bytes or tokens of 0 say nothing about prompts. */
+void llmgw_estimate_learn(llmgw_estimates_t *estimates, const char *model,
+    uint64_t bytes, uint64_t prompt, uint64_t answer);
+
+#endif /* LLMGW_ESTIMATE_H */
