@@ -1,0 +1,36 @@
+
+/* What reading a key file's lines shares with the set that it fills. */
+
+#ifndef LLMGW_KEYS_INNER_H
+#define LLMGW_KEYS_INNER_H
+
+#include "proto/keys/keys.h"
+
+
+/* A line as it stands there. */
+typedef struct {
+    llmgw_key_text_t   name;
+    int                has_hash;        /* 0: '-' */
+    uint8_t            hash[LLMGW_KEY_HASH_BYTES];
+    uint64_t           until_ms;
+    uint32_t           is_admin;
+    uint32_t           given;           /* 1 << llmgw_key_fact_t */
+    llmgw_key_text_t   models;
+    llmgw_key_text_t   slo_class;
+    llmgw_key_text_t   tenant;
+    llmgw_limits_t     limits;
+} key_line_t;
+
+
+/*
+ * 1: it is a key's or an identity's; 0: nothing is in it; -1: error->text says
+ * what is wrong.
+ */
+int key_line_parse(key_line_t *line, const char *text, size_t len,
+    llmgw_keys_error_t *error);
+
+/* Sets error->text; returns -1. */
+int key_line_fail(llmgw_keys_error_t *error, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+#endif /* LLMGW_KEYS_INNER_H */
