@@ -51,7 +51,7 @@ CPPFLAGS := -D_GNU_SOURCE -DLLMGW_VERSION='"$(VERSION)"' -I. -Iagent \
 CFLAGS   := -std=gnu11 $(OPT) $(SAN) $(WARN) -fPIC -ffp-contract=off
 LDFLAGS  := $(SAN) -Wl,--as-needed
 LDLIBS   := -lnghttp2 -lprotobuf-c -lev -ljansson -lcurl -lsodium -lm \
-            -lyaml -lssl -lcrypto -lpthread
+            -lyaml -lssl -lcrypto -lz -lpthread
 
 DEB_PACKAGES := build-essential pkg-config nginx nginx-dev libnghttp2-dev \
     protobuf-c-compiler protobuf-compiler libprotobuf-c-dev libev-dev \

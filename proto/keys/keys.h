@@ -26,8 +26,8 @@
  *
  * Lines of one name are one account.  expires=, until= and admin are of their
  * line's key; the others are of the account, in whichever of its lines they
- * stand.  Two lines that give one of them different values are an error, so that
- * nobody has to know which line wins.
+ * stand.  Two lines that give one of them different values are an error: nobody
+ * has to know which line wins.
  *
  * A set is read in steps of some lines, each below a millisecond, and then it
  * never changes.  It is one process's.  All texts point into the file's, which

@@ -103,6 +103,12 @@ void llmgw_usage_birth(char birth[LLMGW_USAGE_BIRTH_BYTES], uint64_t unix_ms,
 void llmgw_usage_text(char *field, size_t size, const void *text, size_t len);
 
 /*
+ * Whether an account may have that name, so that it is the same in records: 1
+ * to 96 bytes of UTF-8 without control characters.  Names of the key file are.
+ */
+int llmgw_usage_name_is_valid(const void *name, size_t len);
+
+/*
  * One more replica was asked.  One whose id does not fit beside the others', or
  * which was the last one already, is not added.
  */

@@ -2,6 +2,7 @@
 /* Sums by period.  sums.h has the rules. */
 
 #include "proto/date.h"
+#include "proto/usage/record.h"
 #include "proto/usage/sums.h"
 
 
@@ -18,6 +19,10 @@ llmgw_sums_add(llmgw_sums_t *sums, const llmgw_sums_t *other)
 
         } else if (sums->number[i] == other->number[i]) {
             sums->used[i] += other->used[i];
+        }
+
+        if (sums->used[i] > LLMGW_USAGE_NUMBER_MAX) {
+            sums->used[i] = LLMGW_USAGE_NUMBER_MAX;
         }
     }
 }

@@ -14,7 +14,8 @@
 
 typedef struct {
     uint32_t  number[LLMGW_NPERIODS];   /* date.h; 0: nothing yet */
-    uint64_t  used[LLMGW_NPERIODS];     /* tokens: prompt and completion */
+    uint64_t  used[LLMGW_NPERIODS];     /* tokens: prompt and completion;
+                                           LLMGW_USAGE_NUMBER_MAX at most */
 } llmgw_sums_t;
 
 

@@ -7,6 +7,7 @@
 #include "proto/json/write.h"
 #include "proto/date.h"
 #include "proto/usage/record.h"
+#include "proto/usage/usage_inner.h"
 #include "proto/utf8.h"
 
 
@@ -72,6 +73,28 @@ llmgw_usage_text(char *field, size_t size, const void *text, size_t len)
 }
 
 
+int
+llmgw_usage_name_is_valid(const void *name, size_t len)
+{
+    size_t       n;
+    const char  *at = name;
+
+    if (len == 0 || len >= LLMGW_KEY_NAME_BYTES) {
+        return 0;
+    }
+
+    for ( /* void */ ; len > 0; at += n, len -= n) {
+        n = llmgw_utf8_shown(at, len);
+
+        if (n == 0) {
+            return 0;
+        }
+    }
+
+    return 1;
+}
+
+
 void
 llmgw_usage_replica(llmgw_usage_t *usage, const char *id, size_t len)
 {
@@ -113,12 +136,9 @@ llmgw_settled_by_name(llmgw_settled_by_t settled_by)
 }
 
 
-/*
- * A text of a field that has room for `size` bytes: a process that was killed
- * while it wrote may have left a field without an end.
- */
-static char *
-write_escaped(char *p, const char *text, size_t size)
+/* A process that was killed while it wrote may have left no NUL at the end. */
+char *
+usage_escape(char *p, const char *text, size_t size)
 {
     size_t       len;
     const char  *end;
@@ -146,7 +166,7 @@ static char *
 write_text(char *p, const char *name, const char *text, size_t size)
 {
     p += sprintf(p, "\"%s\":\"", name);
-    p = write_escaped(p, text, size);
+    p = usage_escape(p, text, size);
 
     return llmgw_json_literal(p, "\",");
 }
@@ -179,7 +199,7 @@ write_replicas(char *p, const char *replicas)
         }
 
         p = llmgw_json_raw(p, i > 0 ? ",\"" : "\"", 1 + (i > 0));
-        p = write_escaped(p, from, len + 1);
+        p = usage_escape(p, from, len + 1);
         *p++ = '"';
     }
 

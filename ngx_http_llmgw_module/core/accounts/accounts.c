@@ -179,6 +179,21 @@ accounts_link(llmgw_accounts_t *accounts, const char *name, size_t len)
 }
 
 
+static int
+accounts_is_name(llmgw_accounts_text_t name)
+{
+    return name.len > 0 && name.len < LLMGW_KEY_NAME_BYTES;
+}
+
+
+static uint32_t
+accounts_find(llmgw_accounts_t *accounts, llmgw_accounts_text_t name)
+{
+    return accounts_is_name(name)
+           ? *accounts_link(accounts, name.text, name.len) : LLMGW_NO_ACCOUNT;
+}
+
+
 uint32_t
 accounts_attach(llmgw_accounts_t *accounts, llmgw_accounts_text_t name,
     const llmgw_moment_t *now)
@@ -186,14 +201,10 @@ accounts_attach(llmgw_accounts_t *accounts, llmgw_accounts_text_t name,
     uint32_t          i, *link;
     llmgw_account_t  *account;
 
-    if (name.len == 0 || name.len >= LLMGW_KEY_NAME_BYTES) {
-        return LLMGW_NO_ACCOUNT;
-    }
+    i = accounts_find(accounts, name);
 
-    link = accounts_link(accounts, name.text, name.len);
-
-    if (*link != LLMGW_NO_ACCOUNT) {
-        return *link;
+    if (i != LLMGW_NO_ACCOUNT || !accounts_is_name(name)) {
+        return i;
     }
 
     if (accounts->words.free_account == LLMGW_NO_ACCOUNT
@@ -202,10 +213,9 @@ accounts_attach(llmgw_accounts_t *accounts, llmgw_accounts_text_t name,
         if (!accounts_give_up_one(accounts, now)) {
             return LLMGW_NO_ACCOUNT;
         }
-
-        link = accounts_link(accounts, name.text, name.len);
     }
 
+    link = accounts_link(accounts, name.text, name.len);
     i = accounts->words.free_account;
     i = i != LLMGW_NO_ACCOUNT ? i : accounts->words.accounts;
     account = &accounts->accounts[i];
@@ -335,8 +345,19 @@ int
 llmgw_accounts_base(llmgw_accounts_t *accounts, llmgw_accounts_text_t name,
     const llmgw_sums_t *base, const llmgw_moment_t *now)
 {
-    uint32_t          i;
-    llmgw_account_t   next;
+    uint32_t         i;
+    llmgw_sums_t     sums;
+    llmgw_account_t  next;
+
+    sums = *base;
+    llmgw_sums_roll(&sums, now->unix_ms);
+
+    if (sums.used[LLMGW_PERIOD_MONTH] == 0
+        && sums.used[LLMGW_PERIOD_DAY] == 0
+        && accounts_find(accounts, name) == LLMGW_NO_ACCOUNT)
+    {
+        return 0;
+    }
 
     i = accounts_attach(accounts, name, now);
 

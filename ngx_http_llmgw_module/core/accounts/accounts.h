@@ -203,8 +203,8 @@ typedef struct {
 } llmgw_accounts_text_t;
 
 typedef struct {
-    llmgw_accounts_text_t  name;        /* of the account; from 1 byte to
-                                           LLMGW_KEY_NAME_BYTES - 1 */
+    llmgw_accounts_text_t  name;        /* of the account:
+                                           llmgw_usage_name_is_valid() */
     llmgw_limits_t         limits;      /* this gateway's part of them */
     uint64_t               version;     /* of the limits: those of the greatest
                                            one hold, for workers may not have
@@ -344,8 +344,10 @@ uint32_t llmgw_accounts_next_slot(const llmgw_accounts_t *accounts,
 
 /*
  * What an account had used before this zone was made, or in other zones of this
- * gateway: it replaces what was said before, and counts against the budget.  So
- * a start that is cut off says it again.  0; -1: there is no account left.
+ * gateway (proto/usage/books.h): it replaces what was said before, and counts
+ * against the budget.  So a start that is cut off says it again.  Where all of
+ * it was in periods that are over, no account is added for it.  0; -1: there is
+ * no account left.
  */
 int llmgw_accounts_base(llmgw_accounts_t *accounts,
     llmgw_accounts_text_t name, const llmgw_sums_t *base,

@@ -349,6 +349,7 @@ lower_limit_makes_no_debt(void **state)
 static void
 absurd_counts_of_an_engine_are_bounded(void **state)
 {
+    uint32_t  i;
     scene_t  *scene = *state;
 
     scene->ask.limits.tpm = 1000;
@@ -357,6 +358,17 @@ absurd_counts_of_an_engine_are_bounded(void **state)
     assert_int_equal(scene->record.prompt, LLMGW_LIMIT_MAX);
     assert_int_equal(take(scene), LLMGW_OVER_TOKENS);
     assert_in_range(scene->answer.retry_ms, 1, LLMGW_LIMIT_MAX * 60000);
+
+    scene->ask.limits.tpm = 0;
+    scene->ask.version++;
+
+    for (i = 0; i < 9100; i++) {        /* a state can still be read */
+        assert_int_equal(take(scene), LLMGW_ADMITTED);
+        settle_and_write(scene, scene->answer.slot, UINT64_MAX - 1, 0);
+    }
+
+    assert_int_equal(look_at(scene, "alice").sums.used[0],
+                     LLMGW_USAGE_NUMBER_MAX);
 }
 
 

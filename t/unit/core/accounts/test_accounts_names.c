@@ -173,6 +173,22 @@ what_was_used_before_ends_with_its_day(void **state)
 }
 
 
+static void
+what_is_over_adds_no_account(void **state)
+{
+    scene_t       *scene = *state;
+    llmgw_sums_t   base = used(100);
+
+    wait_ms(scene, 4 * LLMGW_DAY_MS);   /* it is December */
+    bring(scene, &base);
+    assert_int_equal(scene->accounts->words.accounts, 0);
+
+    assert_int_equal(take(scene), LLMGW_ADMITTED);
+    bring(scene, &base);
+    assert_int_equal(look_at(scene, "alice").sums.used[0], 0);
+}
+
+
 /* The clock was set back while nginx did not run. */
 static void
 later_day_that_was_brought_along_stays(void **state)
@@ -199,6 +215,7 @@ main(void)
     const struct CMUnitTest  tests[] = {
         scene_test(what_was_used_before_counts_and_is_said_anew),
         scene_test(what_was_used_before_ends_with_its_day),
+        scene_test(what_is_over_adds_no_account),
         scene_test(later_day_that_was_brought_along_stays),
         scene_test(name_that_comes_back_finds_its_account),
         scene_test(account_with_an_empty_bucket_is_not_given_up),

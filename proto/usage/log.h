@@ -1,0 +1,49 @@
+
+/*
+ * A log of usage records as a file, plain or compressed by gzip, read in steps.
+ *
+ * A line that is no record is counted and passed over: where the disk was full
+ * a record may have been cut off, and stands behind a newline once more.  What
+ * stands behind the last newline is being written, and is not read.
+ */
+
+#ifndef LLMGW_USAGE_LOG_H
+#define LLMGW_USAGE_LOG_H
+
+#include "proto/usage/record.h"
+
+
+/* How many lines a step of a millisecond reads. */
+#define LLMGW_USAGE_LOG_STEP_LINES  200
+
+typedef struct llmgw_usage_log_s  llmgw_usage_log_t;
+
+/* Returns 0; else reading ends, and step() returns -1. */
+typedef int (*llmgw_usage_on_record_pt)(void *data,
+    const llmgw_usage_source_t *source, const llmgw_usage_t *usage);
+
+typedef struct {
+    uint64_t     lines;
+    uint64_t     records;
+    uint64_t     wrong;                 /* lines that are neither empty nor a
+                                           record */
+    uint64_t     wrong_line;            /* the first of them */
+    const char  *wrong_why;             /* constant */
+} llmgw_usage_log_counts_t;
+
+
+/* NULL: errno says why.  A path that is a pipe may make the caller wait. */
+llmgw_usage_log_t *llmgw_usage_log_open(const char *path);
+void llmgw_usage_log_close(llmgw_usage_log_t *log);
+
+/*
+ * 1: call again; 0: the end; -1: on_record() has ended it, or the file cannot
+ * be read on, as a compressed one that is cut off.
+ */
+int llmgw_usage_log_step(llmgw_usage_log_t *log, uint32_t lines,
+    llmgw_usage_on_record_pt on_record, void *data);
+
+const llmgw_usage_log_counts_t *llmgw_usage_log_counts(
+    const llmgw_usage_log_t *log);
+
+#endif /* LLMGW_USAGE_LOG_H */

@@ -1,0 +1,76 @@
+
+/*
+ * Bytes as a line of a usage log, and as a state: what is read is written as
+ * something that reads the same.
+ */
+
+#include <assert.h>
+#include <string.h>
+
+#include "proto/usage/books.h"
+
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
+
+
+static void
+try_record(const char *text, size_t len)
+{
+    char                   line[LLMGW_USAGE_LINE_BYTES];
+    const char            *why;
+    llmgw_usage_t          usage, again;
+    llmgw_usage_source_t   source, from;
+
+    if (llmgw_usage_read(text, len, &source, &usage, &why) != 0) {
+        assert(why != NULL);
+        return;
+    }
+
+    /* once written, controls are '?', and it stays as it is */
+
+    len = llmgw_usage_write(line, &source, &usage);
+    assert(len <= sizeof(line) && line[len - 1] == '\n');
+    assert(llmgw_usage_read(line, len - 1, &source, &again, &why) == 0);
+    assert(again.n == usage.n && again.ended_ms == usage.ended_ms
+           && again.took_ms == usage.took_ms && again.prompt == usage.prompt
+           && again.completion == usage.completion
+           && again.wasted == usage.wasted);
+
+    len = llmgw_usage_write(line, &source, &again);
+    assert(llmgw_usage_read(line, len - 1, &from, &usage, &why) == 0);
+    assert(memcmp(&usage, &again, sizeof(usage)) == 0);
+    assert(memcmp(&from, &source, sizeof(from)) == 0);
+}
+
+
+static void
+try_state(const char *text, size_t len)
+{
+    size_t                        i;
+    const char                   *why = NULL;
+    llmgw_books_t                *books;
+    const llmgw_books_account_t  *account;
+
+    books = llmgw_books_create("gw1", NULL);
+
+    if (llmgw_books_state(books, text, len, &why) != 0) {
+        assert(why != NULL && llmgw_books_at(books, 0) == NULL);
+    }
+
+    for (i = 0; (account = llmgw_books_at(books, i)) != NULL; i++) {
+        assert(strlen(account->name) > 0
+               && strlen(account->name) < LLMGW_KEY_NAME_BYTES);
+    }
+
+    llmgw_books_destroy(books);
+}
+
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
+{
+    try_record((const char *) data, len);
+    try_state((const char *) data, len);
+
+    return 0;
+}
