@@ -68,6 +68,8 @@ static const ctl_command_t  ctl_commands[] = {
     { "lock", " status [options]", 1, 1,
       "show which engine holds each group of a host", ctl_lock,
       &ctl_lock_spec },
+    { "usage", " FILE [options]", 1, CTL_MAX_WORDS,
+      "add up logs of usage records", ctl_usage_logs, &ctl_usage_spec },
     { "inject-suspect", " ID", 1, 1, NULL, ctl_inject_suspect, NULL }
 };
 
@@ -80,8 +82,8 @@ ctl_help(void)
     size_t  i;
 
     printf("usage: llmgwctl [-s PATH] [--json] COMMAND\n"
-           "Queries and controls an llmgw-agent, and the services of a standby."
-           "\n\n");
+           "Queries and controls an llmgw-agent and the services of a standby, "
+           "and reads and\nwrites the files of keys and usage.\n\n");
 
     for (i = 0; i < CTL_NCOMMANDS; i++) {
         if (ctl_commands[i].help != NULL) {
@@ -163,6 +165,14 @@ ctl_default_socket(void)
 }
 
 
+/* It reads and writes files, and asks nobody. */
+static int
+ctl_is_local(const ctl_command_t *command)
+{
+    return command->run == ctl_certs || command->run == ctl_usage_logs;
+}
+
+
 static int
 ctl_run(const ctl_command_t *command, ctl_t *ctl)
 {
@@ -173,8 +183,8 @@ ctl_run(const ctl_command_t *command, ctl_t *ctl)
         ctl->socket = ctl->options.service;
     }
 
-    if (ctl->socket != NULL || command->run == ctl_certs) {
-        return command->run(ctl);   /* certs needs no agent */
+    if (ctl->socket != NULL || ctl_is_local(command)) {
+        return command->run(ctl);
     }
 
     path = ctl_default_socket();

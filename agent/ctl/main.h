@@ -27,7 +27,8 @@
 #define CTL_TIMED_OUT    5
 #define CTL_UNREACHABLE  6
 
-#define CTL_MAX_WORDS    3
+/* Files of a year of days, of some gateways. */
+#define CTL_MAX_WORDS    1024
 
 typedef struct {
     uint64_t  drain_timeout_ms;     /* drain, rolling-update */
@@ -48,6 +49,11 @@ typedef struct {
     const char  *names;             /* certs issue */
     const char  *ips;
     int64_t      days;              /* certs; 0: as is usual */
+
+    const char  *since;             /* usage, all that follow */
+    const char  *until;
+    const char  *by;
+    const char  *format;
 
     const char  *service;           /* path of its socket; NULL: the
                                        command is for an agent */
@@ -79,6 +85,7 @@ int ctl_shards(const ctl_t *ctl);
 int ctl_weights(const ctl_t *ctl);
 int ctl_lock(const ctl_t *ctl);
 int ctl_certs(const ctl_t *ctl);
+int ctl_usage_logs(const ctl_t *ctl);
 
 extern const options_spec_t  ctl_drain_spec;
 extern const options_spec_t  ctl_group_spec;
@@ -88,6 +95,7 @@ extern const options_spec_t  ctl_update_spec;
 extern const options_spec_t  ctl_weights_spec;
 extern const options_spec_t  ctl_lock_spec;
 extern const options_spec_t  ctl_certs_spec;
+extern const options_spec_t  ctl_usage_spec;
 
 /*
  * Asks, and shows the answer: once, or again each second with --watch. show()

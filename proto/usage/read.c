@@ -7,6 +7,7 @@
 #include "proto/json/text.h"
 #include "proto/date.h"
 #include "proto/usage/record.h"
+#include "proto/utf8.h"
 
 
 typedef enum {
@@ -61,12 +62,12 @@ static const read_member_t  read_members[] = {
 #define READ_ALL      ((1u << READ_MEMBERS) - 1)
 
 
-/* 0; -1: it is no string, longer, or has a NUL in it. */
+/* 0; -1: it is no string, longer, or has control characters. */
 static int
 read_text(llmgw_json_t value, char *to, size_t size)
 {
     char            text[LLMGW_USAGE_REPLICAS_BYTES + LLMGW_JSON_TEXT_ROOM];
-    size_t          len;
+    size_t          len, at, n;
     const uint8_t  *from = NULL;
 
     if (value.kind != LLMGW_JSON_STRING) {
@@ -75,8 +76,16 @@ read_text(llmgw_json_t value, char *to, size_t size)
 
     len = llmgw_json_text(&value, &from, text, sizeof(text));
 
-    if (len >= size || memchr(text, '\0', len) != NULL) {
+    if (len >= size) {
         return -1;
+    }
+
+    for (at = 0; at < len; at += n) {
+        n = llmgw_utf8_shown(text + at, len - at);
+
+        if (n == 0) {
+            return -1;
+        }
     }
 
     memcpy(to, text, len);

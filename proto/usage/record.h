@@ -125,7 +125,8 @@ size_t llmgw_usage_write(char line[LLMGW_USAGE_LINE_BYTES],
  * Reads a line, without its newline.  0; -1: it is no record, why not is in
  * *why (constant, for people), and nothing else was changed.  Members that are
  * not known are passed over, so that later versions may add some; one of the
- * above that is missing, given twice, too long or of another type is an error.
+ * above that is missing, given twice, too long, of another type or with control
+ * characters is an error.
  */
 int llmgw_usage_read(const char *line, size_t len,
     llmgw_usage_source_t *source, llmgw_usage_t *usage, const char **why);

@@ -163,6 +163,7 @@ other_lines_are_no_records(void **state)
     assert_false(reads(with(BIRTH, "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx")));
     assert_false(reads(with("\"alice\"", "7")));
     assert_false(reads(with("alice", "a\\u0000b")));
+    assert_false(reads(with("alice", "a\\u001b[2Jb")));
     assert_false(reads(with("1.250", "1.25")));
     assert_false(reads(with("1.250", "1e3")));
     assert_false(reads(with("1.250", "-1.250")));

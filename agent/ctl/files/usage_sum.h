@@ -1,0 +1,83 @@
+
+/*
+ * Usage records, added up by some of their fields.  Records that were there
+ * before do not count, nor do those before `since_ms` or from `until_ms` on.
+ */
+
+#ifndef CTL_USAGE_SUM_H
+#define CTL_USAGE_SUM_H
+
+#include "proto/usage/record.h"
+
+
+/* Days of a year times keys and models: 1 kB each at the most. */
+#define CTL_USAGE_GROUPS  1000000
+
+typedef enum {
+    CTL_BY_KEY = 0,
+    CTL_BY_TENANT,
+    CTL_BY_CLASS,
+    CTL_BY_MODEL,
+    CTL_BY_GATEWAY,
+    CTL_BY_DAY,                         /* of UTC, of the request's end */
+    CTL_NBY
+} ctl_by_t;
+
+typedef struct {
+    ctl_by_t     by[CTL_NBY];           /* each once, in this order */
+    uint32_t     nby;
+    uint64_t     since_ms;
+    uint64_t     until_ms;
+} ctl_usage_query_t;
+
+typedef enum {
+    CTL_SUM_REQUESTS = 0,
+    CTL_SUM_PROMPT,
+    CTL_SUM_COMPLETION,
+    CTL_SUM_CACHED,
+    CTL_SUM_REASONING,
+    CTL_SUM_WASTED,
+    CTL_NSUMS
+} ctl_sum_t;
+
+typedef struct {
+    const char  *labels[CTL_NBY];       /* as many as the query has */
+    uint64_t     sums[CTL_NSUMS];
+} ctl_usage_group_t;
+
+typedef struct ctl_usage_sum_s  ctl_usage_sum_t;
+
+typedef enum {
+    CTL_USAGE_MORE = 0,
+    CTL_USAGE_GAPS,                     /* more than seen.h remembers */
+    CTL_USAGE_GROUPS_FULL,
+    CTL_USAGE_ENOMEM
+} ctl_usage_rc_t;
+
+
+/* NULL: no memory. */
+ctl_usage_sum_t *ctl_usage_sum_create(const ctl_usage_query_t *query);
+void ctl_usage_sum_destroy(ctl_usage_sum_t *sum);
+
+/* An llmgw_usage_on_record_pt; what it returns is a ctl_usage_rc_t. */
+int ctl_usage_sum_record(void *sum, const llmgw_usage_source_t *source,
+    const llmgw_usage_t *usage);
+
+/* Why the last record could not be added; MORE: it could. */
+ctl_usage_rc_t ctl_usage_sum_rc(const ctl_usage_sum_t *sum);
+
+/* Calls it with each group, in the order of their labels. */
+void ctl_usage_sum_each(const ctl_usage_sum_t *sum,
+    void (*on_group)(const ctl_usage_group_t *group, void *data), void *data);
+
+/* Of all groups together; it has no labels. */
+const ctl_usage_group_t *ctl_usage_sum_total(const ctl_usage_sum_t *sum);
+
+/* How many records were there before. */
+uint64_t ctl_usage_sum_doubles(const ctl_usage_sum_t *sum);
+
+/* "key" ...; "prompt_tokens" ... */
+const char *ctl_usage_by_name(ctl_by_t by);
+const char *ctl_usage_sum_name(ctl_sum_t sum);
+
+#endif /* CTL_USAGE_SUM_H */
