@@ -68,6 +68,17 @@ static const ctl_command_t  ctl_commands[] = {
     { "lock", " status [options]", 1, 1,
       "show which engine holds each group of a host", ctl_lock,
       &ctl_lock_spec },
+    { "keys", " add NAME", 1, CTL_MAX_WORDS,
+      "make a key, and show it this once", ctl_keys, &ctl_keys_spec },
+    { "keys", " list [options]", 1, CTL_MAX_WORDS,
+      "list the keys by their ids", ctl_keys, &ctl_keys_spec },
+    { "keys", " revoke NAME", 1, CTL_MAX_WORDS,
+      "end the validity of an account's keys", ctl_keys, &ctl_keys_spec },
+    { "keys", " rotate NAME", 1, CTL_MAX_WORDS,
+      "make a key in place of another, which ends later", ctl_keys,
+      &ctl_keys_spec },
+    { "keys", " check [options]", 1, CTL_MAX_WORDS,
+      "show each line that is wrong", ctl_keys, &ctl_keys_spec },
     { "usage", " FILE [options]", 1, CTL_MAX_WORDS,
       "add up logs of usage records", ctl_usage_logs, &ctl_usage_spec },
     { "inject-suspect", " ID", 1, 1, NULL, ctl_inject_suspect, NULL }
@@ -169,7 +180,8 @@ ctl_default_socket(void)
 static int
 ctl_is_local(const ctl_command_t *command)
 {
-    return command->run == ctl_certs || command->run == ctl_usage_logs;
+    return command->run == ctl_certs || command->run == ctl_keys
+           || command->run == ctl_usage_logs;
 }
 
 

@@ -50,6 +50,10 @@ typedef struct {
     const char  *ips;
     int64_t      days;              /* certs; 0: as is usual */
 
+    const char  *keys_file;         /* keys, all that follow */
+    uint64_t     grace_ms;
+    int          is_identity;
+
     const char  *since;             /* usage, all that follow */
     const char  *until;
     const char  *by;
@@ -85,6 +89,7 @@ int ctl_shards(const ctl_t *ctl);
 int ctl_weights(const ctl_t *ctl);
 int ctl_lock(const ctl_t *ctl);
 int ctl_certs(const ctl_t *ctl);
+int ctl_keys(const ctl_t *ctl);
 int ctl_usage_logs(const ctl_t *ctl);
 
 extern const options_spec_t  ctl_drain_spec;
@@ -95,6 +100,7 @@ extern const options_spec_t  ctl_update_spec;
 extern const options_spec_t  ctl_weights_spec;
 extern const options_spec_t  ctl_lock_spec;
 extern const options_spec_t  ctl_certs_spec;
+extern const options_spec_t  ctl_keys_spec;
 extern const options_spec_t  ctl_usage_spec;
 
 /*

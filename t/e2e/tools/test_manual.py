@@ -15,7 +15,7 @@ PAGES = {
                    ["llmgwctl", "rolling-update"], ["llmgwctl", "group"],
                    ["llmgwctl", "weights"], ["llmgwctl", "lock"],
                    ["llmgwctl", "shards"], ["llmgwctl", "certs"],
-                   ["llmgwctl", "usage"]],
+                   ["llmgwctl", "usage"], ["llmgwctl", "keys"]],
     "llmgw-lock.8": [["llmgw-lock"]],
     "llmgw-weights.8": [["llmgw-weights"]],
     "llmgw-replica.1": [["llmgw-replica"]],

@@ -1,0 +1,277 @@
+
+/* llmgwctl keys: its commands, and those that only read the file. */
+
+#include <sodium.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ctl/files/keys_change.h"
+#include "ctl/files/keys_line.h"
+#include "proto/date.h"
+
+
+typedef struct {
+    const char  *name;
+    int          min_words;             /* behind the name */
+    int          max_words;
+    int        (*run)(const ctl_t *ctl, char *const *words, int nwords);
+} keys_verb_t;
+
+static const option_t  ctl_keys_table[] = {
+    { .name = "file", .kind = OPTION_STRING, .metavar = "PATH",
+      .value = "/etc/llmgw/keys", .offset = offsetof(ctl_options_t, keys_file),
+      .help = "the file of keys" },
+    { .name = "grace", .kind = OPTION_DURATION, .value = "168h",
+      .offset = offsetof(ctl_options_t, grace_ms),
+      .help = "rotate: how long the old key stays valid" },
+    { .name = "identity", .kind = OPTION_FLAG,
+      .offset = offsetof(ctl_options_t, is_identity),
+      .help = "add: make no key; something else checks who it is" },
+    { .name = NULL }
+};
+
+const options_spec_t  ctl_keys_spec = {
+    .program = "llmgwctl keys",
+    .synopsis = "add NAME [WORD...] | list | revoke NAME [ID]"
+                " | rotate NAME [ID] | check",
+    .summary = "Makes keys, and changes the file that lists their hashes.\n"
+               "WORD: models=LIST rpm=N tpm=N streams=N budget=N/day"
+               " budget=N/month class=NAME\n"
+               "tenant=NAME expires=DATE admin.  ID: of the key, as list shows"
+               " it.",
+    .table = ctl_keys_table
+};
+
+
+/* "2027-01-31T12:00Z", "expired", or "-": for ever. */
+static const char *
+keys_valid_until(const keys_file_line_t *line, uint64_t now_ms,
+    char date[LLMGW_DATE_BYTES])
+{
+    uint64_t  until_ms;
+
+    until_ms = keys_line_until_ms(line);
+
+    if (until_ms == LLMGW_KEY_FOREVER) {
+        return "-";
+    }
+
+    if (until_ms <= now_ms) {
+        return "expired";
+    }
+
+    llmgw_date_write(date, until_ms);
+    memcpy(date + strlen("2027-01-31T12:00"), "Z", 2);
+
+    return date;
+}
+
+
+static json_t *
+keys_json(const keys_file_line_t *line, uint64_t now_ms)
+{
+    char      id[KEY_ID_CHARS + 1], date[LLMGW_DATE_BYTES];
+    uint64_t  until_ms;
+
+    keys_line_id(line, id);
+    until_ms = keys_line_until_ms(line);
+    llmgw_date_write(date, until_ms);
+
+    return json_pack("{s:s%,s:s,s:b,s:s?,s:s%}", "name", line->name.text,
+                     (size_t) line->name.len, "id", id, "valid",
+                     until_ms > now_ms, "valid_until",
+                     until_ms == LLMGW_KEY_FOREVER ? NULL : date, "may",
+                     line->rest.text, (size_t) line->rest.len);
+}
+
+
+static void
+keys_print_json(keys_file_t *file, uint64_t now_ms)
+{
+    json_t            *list;
+    const char        *at;
+    keys_file_line_t   line;
+
+    list = json_array();
+
+    for (at = NULL; keys_file_next(file, &at, &line); ) {
+        if (line.name.text != NULL) {
+            json_array_append_new(list, keys_json(&line, now_ms));
+        }
+    }
+
+    ctl_print_json(list);
+    json_decref(list);
+}
+
+
+static void
+keys_print(keys_file_t *file, uint64_t now_ms)
+{
+    int                width;
+    char               id[KEY_ID_CHARS + 1], date[LLMGW_DATE_BYTES];
+    const char        *at;
+    keys_file_line_t   line;
+
+    width = (int) strlen("NAME");
+
+    for (at = NULL; keys_file_next(file, &at, &line); ) {
+        if (line.name.text != NULL && (int) line.name.len > width) {
+            width = (int) line.name.len;
+        }
+    }
+
+    printf("%-*s  %-*s  %-17s  MAY\n", width, "NAME", KEY_ID_CHARS, "ID",
+           "VALID UNTIL");
+
+    for (at = NULL; keys_file_next(file, &at, &line); ) {
+
+        if (line.name.text == NULL) {
+            continue;
+        }
+
+        keys_line_id(&line, id);
+        printf("%-*.*s  %-*s  %-17s  %.*s\n", width, (int) line.name.len,
+               line.name.text, KEY_ID_CHARS, id,
+               keys_valid_until(&line, now_ms, date), (int) line.rest.len,
+               line.rest.text);
+    }
+}
+
+
+static int
+keys_list(const ctl_t *ctl, char *const *words, int nwords)
+{
+    keys_file_t  file;
+
+    if (keys_file_open(&file, ctl->options.keys_file, 0, 0) != 0) {
+        return CTL_FAILED;
+    }
+
+    if (ctl->is_json) {
+        keys_print_json(&file, ctl_keys_now_ms());
+
+    } else {
+        keys_print(&file, ctl_keys_now_ms());
+    }
+
+    keys_file_done(&file);
+
+    return CTL_DONE;
+}
+
+
+typedef struct {
+    const char  *path;
+    json_t      *errors;
+    int          is_json;
+} keys_check_t;
+
+
+static void
+keys_on_error(const llmgw_keys_error_t *error, void *data)
+{
+    keys_check_t  *check = data;
+
+    json_array_append_new(check->errors, json_pack("{s:I,s:s}", "line",
+                              (json_int_t) error->line, "error", error->text));
+
+    if (check->is_json) {
+        return;
+    }
+
+    if (error->line > 0) {
+        printf("%s:%u: %s\n", check->path, error->line, error->text);
+
+    } else {
+        printf("%s: %s\n", check->path, error->text);
+    }
+}
+
+
+static int
+keys_check(const ctl_t *ctl, char *const *words, int nwords)
+{
+    int             is_good;
+    json_t         *object;
+    keys_file_t     file;
+    keys_check_t    check;
+    llmgw_keys_t   *keys;
+
+    if (keys_file_open(&file, ctl->options.keys_file, 0, 0) != 0) {
+        return CTL_FAILED;
+    }
+
+    check = (keys_check_t) { ctl->options.keys_file, json_array(),
+                             ctl->is_json };
+    keys = keys_file_parse(file.text, file.len, keys_on_error, &check);
+    keys_file_done(&file);
+
+    if (keys == NULL) {
+        json_decref(check.errors);
+        return CTL_FAILED;
+    }
+
+    is_good = json_array_size(check.errors) == 0;
+    object = json_pack("{s:b,s:I,s:I,s:o}", "ok", is_good, "keys",
+                       (json_int_t) keys->nkeys - 1, "accounts",
+                       (json_int_t) keys->naccounts, "errors", check.errors);
+
+    if (ctl->is_json) {
+        ctl_print_json(object);
+
+    } else if (is_good) {
+        printf("%s: %u keys of %u accounts\n", check.path, keys->nkeys - 1,
+               keys->naccounts);
+    }
+
+    json_decref(object);
+    llmgw_keys_destroy(keys);
+
+    return is_good ? CTL_DONE : CTL_FAILED;
+}
+
+
+static const keys_verb_t  keys_verbs[] = {
+    { "add", 1, CTL_MAX_WORDS, ctl_keys_add },
+    { "list", 0, 0, keys_list },
+    { "revoke", 1, 2, ctl_keys_revoke },
+    { "rotate", 1, 2, ctl_keys_rotate },
+    { "check", 0, 0, keys_check },
+    { NULL, 0, 0, NULL }
+};
+
+
+int
+ctl_keys(const ctl_t *ctl)
+{
+    int                 nwords;
+    const keys_verb_t  *verb;
+
+    for (verb = keys_verbs; verb->name != NULL; verb++) {
+        if (strcmp(verb->name, ctl->words[0]) == 0) {
+            break;
+        }
+    }
+
+    if (verb->name == NULL) {
+        return ctl_usage("there is no command keys", ctl->words[0]);
+    }
+
+    nwords = ctl->nwords - 1;
+
+    if (nwords < verb->min_words) {
+        return ctl_usage("a name is missing after", verb->name);
+    }
+
+    if (nwords > verb->max_words) {
+        return ctl_usage("unexpected word", ctl->words[verb->max_words + 1]);
+    }
+
+    if (sodium_init() < 0) {
+        fprintf(stderr, "llmgwctl: there is no source of chance\n");
+        return CTL_FAILED;
+    }
+
+    return verb->run(ctl, ctl->words + 1, nwords);
+}
