@@ -1,5 +1,7 @@
 
+#include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,4 +43,19 @@ process_start_ticks(pid_t pid)
     }
 
     return field != NULL ? strtoull(field, NULL, 10) : 0;
+}
+
+
+int
+process_is_dead(pid_t pid, uint64_t started)
+{
+    uint64_t  now;
+
+    if (kill(pid, 0) == -1 && errno == ESRCH) {
+        return 1;
+    }
+
+    now = process_start_ticks(pid);
+
+    return started > 0 && now > 0 && now != started;
 }

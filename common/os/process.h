@@ -15,4 +15,10 @@
  */
 uint64_t process_start_ticks(pid_t pid);
 
+/*
+ * 1: the process that had that number and began then is dead, for certain.  A
+ * start time that could not be read, now or then, proves nothing.
+ */
+int process_is_dead(pid_t pid, uint64_t started);
+
 #endif /* PROCESS_H */

@@ -23,7 +23,6 @@ static ngx_uint_t ngx_http_llmgw_zone_may_sweep(ngx_http_llmgw_zone_t *zone);
 static void ngx_http_llmgw_zone_look(ngx_http_llmgw_zone_t *zone);
 static void ngx_http_llmgw_zone_take_back_dead_locked(
     ngx_http_llmgw_zone_t *zone);
-static ngx_uint_t ngx_http_llmgw_zone_is_dead(ngx_http_llmgw_row_t *row);
 static void ngx_http_llmgw_zone_take_back_locked(
     ngx_http_llmgw_zone_t *zone, uint32_t row);
 
@@ -198,7 +197,7 @@ ngx_http_llmgw_zone_look(ngx_http_llmgw_zone_t *zone)
 
     for (i = 0; i < nrows; i++) {
         if (zone->looked[i].pid
-            && !ngx_http_llmgw_zone_is_dead(&zone->looked[i]))
+            && !process_is_dead(zone->looked[i].pid, zone->looked[i].started))
         {
             zone->looked[i].pid = 0;
         }
@@ -222,27 +221,6 @@ ngx_http_llmgw_zone_take_back_dead_locked(ngx_http_llmgw_zone_t *zone)
             ngx_http_llmgw_zone_take_back_locked(zone, i);
         }
     }
-}
-
-
-/*
- * A process counts as dead only if that is certain: a start time that could not
- * be read, now or when the row was claimed, proves nothing.  Descriptors may
- * have been used up.
- */
-
-static ngx_uint_t
-ngx_http_llmgw_zone_is_dead(ngx_http_llmgw_row_t *row)
-{
-    uint64_t  started;
-
-    if (kill(row->pid, 0) == -1 && ngx_errno == NGX_ESRCH) {
-        return 1;
-    }
-
-    started = process_start_ticks(row->pid);
-
-    return row->started && started && started != row->started;
 }
 
 

@@ -58,6 +58,33 @@ a_process_that_is_gone_never_began(void **state)
 }
 
 
+static void
+process_is_dead_only_if_that_is_certain(void **state)
+{
+    pid_t     pid;
+    uint64_t  began;
+
+    began = process_start_ticks(getpid());
+    assert_int_equal(process_is_dead(getpid(), began), 0);
+    assert_int_equal(process_is_dead(getpid(), 0), 0);
+    assert_int_equal(process_is_dead(getpid(), began + 1), 1);
+
+    pid = fork();
+
+    if (pid == 0) {
+        pause();
+        _exit(0);
+    }
+
+    began = process_start_ticks(pid);
+    assert_int_equal(process_is_dead(pid, began), 0);
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    assert_int_equal(process_is_dead(pid, began), 1);
+    assert_int_equal(process_is_dead(pid, 0), 1);
+}
+
+
 int
 main(void)
 {
@@ -65,6 +92,7 @@ main(void)
         cmocka_unit_test(a_process_began_before_now),
         cmocka_unit_test(a_name_of_parentheses_and_numbers_hides_nothing),
         cmocka_unit_test(a_process_that_is_gone_never_began),
+        cmocka_unit_test(process_is_dead_only_if_that_is_certain),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
