@@ -13,6 +13,12 @@
 
 #define LOG_BYTES  65536
 
+/* Of a line: records that were cut off, and a whole one behind them. */
+#define LOG_LINE_BYTES  (4 * LLMGW_USAGE_LINE_BYTES)
+
+/* A record begins so, and has it nowhere else: in texts quotes are escaped. */
+#define LOG_RECORD_BEGINS  "{\"time\":\""
+
 struct llmgw_usage_log_s {
     gzFile                    file;
     size_t                    at;       /* what is read and not used: from */
@@ -108,11 +114,30 @@ log_wrong(llmgw_usage_log_t *log, const char *why)
 }
 
 
+/* The last record that begins behind another's beginning; NULL: none does. */
+static const char *
+log_behind(const char *line, size_t len)
+{
+    const char  *end, *at, *last;
+
+    end = line + len;
+    last = NULL;
+
+    for (at = line; at != NULL; ) {
+        at = memmem(at + 1, (size_t) (end - at - 1), LOG_RECORD_BEGINS,
+                    sizeof(LOG_RECORD_BEGINS) - 1);
+        last = at ? at : last;
+    }
+
+    return last;
+}
+
+
 static int
 log_line(llmgw_usage_log_t *log, const char *line, size_t len,
     llmgw_usage_on_record_pt on_record, void *data)
 {
-    const char            *why;
+    const char            *why, *end;
     llmgw_usage_t          usage;
     llmgw_usage_source_t   source;
 
@@ -130,7 +155,16 @@ log_line(llmgw_usage_log_t *log, const char *line, size_t len,
 
     if (llmgw_usage_read(line, len, &source, &usage, &why) != 0) {
         log_wrong(log, why);
-        return 0;
+        end = line + len;
+        line = log_behind(line, len);
+
+        if (line == NULL
+            || llmgw_usage_read(line, (size_t) (end - line), &source, &usage,
+                                &why)
+               != 0)
+        {
+            return 0;
+        }
     }
 
     log->counts.records++;
@@ -153,7 +187,7 @@ llmgw_usage_log_step(llmgw_usage_log_t *log, uint32_t lines,
 
         if (newline == NULL) {
 
-            if (log->len - log->at >= LLMGW_USAGE_LINE_BYTES) {
+            if (log->len - log->at >= LOG_LINE_BYTES) {
                 log->is_long = 1;
                 log->at = log->len;
             }

@@ -2,8 +2,9 @@
 /*
  * A log of usage records as a file, plain or compressed by gzip, read in steps.
  *
- * A line that is no record is counted and passed over: where the disk was full
- * a record may have been cut off, and stands behind a newline once more.  What
+ * A line that is no record is counted and passed over.  A record may have been
+ * cut off, by a full disk or by a process that was killed while it wrote: then
+ * the whole one behind it counts, in the next line or in the same one.  What
  * stands behind the last newline is being written, and is not read.
  */
 

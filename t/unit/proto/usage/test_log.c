@@ -164,6 +164,41 @@ record_that_was_cut_off_is_there_once_more(void **state)
 }
 
 
+/* Its process was killed, and another one wrote behind it. */
+static void
+record_behind_one_that_was_cut_off_counts(void **state)
+{
+    char                      *text, two[6 * LLMGW_USAGE_LINE_BYTES];
+    size_t                     len, cut, i;
+    scene_t                   *scene = *state;
+    llmgw_usage_t              record = usage;
+    llmgw_usage_log_counts_t   counts;
+
+    /* the longest that there is, and texts that look like its beginning */
+
+    for (i = 0; i < sizeof(record.replicas) - 1; i++) {
+        record.replicas[i] = "{\"time\":\""[i % 9];
+    }
+
+    text = malloc(LLMGW_USAGE_LINE_BYTES);
+    assert_non_null(text);
+    len = llmgw_usage_write(text, &source, &record);
+
+    for (cut = 1; cut < len - 1; cut++) {
+        memcpy(two, text, cut);
+        memcpy(two + cut, text, cut);
+        memcpy(two + 2 * cut, text, len);
+        put(scene, "wT", two, 2 * cut + len);
+        assert_int_equal(read_all(scene, 10, &counts), 0);
+        assert_int_equal(counts.records, 1);
+        assert_int_equal(scene->sum, record.n);
+        assert_int_equal(counts.wrong, 1);
+    }
+
+    free(text);
+}
+
+
 static void
 what_is_being_written_is_not_read(void **state)
 {
@@ -258,6 +293,7 @@ main(void)
     const struct CMUnitTest  tests[] = {
         test(log_is_read_plain_and_compressed),
         test(record_that_was_cut_off_is_there_once_more),
+        test(record_behind_one_that_was_cut_off_counts),
         test(what_is_being_written_is_not_read),
         test(line_that_is_too_long_is_passed_over),
         test(compressed_log_that_is_cut_off_is_an_error),
