@@ -27,6 +27,7 @@ struct llmgw_books_s {
     size_t                  n;
     size_t                  size;       /* a power of two; so many indexes, */
     uint32_t               *index;      /* of account + 1, by name */
+    uint64_t                lines;      /* of the state, so far */
 };
 
 
@@ -299,65 +300,80 @@ state_read_account(llmgw_books_t *books, llmgw_json_t line)
 }
 
 
-/* NULL, or what is wrong. */
-static const char *
-state_read(llmgw_books_t *books, const char *text, size_t len)
+/* The next line.  1: more have to follow; 0: it was the last; -1. */
+static int
+state_read_line(llmgw_books_t *books, const char *text, size_t len,
+    const char **why)
 {
-    uint64_t            n, lines;
-    const char         *at, *newline, *end, *why;
+    uint64_t            n;
     llmgw_json_t        line;
     llmgw_json_error_t  error;
 
-    end = text + len;
-
-    for (at = text, lines = 0; at < end; at = newline + 1, lines++) {
-        newline = memchr(at, '\n', (size_t) (end - at));
-
-        if (newline == NULL) {
-            break;
-        }
-
-        if (llmgw_json_check_strict(at, (size_t) (newline - at), &line, &error)
-            != 0)
-        {
-            return "a line is no JSON";
-        }
-
-        if (lines > 0 && state_number(line, "end", UINT64_MAX / 2, &n) == 0) {
-            return n == books->n && n == lines - 1 && newline + 1 == end
-                   ? NULL : "its end says another number of accounts";
-        }
-
-        why = lines == 0 ? state_read_head(books, line)
-                         : state_read_account(books, line);
-
-        if (why != NULL) {
-            return why;
-        }
+    if (llmgw_json_check_strict(text, len, &line, &error) != 0) {
+        *why = "a line is no JSON";
+        return -1;
     }
 
-    return lines == 0 ? "it is no state of usage" : "it is cut off";
+    if (books->lines > 0
+        && state_number(line, "end", UINT64_MAX / 2, &n) == 0)
+    {
+        *why = n == books->n && n == books->lines - 1
+               ? NULL : "its end says another number of accounts";
+        return *why == NULL ? 0 : -1;
+    }
+
+    *why = books->lines++ == 0 ? state_read_head(books, line)
+                               : state_read_account(books, line);
+
+    return *why == NULL ? 1 : -1;
+}
+
+
+static void
+state_drop(llmgw_books_t *books)
+{
+    free(books->accounts);
+    free(books->index);
+
+    books->accounts = NULL;
+    books->index = NULL;
+    books->n = books->size = 0;
+    books->lines = 0;
+    books->birth[0] = '\0';
 }
 
 
 int
 llmgw_books_state(llmgw_books_t *books, const char *text, size_t len,
-    const char **why)
+    size_t *at, uint32_t lines, const char **why)
 {
-    llmgw_books_t  *read, before;
+    int          rc;
+    const char  *line, *newline;
 
-    read = llmgw_books_create(books->gateway, books->below);
-    *why = read ? state_read(read, text, len) : "there is no memory for it";
+    for (rc = 1; rc == 1 && lines > 0; lines--) {
+        line = text + *at;
+        newline = memchr(line, '\n', len - *at);
 
-    if (*why == NULL) {
-        before = *books;
-        *books = *read;
-        *read = before;
+        if (newline == NULL) {
+            *why = *at == 0 ? "it is no state of usage" : "it is cut off";
+            rc = -1;
+            break;
+        }
+
+        rc = state_read_line(books, line, (size_t) (newline - line), why);
+        *at = (size_t) (newline + 1 - text);
     }
 
-    llmgw_books_destroy(read);
+    if (rc == 0 && *at < len) {
+        *why = "there is more behind its end";
+        rc = -1;
+    }
 
-    return *why == NULL ? 0 : -1;
+    if (rc == -1) {
+        state_drop(books);
+    }
+
+    return rc;
 }
 
 

@@ -59,11 +59,12 @@ llmgw_books_t *llmgw_books_create(const char *gateway, const char *below);
 void llmgw_books_destroy(llmgw_books_t *books);
 
 /*
- * Takes a state file's text.  0; -1: it is none, cut off, or another gateway's:
- * *why (constant) says so, and the books are as they were.
+ * Takes so many lines of a state file's text, from *at on, which is 0 at first.
+ * 1: call again; 0: it was all; -1: it is none, cut off, or another gateway's:
+ * *why (constant) says so, and the books are empty.
  */
 int llmgw_books_state(llmgw_books_t *books, const char *text, size_t len,
-    const char **why);
+    size_t *at, uint32_t lines, const char **why);
 
 /*
  * Takes a record: an llmgw_usage_on_record_pt with the books as its data.  0;

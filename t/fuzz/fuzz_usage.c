@@ -37,14 +37,20 @@ try_record(const char *text, size_t len)
 static void
 try_state(const char *text, size_t len)
 {
-    size_t                        i;
+    int                           rc;
+    size_t                        i, at = 0;
     const char                   *why = NULL;
     llmgw_books_t                *books;
     const llmgw_books_account_t  *account;
 
     books = llmgw_books_create("gw1", NULL);
 
-    if (llmgw_books_state(books, text, len, &why) != 0) {
+    do {
+        rc = llmgw_books_state(books, text, len, &at, 2, &why);
+        assert(at <= len);
+    } while (rc == 1);
+
+    if (rc == -1) {
         assert(why != NULL && llmgw_books_at(books, 0) == NULL);
     }
 
