@@ -294,6 +294,9 @@ install: build  ## install into PREFIX, MODULES, UNITS_DIR, SYSCONFDIR
 	install -m 644 packaging/sysusers.d/llmgw.conf \
 	    $(DESTDIR)$(PREFIX)/lib/sysusers.d
 	install -m 644 packaging/etc/*.example $(DESTDIR)$(SYSCONFDIR)/llmgw
+	install -d $(DESTDIR)$(SYSCONFDIR)/logrotate.d
+	install -m 644 packaging/logrotate.d/llmgw \
+	    $(DESTDIR)$(SYSCONFDIR)/logrotate.d
 	install -m 644 docs/systemd.md docs/standby.md docs/shards.md \
 	    $(DESTDIR)$(PREFIX)/share/doc/llmgw
 

@@ -10,6 +10,7 @@
 #include "fleet/ssl.h"
 #include "front/grpc.h"
 #include "front/openai/openai.h"
+#include "keys/keys.h"
 #include "native/native.h"
 #include "pages/pages.h"
 
@@ -181,6 +182,27 @@ ngx_command_t  ngx_http_llmgw_commands[] = {
       NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(ngx_http_llmgw_loc_conf_t, tenant),
       "x-gateway-inference-fairness-id" },
+
+    { ngx_string("llmgw_keys"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1234,
+      ngx_http_llmgw_keys_conf,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("llmgw_identity"),
+      NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1234,
+      ngx_http_llmgw_identity_conf,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
+    { ngx_string("llmgw_usage_log"),
+      NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE12,
+      ngx_http_llmgw_usage_log_conf,
+      NGX_HTTP_MAIN_CONF_OFFSET,
+      0,
+      NULL },
 
     { ngx_string("llmgw_coalesce"),
       NGX_HTTP_MAIN_CONF|NGX_CONF_TAKE1,

@@ -12,10 +12,11 @@
  *   standby/    groups with standbys        -> models, zone, core, proto
  *   fleet/      pools, replicas, workers    -> choice, models, standby, zone
  *   attempt/    claims, attempts, sessions  -> fleet, choice, zone
- *   admit/      whether a request may enter -> attempt, fleet, zone, http
- *   front/      what clients speak          -> admit, attempt, fleet, http
- *   native/     grpc_pass and proxy_pass    -> admit, attempt, fleet, http
- *   pages/      status, metrics             -> fleet, zone, http
+ *   keys/       callers and their accounts  -> zone, http, core, proto
+ *   admit/      whether a request may enter -> keys, attempt, fleet, zone, http
+ *   front/      what clients speak          -> admit, keys, attempt, fleet
+ *   native/     grpc_pass and proxy_pass    -> admit, keys, attempt, fleet
+ *   pages/      status, metrics             -> keys, fleet, zone, http
  *
  * The objects, and what each belongs to:
  *
@@ -37,6 +38,7 @@
 #include "front/pool_size.h"
 #include "front/refusal.h"
 #include "front/stream.h"
+#include "keys/keys.h"
 #include "native/native.h"
 #include "pages/pages.h"
 
@@ -58,6 +60,8 @@ static const ngx_http_llmgw_rooms_t  ngx_http_llmgw_rooms = {
     .add_prefix = ngx_http_llmgw_prefix_add,
     .add_ssl = ngx_http_llmgw_ssl_add,
     .events = &ngx_http_llmgw_asking_events,
+    .grpc = &ngx_http_llmgw_grpc_protocol,
+    .openai = &ngx_http_llmgw_openai_protocol,
 };
 
 
@@ -104,6 +108,7 @@ ngx_http_llmgw_create_main_conf(ngx_conf_t *cf)
 
     if (ngx_array_init(&lmcf->upstreams, cf->pool, 2, sizeof(void *))
         != NGX_OK
+        || ngx_array_init(&lmcf->keys, cf->pool, 1, sizeof(void *)) != NGX_OK
         || ngx_array_init(&lmcf->references, cf->pool, 2,
                           sizeof(ngx_http_llmgw_reference_t))
            != NGX_OK
@@ -156,6 +161,8 @@ ngx_http_llmgw_create_loc_conf(ngx_conf_t *cf)
         return NULL;
     }
 
+    llcf->keys = NGX_CONF_UNSET_PTR;
+    llcf->identity = NGX_CONF_UNSET_PTR;
     llcf->key = NGX_CONF_UNSET_PTR;
     llcf->class = NGX_CONF_UNSET_PTR;
     llcf->tenant = NGX_CONF_UNSET_PTR;
@@ -177,6 +184,8 @@ ngx_http_llmgw_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
     ngx_http_llmgw_loc_conf_t  *prev = parent;
     ngx_http_llmgw_loc_conf_t  *conf = child;
 
+    ngx_conf_merge_ptr_value(conf->keys, prev->keys, NULL);
+    ngx_conf_merge_ptr_value(conf->identity, prev->identity, NULL);
     ngx_conf_merge_ptr_value(conf->class, prev->class, NULL);
     ngx_conf_merge_ptr_value(conf->tenant, prev->tenant, NULL);
     ngx_conf_merge_uint_value(conf->tries, prev->tries, 3);
@@ -247,7 +256,13 @@ ngx_http_llmgw_postconfiguration(ngx_conf_t *cf)
         return NGX_ERROR;
     }
 
-    return ngx_http_llmgw_native_init(cf);
+    /* keys are asked for before a pass reads a body */
+
+    if (ngx_http_llmgw_native_init(cf) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    return lmcf->keys.nelts ? ngx_http_llmgw_keys_init(cf) : NGX_OK;
 }
 
 
@@ -276,6 +291,10 @@ ngx_http_llmgw_init_process(ngx_cycle_t *cycle)
         return NGX_OK;
     }
 
+    if (ngx_http_llmgw_keys_worker(lmcf, cycle) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
     return ngx_http_llmgw_worker_init(lmcf, cycle);
 }
 
@@ -289,5 +308,6 @@ ngx_http_llmgw_exit_process(ngx_cycle_t *cycle)
 
     if (lmcf) {
         ngx_http_llmgw_worker_done(lmcf);
+        ngx_http_llmgw_keys_worker_done(lmcf);
     }
 }

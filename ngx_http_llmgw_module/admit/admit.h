@@ -3,9 +3,11 @@
  * Whose a request is, and whether it may enter.
  *
  * A request may have a class, which says how urgent it is and what times it
- * wants, and a tenant, who is to pay for it.  Nothing that a client says of
- * itself is believed unless llmgw_class and llmgw_tenant say so; where they are
- * off a request has neither, and nothing here costs more than a look at them.
+ * wants, and a tenant, which stands for its user.  Its caller's key says both
+ * (keys/keys.h), or else llmgw_class and llmgw_tenant.  Nothing that a client
+ * says of itself is believed unless they say so; where they are off and no key
+ * says anything, a request has neither, and nothing here costs more than a look
+ * at them.
  *
  *   identify ---> enter --- refused ---------------------------> leave
  *                   |                                              ^
@@ -25,6 +27,7 @@
 #include "conf/admit.h"
 #include "core/outcome.h"
 #include "http/record.h"
+#include "keys/keys.h"
 
 
 /* What the request's own message says. */
@@ -38,6 +41,8 @@ typedef struct {
 typedef struct {
     ngx_http_llmgw_said_t         said;
     ngx_http_llmgw_whose_t        whose;        /* for the record */
+    ngx_str_t                     name;         /* of its tenant, whether it is
+                                                   known or not */
     llmgw_cohort_t               *class_cohort; /* where it counts; NULL: it
                                                    has no class */
     llmgw_cohort_t               *tenant_cohort;    /* the same */
@@ -68,12 +73,14 @@ typedef struct {
 } ngx_http_llmgw_leave_t;
 
 
-/* 1: requests of that location to that upstream must be looked at. */
+/* 1: a request of that location to that upstream must be looked at. */
 static ngx_inline ngx_uint_t
 ngx_http_llmgw_admits(const ngx_http_llmgw_loc_conf_t *llcf,
-    const ngx_http_llmgw_srv_conf_t *lscf)
+    const ngx_http_llmgw_srv_conf_t *lscf,
+    const ngx_http_llmgw_caller_t *caller)
 {
-    return llcf->class || llcf->tenant || lscf->admits;
+    return llcf->class || llcf->tenant || lscf->admits
+           || (caller && (caller->class.len || caller->tenant.len));
 }
 
 
@@ -84,7 +91,8 @@ ngx_http_llmgw_admits(const ngx_http_llmgw_loc_conf_t *llcf,
  */
 void ngx_http_llmgw_identify(ngx_http_request_t *r,
     ngx_http_llmgw_pool_t *pool, ngx_http_llmgw_identity_t *identity,
-    ngx_http_llmgw_record_t *record, ngx_http_llmgw_claim_t *claim);
+    const ngx_http_llmgw_caller_t *caller, ngx_http_llmgw_record_t *record,
+    ngx_http_llmgw_claim_t *claim);
 
 /*
  * enter.c: NGX_OK: it may enter.  NGX_DECLINED: it is refused, and *end says

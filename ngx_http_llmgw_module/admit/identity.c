@@ -2,6 +2,7 @@
 /*
  * Whose a request is: its class and its tenant.
  *
+ *   class= of its key     wins over all below
  *   llmgw_class VALUE     what the operator says, perhaps by a variable
  *   llmgw_class request   the message's own field, else a header
  *   llmgw_class off       it has none
@@ -26,7 +27,8 @@ static ngx_str_t ngx_http_llmgw_identity_told(ngx_http_request_t *r,
 
 void
 ngx_http_llmgw_identify(ngx_http_request_t *r, ngx_http_llmgw_pool_t *pool,
-    ngx_http_llmgw_identity_t *identity, ngx_http_llmgw_record_t *record,
+    ngx_http_llmgw_identity_t *identity,
+    const ngx_http_llmgw_caller_t *caller, ngx_http_llmgw_record_t *record,
     ngx_http_llmgw_claim_t *claim)
 {
     ngx_str_t                   name;
@@ -38,18 +40,25 @@ ngx_http_llmgw_identify(ngx_http_request_t *r, ngx_http_llmgw_pool_t *pool,
     identity->class = LLMGW_CLASSES_MAX;
     identity->priority = LLMGW_CLASS_DEFAULT;
 
-    if (llcf->class) {
+    if (caller && caller->class.len) {
+        ngx_http_llmgw_identity_class(pool, &caller->class, identity);
+
+    } else if (llcf->class) {
         name = ngx_http_llmgw_identity_told(r, llcf->class,
                                             &identity->said.class);
         ngx_http_llmgw_identity_class(pool, &name, identity);
     }
 
-    if (llcf->tenant) {
-        name = ngx_http_llmgw_identity_told(r, llcf->tenant,
-                                            &identity->said.tenant);
-        if (name.len) {
-            ngx_http_llmgw_identity_tenant(pool, &name, identity);
-        }
+    if (caller && caller->tenant.len) {
+        identity->name = caller->tenant;
+
+    } else if (llcf->tenant) {
+        identity->name = ngx_http_llmgw_identity_told(r, llcf->tenant,
+                                                      &identity->said.tenant);
+    }
+
+    if (identity->name.len) {
+        ngx_http_llmgw_identity_tenant(pool, &identity->name, identity);
     }
 
     record->whose = &identity->whose;

@@ -18,6 +18,7 @@
 #include "core/flow/flow.h"
 #include "core/flow/saturation.h"
 #include "core/openai/affinity_key.h"
+#include "core/outcome.h"
 #include "core/policy/rank.h"
 
 #include "conf/ssl.h"
@@ -36,6 +37,9 @@ typedef struct ngx_http_llmgw_log_s     ngx_http_llmgw_log_t;
 typedef struct ngx_http_llmgw_told_s    ngx_http_llmgw_told_t;
 typedef struct ngx_http_llmgw_rules_s   ngx_http_llmgw_rules_t;
 typedef struct ngx_http_llmgw_page_conf_s  ngx_http_llmgw_page_conf_t;
+typedef struct ngx_http_llmgw_keys_s    ngx_http_llmgw_keys_t;
+typedef struct ngx_http_llmgw_usage_log_s  ngx_http_llmgw_usage_log_t;
+typedef struct ngx_http_llmgw_identity_conf_s  ngx_http_llmgw_identity_conf_t;
 
 
 /* What the clients of a location speak, which its content handler serves. */
@@ -52,6 +56,13 @@ typedef struct {
      */
     ngx_int_t                   (*refuse)(ngx_http_request_t *r,
                                     ngx_chain_t *body);
+
+    /*
+     * Answers a request that did not come to the handler: it ended so.
+     * Returns what the request is to be finalized with.
+     */
+    ngx_int_t                   (*answer)(ngx_http_request_t *r,
+                                    const llmgw_end_t *end);
     unsigned                      has_models:1; /* llmgw_model is for it */
 } ngx_http_llmgw_protocol_t;
 
@@ -65,6 +76,8 @@ typedef struct {
     ngx_array_t                   upstreams;    /* of srv_conf_t * */
     ngx_array_t                   references;   /* of reference_t, to check */
     ngx_array_t                   passes;       /* of loc_conf_t * */
+    ngx_array_t                   keys;         /* of keys_t *, one a zone */
+    ngx_http_llmgw_usage_log_t   *usage_log;    /* NULL: none */
     const ngx_http_llmgw_rooms_t *rooms;
     ngx_http_llmgw_wakes_t       *wakes;
     ngx_int_t                     request_id_index;
@@ -213,6 +226,8 @@ typedef struct {
     ngx_str_t                     timeout_header;   /* empty: none */
 
     ngx_http_llmgw_page_conf_t   *page;         /* NULL: it is no page */
+    ngx_http_llmgw_keys_t        *keys;         /* NULL: off */
+    ngx_http_llmgw_identity_conf_t  *identity;  /* the same */
 } ngx_http_llmgw_loc_conf_t;
 
 
@@ -283,7 +298,7 @@ char *ngx_http_llmgw_index_conf(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 
 
-/* What conf/ and fleet/ call, of rooms that they do not include. */
+/* What conf/, fleet/ and keys/ call, of rooms that they do not include. */
 struct ngx_http_llmgw_rooms_s {
     ngx_http_upstream_init_peer_pt  init_peer;  /* native passes */
     ngx_int_t                     (*add_zone)(ngx_conf_t *cf,
@@ -293,6 +308,8 @@ struct ngx_http_llmgw_rooms_s {
     ngx_int_t                     (*add_ssl)(ngx_conf_t *cf,
                                       ngx_http_llmgw_srv_conf_t *conf);
     const ngx_http_llmgw_fleet_events_t  *events;
+    const ngx_http_llmgw_protocol_t      *grpc;     /* of a pass's clients */
+    const ngx_http_llmgw_protocol_t      *openai;
 };
 
 

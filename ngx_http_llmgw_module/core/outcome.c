@@ -3,11 +3,11 @@
 
 
 static const struct {
-    const char  *reason;
+    const char  *name;
     const char  *text;
 } llmgw_outcomes[] = {
 
-    [LLMGW_OUTCOME_SERVED] = { 0, "" },
+    [LLMGW_OUTCOME_SERVED] = { "ok", "" },
 
     [LLMGW_OUTCOME_QUEUE_FULL] =
         { "queue_full", "all replicas are full" },
@@ -33,21 +33,41 @@ static const struct {
         { "admission_tenant_budget", "the tenant is over its budget" },
     [LLMGW_OUTCOME_GONE] =
         { "client_gone", "the client went away" },
+    [LLMGW_OUTCOME_INVALID_KEY] =
+        { "invalid_api_key", "no valid API key was given" },
+    [LLMGW_OUTCOME_KEY_FORBIDS] =
+        { "key_forbids", "this key has limits of models or tokens, which "
+                         "cannot be held here" },
+    [LLMGW_OUTCOME_RATE_LIMIT] =
+        { "rate_limit_exceeded", "the rate limit of this key is exceeded" },
+    [LLMGW_OUTCOME_QUOTA] =
+        { "insufficient_quota", "the token budget of this key is used up" },
+    [LLMGW_OUTCOME_ACCOUNTS_FULL] =
+        { "accounts_full", "the gateway has no room to count this request" },
 
-    [LLMGW_OUTCOME_DEADLINE] = { 0, "deadline exceeded" },
-    [LLMGW_OUTCOME_BAD_REQUEST] = { 0, "the request is not valid" },
-    [LLMGW_OUTCOME_TOO_LARGE] = { 0, "the request is too large" },
-    [LLMGW_OUTCOME_UNKNOWN_METHOD] = { 0, "no such method" },
-    [LLMGW_OUTCOME_NOT_FOUND] = { 0, "not found" },
-    [LLMGW_OUTCOME_INTERNAL] = { 0, "out of memory" },
-    [LLMGW_OUTCOME_REFUSED] = { 0, "" },
+    [LLMGW_OUTCOME_DEADLINE] = { "deadline", "deadline exceeded" },
+    [LLMGW_OUTCOME_BAD_REQUEST] =
+        { "bad_request", "the request is not valid" },
+    [LLMGW_OUTCOME_TOO_LARGE] = { "too_large", "the request is too large" },
+    [LLMGW_OUTCOME_UNKNOWN_METHOD] = { "unknown_method", "no such method" },
+    [LLMGW_OUTCOME_NOT_FOUND] = { "not_found", "not found" },
+    [LLMGW_OUTCOME_INTERNAL] = { "internal", "out of memory" },
+    [LLMGW_OUTCOME_REFUSED] = { "refused", "" },
 };
 
 
 const char *
 llmgw_outcome_reason(llmgw_outcome_t outcome)
 {
-    return llmgw_outcomes[outcome].reason;
+    return outcome != LLMGW_OUTCOME_SERVED && outcome < LLMGW_NREASONS
+           ? llmgw_outcomes[outcome].name : NULL;
+}
+
+
+const char *
+llmgw_outcome_name(llmgw_outcome_t outcome)
+{
+    return llmgw_outcomes[outcome].name;
 }
 
 

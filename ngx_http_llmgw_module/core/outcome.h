@@ -26,6 +26,11 @@ typedef enum {
     LLMGW_OUTCOME_TOKEN_BUCKET,
     LLMGW_OUTCOME_TENANT_BUDGET,
     LLMGW_OUTCOME_GONE,             /* the client, before the end */
+    LLMGW_OUTCOME_INVALID_KEY,      /* none that is valid */
+    LLMGW_OUTCOME_KEY_FORBIDS,      /* a pass: limits cannot be held there */
+    LLMGW_OUTCOME_RATE_LIMIT,       /* of its account, as the next one */
+    LLMGW_OUTCOME_QUOTA,
+    LLMGW_OUTCOME_ACCOUNTS_FULL,    /* it could not be counted */
     LLMGW_NREASONS,
 
     LLMGW_OUTCOME_DEADLINE = LLMGW_NREASONS,
@@ -57,6 +62,9 @@ typedef struct {
  * outcome has none.
  */
 const char *llmgw_outcome_reason(llmgw_outcome_t outcome);
+
+/* The same, and a word for each other outcome: for usage records. */
+const char *llmgw_outcome_name(llmgw_outcome_t outcome);
 
 /* One line for people; "" where there is nothing to say. */
 const char *llmgw_outcome_text(llmgw_outcome_t outcome);

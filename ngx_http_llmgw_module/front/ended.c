@@ -181,6 +181,7 @@ ngx_http_llmgw_ended_restart(ngx_http_llmgw_stream_t *stream)
     }
 
     llmgw_serve_restarted(&stream->serve, &stream->claim.ask);
+    ngx_http_llmgw_entry_restarts(stream);
     stream->record.tokens = 0;
 
     return 1;

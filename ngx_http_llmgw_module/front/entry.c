@@ -1,13 +1,23 @@
 
 /*
- * How a stream enters and leaves (admit/admit.h): once each, whatever becomes
- * of it in between.
+ * How a stream enters and leaves (admit/admit.h, keys/keys.h): once each,
+ * whatever becomes of it in between.  Its caller's account is asked last, so
+ * that a request which is refused has taken nothing there.
  */
 
 #include "fleet/pool.h"
 #include "front/stream.h"
 
 
+static ngx_int_t ngx_http_llmgw_entry_admits(ngx_http_llmgw_stream_t *stream,
+    llmgw_end_t *end);
+static ngx_int_t ngx_http_llmgw_entry_charge(ngx_http_llmgw_stream_t *stream,
+    llmgw_end_t *end);
+static ngx_str_t ngx_http_llmgw_entry_model(ngx_http_llmgw_stream_t *stream);
+static void ngx_http_llmgw_entry_leaves(ngx_http_llmgw_stream_t *stream,
+    llmgw_outcome_t outcome);
+static void ngx_http_llmgw_entry_settles(ngx_http_llmgw_stream_t *stream,
+    llmgw_outcome_t outcome);
 static ngx_int_t ngx_http_llmgw_entry_prompt_tokens(
     ngx_http_llmgw_stream_t *stream);
 
@@ -18,7 +28,9 @@ ngx_http_llmgw_entry_said(ngx_http_llmgw_stream_t *stream,
 {
     ngx_http_llmgw_identity_t  *identity;
 
-    if (!ngx_http_llmgw_admits(stream->conf, stream->pool->conf)) {
+    if (!ngx_http_llmgw_admits(stream->conf, stream->pool->conf,
+                               stream->caller))
+    {
         return NGX_OK;
     }
 
@@ -40,16 +52,8 @@ ngx_http_llmgw_entry_refused(ngx_http_llmgw_stream_t *stream)
 {
     llmgw_end_t  end;
 
-    if (stream->identity == NULL) {
-        return 0;
-    }
-
-    ngx_http_llmgw_identify(stream->request, stream->pool, stream->identity,
-                            &stream->record, &stream->claim);
-
-    if (ngx_http_llmgw_enter(stream->pool, stream->identity, &stream->claim,
-                             &end)
-        == NGX_OK)
+    if (ngx_http_llmgw_entry_admits(stream, &end) == NGX_OK
+        && ngx_http_llmgw_entry_charge(stream, &end) == NGX_OK)
     {
         return 0;
     }
@@ -57,6 +61,103 @@ ngx_http_llmgw_entry_refused(ngx_http_llmgw_stream_t *stream)
     ngx_http_llmgw_stream_answer(stream, &end);
 
     return 1;
+}
+
+
+/* By the upstream's rules.  NGX_DECLINED: *end says why not. */
+
+static ngx_int_t
+ngx_http_llmgw_entry_admits(ngx_http_llmgw_stream_t *stream, llmgw_end_t *end)
+{
+    if (stream->identity == NULL) {
+        return NGX_OK;
+    }
+
+    ngx_http_llmgw_identify(stream->request, stream->pool, stream->identity,
+                            stream->caller, &stream->record, &stream->claim);
+
+    return ngx_http_llmgw_enter(stream->pool, stream->identity, &stream->claim,
+                                end);
+}
+
+
+/* By its caller's account. */
+
+static ngx_int_t
+ngx_http_llmgw_entry_charge(ngx_http_llmgw_stream_t *stream, llmgw_end_t *end)
+{
+    const ngx_http_llmgw_ask_t  *ask;
+    ngx_http_llmgw_charge_t      charge;
+
+    if (stream->caller == NULL) {
+        return NGX_OK;
+    }
+
+    ngx_memzero(&charge, sizeof(ngx_http_llmgw_charge_t));
+    ngx_memzero(end, sizeof(llmgw_end_t));
+
+    ask = &stream->ask;
+    charge.model = ngx_http_llmgw_entry_model(stream);
+    charge.request_id = ngx_http_llmgw_record_id(&stream->record);
+    charge.class = stream->caller->class;
+    charge.tenant = stream->caller->tenant;
+
+    if (stream->identity) {
+        charge.class = stream->identity->whose.class;
+        charge.tenant = stream->identity->name;
+    }
+
+    if (ask->openai) {
+        charge.bytes = ask->openai->body.len;
+        charge.max_tokens = (uint64_t) ask->openai->max_tokens * ask->choices;
+
+        if (ask->openai->engine_model) {
+            charge.served.data = (u_char *) ask->openai->engine_model;
+            charge.served.len = ngx_strlen(charge.served.data);
+        }
+
+    } else {
+        charge.bytes = ask->prompt.len;
+        charge.max_tokens = ask->max_tokens;
+
+        if (!ngx_http_llmgw_caller_may(stream->caller, &charge.model)) {
+            end->outcome = LLMGW_OUTCOME_NOT_FOUND;
+            return NGX_DECLINED;
+        }
+    }
+
+    if (ngx_http_llmgw_caller_enter(stream->caller, &charge, end) != NGX_OK) {
+        return NGX_DECLINED;
+    }
+
+    stream->slot = ngx_http_llmgw_caller_slot(stream->caller);
+
+    return NGX_OK;
+}
+
+
+/* As the client calls it; Infer has no name, and gets the pool's. */
+
+static ngx_str_t
+ngx_http_llmgw_entry_model(ngx_http_llmgw_stream_t *stream)
+{
+    ngx_str_t                  name;
+    const llmgw_model_list_t  *base;
+
+    if (stream->record.usage) {
+        return stream->record.usage->model;
+    }
+
+    ngx_http_llmgw_pool_look(stream->pool);
+    name = stream->pool->conf->model;
+    base = name.len ? NULL : llmgw_models_base(&stream->pool->models.known);
+
+    if (base) {
+        name.data = (u_char *) base->names;
+        name.len = ngx_strlen(name.data);
+    }
+
+    return name;
 }
 
 
@@ -83,19 +184,41 @@ ngx_http_llmgw_entry_first_token(ngx_http_llmgw_stream_t *stream)
 }
 
 
-/* A stream without any token has had none by its end. */
+void
+ngx_http_llmgw_entry_restarts(ngx_http_llmgw_stream_t *stream)
+{
+    stream->wasted += stream->record.tokens;
+
+    if (stream->slot) {
+        llmgw_usage_slot_wasted(stream->slot, stream->wasted);
+        llmgw_usage_slot_delivered(stream->slot, 0);
+    }
+}
+
 
 void
 ngx_http_llmgw_entry_ends(ngx_http_llmgw_stream_t *stream,
     llmgw_outcome_t outcome)
 {
+    if (stream->identity) {
+        ngx_http_llmgw_entry_leaves(stream, outcome);
+    }
+
+    if (stream->slot) {
+        ngx_http_llmgw_entry_settles(stream, outcome);
+    }
+}
+
+
+/* A stream without any token has had none by its end. */
+
+static void
+ngx_http_llmgw_entry_leaves(ngx_http_llmgw_stream_t *stream,
+    llmgw_outcome_t outcome)
+{
     ngx_msec_t               start;
     ngx_http_llmgw_leave_t   leave;
     ngx_http_llmgw_record_t  *record;
-
-    if (stream->identity == NULL) {
-        return;
-    }
 
     record = &stream->record;
     ngx_memzero(&leave, sizeof(ngx_http_llmgw_leave_t));
@@ -113,6 +236,41 @@ ngx_http_llmgw_entry_ends(ngx_http_llmgw_stream_t *stream,
     }
 
     ngx_http_llmgw_leave(stream->pool, stream->identity, &leave);
+}
+
+
+/* By the engine's own count where it came, or else by what it sent. */
+
+static void
+ngx_http_llmgw_entry_settles(ngx_http_llmgw_stream_t *stream,
+    llmgw_outcome_t outcome)
+{
+    ngx_int_t                 prompt;
+    llmgw_accounts_end_t      end;
+    const llmgw_delivered_t  *delivered;
+
+    ngx_memzero(&end, sizeof(llmgw_accounts_end_t));
+
+    delivered = stream->ask.delivered;
+    prompt = ngx_http_llmgw_entry_prompt_tokens(stream);
+
+    end.prompt = prompt == -1 ? LLMGW_USAGE_UNKNOWN : (uint64_t) prompt;
+    end.completion = stream->record.tokens;
+    end.wasted = stream->wasted;
+    end.outcome = llmgw_outcome_name(outcome);
+    end.settled_by = LLMGW_SETTLED_BY_COUNT;
+
+    if (delivered) {
+        end.cached = delivered->cached_tokens;
+    }
+
+    if (delivered && delivered->has_usage) {
+        end.completion = delivered->completion_tokens;
+        end.settled_by = LLMGW_SETTLED_BY_ENGINE;
+    }
+
+    stream->slot = NULL;
+    ngx_http_llmgw_caller_leave(stream->caller, &end);
 }
 
 

@@ -77,6 +77,7 @@ const ngx_http_llmgw_protocol_t  ngx_http_llmgw_grpc_protocol = {
     .handler = ngx_http_llmgw_grpc_front_handler,
     .owns = ngx_http_llmgw_grpc_front_owns,
     .refuse = ngx_http_llmgw_grpc_front_refused,
+    .answer = ngx_http_llmgw_grpc_send,
 };
 
 

@@ -304,6 +304,12 @@ ngx_http_llmgw_serve_start(ngx_http_llmgw_stream_t *stream,
                                          stream->request->pool,
                                          &attempt->lease.replica->node.str);
 
+    if (stream->slot) {
+        llmgw_usage_replica(&stream->slot->usage,
+                            (char *) stream->record.replica.data,
+                            stream->record.replica.len);
+    }
+
     if (stream->serve.has_begun) {
         ngx_log_error(NGX_LOG_NOTICE, stream->request->connection->log, 0,
                       "llmgw: stream continues at replica \"%V\" after %ui "
@@ -353,6 +359,11 @@ ngx_http_llmgw_serve_token(ngx_http_llmgw_attempt_t *attempt,
     }
 
     stream->record.tokens += token->count;
+
+    if (stream->slot) {
+        llmgw_usage_slot_delivered(stream->slot, stream->record.tokens);
+    }
+
     stream->has_final = token->is_final;
     stream->pool->worker->asking->coalesce.load.tokens++;
 

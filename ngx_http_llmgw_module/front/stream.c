@@ -117,6 +117,10 @@ ngx_http_llmgw_stream_create(ngx_http_request_t *r,
     stream->ask.connect_timeout = stream->conf->connect_timeout;
     stream->ask.memory = r->pool;
 
+    if (stream->conf->keys) {
+        stream->caller = ngx_http_llmgw_caller(r);
+    }
+
     cln->handler = ngx_http_llmgw_stream_cleanup;
     cln->data = stream;
 

@@ -16,6 +16,7 @@
 #include "attempt/claim.h"
 #include "front/delivered.h"
 #include "http/record.h"
+#include "keys/keys.h"
 
 
 typedef struct ngx_http_llmgw_front_s    ngx_http_llmgw_front_t;
@@ -72,6 +73,7 @@ struct ngx_http_llmgw_stream_s {
     const ngx_http_llmgw_front_t *front;
     ngx_http_llmgw_pool_t        *pool;
     ngx_http_llmgw_attempt_t     *serving;      /* sends tokens, or NULL */
+    llmgw_usage_slot_t           *slot;         /* of its caller, or NULL */
 
     /* the client's side */
     ngx_chain_t                  *out;          /* filled, not yet sent */
@@ -108,6 +110,8 @@ struct ngx_http_llmgw_stream_s {
     ngx_http_llmgw_ask_t          ask;
 
     ngx_http_llmgw_identity_t    *identity;     /* NULL: not asked for */
+    ngx_http_llmgw_caller_t      *caller;       /* the same */
+    uint64_t                      wasted;       /* tokens thrown away */
 
     llmgw_serve_t                 serve;
     ngx_http_llmgw_doubt_t       *doubt;        /* doubt.c; NULL: none so far */
@@ -194,6 +198,9 @@ ngx_int_t ngx_http_llmgw_entry_said(ngx_http_llmgw_stream_t *stream,
 /* 1: the stream may not enter; it is finished and may be gone. */
 ngx_uint_t ngx_http_llmgw_entry_refused(ngx_http_llmgw_stream_t *stream);
 void ngx_http_llmgw_entry_first_token(ngx_http_llmgw_stream_t *stream);
+
+/* The tokens that it has are thrown away. */
+void ngx_http_llmgw_entry_restarts(ngx_http_llmgw_stream_t *stream);
 void ngx_http_llmgw_entry_ends(ngx_http_llmgw_stream_t *stream,
     llmgw_outcome_t outcome);
 

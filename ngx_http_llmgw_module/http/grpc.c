@@ -64,15 +64,18 @@ ngx_http_llmgw_grpc_only(ngx_http_request_t *r, const llmgw_end_t *end)
 void
 ngx_http_llmgw_grpc_answer(ngx_http_request_t *r, const llmgw_end_t *end)
 {
-    ngx_int_t  rc;
+    ngx_http_finalize_request(r, ngx_http_llmgw_grpc_send(r, end));
+}
 
-    rc = ngx_http_llmgw_grpc_only(r, end);
 
-    if (rc == NGX_OK) {
-        rc = ngx_http_send_header(r);
+ngx_int_t
+ngx_http_llmgw_grpc_send(ngx_http_request_t *r, const llmgw_end_t *end)
+{
+    if (ngx_http_llmgw_grpc_only(r, end) != NGX_OK) {
+        return NGX_ERROR;
     }
 
-    ngx_http_finalize_request(r, rc == NGX_ERROR ? NGX_ERROR : NGX_OK);
+    return ngx_http_send_header(r) == NGX_ERROR ? NGX_ERROR : NGX_OK;
 }
 
 

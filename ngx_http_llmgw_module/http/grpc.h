@@ -31,7 +31,12 @@ ngx_int_t ngx_http_llmgw_grpc_trailers(ngx_http_request_t *r,
 ngx_int_t ngx_http_llmgw_grpc_only(ngx_http_request_t *r,
     const llmgw_end_t *end);
 
-/* Sends a trailers-only answer and finalizes the request. */
+/*
+ * Sends a trailers-only answer, and returns what the request is to be finalized
+ * with; or does that, too.
+ */
+ngx_int_t ngx_http_llmgw_grpc_send(ngx_http_request_t *r,
+    const llmgw_end_t *end);
 void ngx_http_llmgw_grpc_answer(ngx_http_request_t *r,
     const llmgw_end_t *end);
 

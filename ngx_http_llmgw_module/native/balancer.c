@@ -265,6 +265,7 @@ ngx_http_llmgw_native_set_peer(ngx_http_llmgw_native_t *pass,
 {
     ngx_str_t                 *name;
     ngx_pool_t                *pool;
+    llmgw_usage_slot_t        *slot;
     ngx_http_llmgw_replica_t  *replica;
 
     replica = pass->replica;
@@ -285,6 +286,13 @@ ngx_http_llmgw_native_set_peer(ngx_http_llmgw_native_t *pass,
            != NGX_OK)
     {
         return NGX_ERROR;
+    }
+
+    slot = ngx_http_llmgw_caller_slot(ngx_http_llmgw_caller(pass->request));
+
+    if (slot) {
+        llmgw_usage_replica(&slot->usage, (char *) replica->node.str.data,
+                            replica->node.str.len);
     }
 
     ngx_memcpy(&pass->sockaddr, &replica->sockaddr, replica->socklen);

@@ -21,11 +21,13 @@ static llmgw_outcome_t ngx_http_llmgw_native_outcome(
 ngx_uint_t
 ngx_http_llmgw_native_may_enter(ngx_http_llmgw_native_t *pass)
 {
+    ngx_http_llmgw_caller_t    *caller;
     ngx_http_llmgw_loc_conf_t  *llcf;
 
     llcf = ngx_http_get_module_loc_conf(pass->request, ngx_http_llmgw_module);
+    caller = llcf->keys ? ngx_http_llmgw_caller(pass->request) : NULL;
 
-    if (!ngx_http_llmgw_admits(llcf, pass->pool->conf)) {
+    if (!ngx_http_llmgw_admits(llcf, pass->pool->conf, caller)) {
         return 1;
     }
 
@@ -35,7 +37,7 @@ ngx_http_llmgw_native_may_enter(ngx_http_llmgw_native_t *pass)
     }
 
     ngx_http_llmgw_identify(pass->request, pass->pool, &pass->identity,
-                            &pass->record, &pass->claim);
+                            caller, &pass->record, &pass->claim);
 
     return ngx_http_llmgw_enter(pass->pool, &pass->identity, &pass->claim,
                                 &pass->refusal)

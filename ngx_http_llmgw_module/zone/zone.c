@@ -19,8 +19,6 @@
 
 
 static uint64_t ngx_http_llmgw_zone_layout(void);
-static void ngx_http_llmgw_zone_compare(ngx_conf_t *cf,
-    ngx_shm_zone_t *shm_zone);
 static ngx_int_t ngx_http_llmgw_zone_init(ngx_shm_zone_t *shm_zone,
     void *data);
 static ngx_int_t ngx_http_llmgw_zone_reuse(ngx_shm_zone_t *shm_zone,
@@ -57,7 +55,8 @@ ngx_http_llmgw_zone_add(ngx_conf_t *cf, ngx_http_llmgw_srv_conf_t *conf)
     conf->cycle = cf->cycle;
     conf->shm_zone = shm_zone;
 
-    ngx_http_llmgw_zone_compare(cf, shm_zone);
+    ngx_http_llmgw_zone_compare(cf, shm_zone, NGX_HTTP_LLMGW_ZONE_MAGIC,
+                                ngx_http_llmgw_zone_layout());
 
     return NGX_OK;
 }
@@ -68,8 +67,6 @@ ngx_http_llmgw_zone_add(ngx_conf_t *cf, ngx_http_llmgw_srv_conf_t *conf)
 static uint64_t
 ngx_http_llmgw_zone_layout(void)
 {
-    uint64_t             mix;
-    ngx_uint_t           i;
     static const size_t  sizes[] = {
         NGX_HTTP_LLMGW_ZONE_VERSION,
         sizeof(ngx_http_llmgw_zone_shared_t),
@@ -81,9 +78,19 @@ ngx_http_llmgw_zone_layout(void)
         sizeof(llmgw_queue_entry_t)
     };
 
+    return ngx_http_llmgw_zone_mix(sizes, sizeof(sizes) / sizeof(sizes[0]));
+}
+
+
+uint64_t
+ngx_http_llmgw_zone_mix(const size_t *sizes, ngx_uint_t n)
+{
+    uint64_t    mix;
+    ngx_uint_t  i;
+
     mix = 0;
 
-    for (i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+    for (i = 0; i < n; i++) {
         mix = mix * 1000003 + sizes[i];
     }
 
@@ -91,17 +98,13 @@ ngx_http_llmgw_zone_layout(void)
 }
 
 
-/*
- * What nginx keeps of a zone of the same name, size and owner is ours only if
- * it is laid out as ours.
- */
-
-static void
-ngx_http_llmgw_zone_compare(ngx_conf_t *cf, ngx_shm_zone_t *shm_zone)
+void
+ngx_http_llmgw_zone_compare(ngx_conf_t *cf, ngx_shm_zone_t *shm_zone,
+    uint64_t magic, uint64_t layout)
 {
-    ngx_shm_zone_t                *old;
-    ngx_slab_pool_t               *shpool;
-    ngx_http_llmgw_zone_shared_t  *shared;
+    uint64_t         *shared;
+    ngx_shm_zone_t   *old;
+    ngx_slab_pool_t  *shpool;
 
     old = ngx_http_llmgw_zone_had(cf->cycle->old_cycle, &shm_zone->shm.name);
 
@@ -115,9 +118,7 @@ ngx_http_llmgw_zone_compare(ngx_conf_t *cf, ngx_shm_zone_t *shm_zone)
         shpool = (ngx_slab_pool_t *) old->shm.addr;
         shared = shpool->data;
 
-        if (shared->magic == NGX_HTTP_LLMGW_ZONE_MAGIC
-            && shared->layout == ngx_http_llmgw_zone_layout())
-        {
+        if (shared[0] == magic && shared[1] == layout) {
             return;
         }
 

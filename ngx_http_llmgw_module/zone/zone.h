@@ -153,6 +153,16 @@ ngx_int_t ngx_http_llmgw_zone_add(ngx_conf_t *cf,
 /* The zone of that name in a configuration before this one; or NULL. */
 ngx_shm_zone_t *ngx_http_llmgw_zone_had(ngx_cycle_t *old, ngx_str_t *name);
 
+/*
+ * What nginx keeps of a zone of the same name, size and owner is ours only if
+ * it is laid out as ours: it begins with these two words.
+ */
+void ngx_http_llmgw_zone_compare(ngx_conf_t *cf, ngx_shm_zone_t *shm_zone,
+    uint64_t magic, uint64_t layout);
+
+/* The layout of a zone: of its version, and the sizes of what it holds. */
+uint64_t ngx_http_llmgw_zone_mix(const size_t *sizes, ngx_uint_t n);
+
 /* 1: the reload will keep what is in this zone. */
 ngx_uint_t ngx_http_llmgw_zone_is_kept(ngx_conf_t *cf,
     ngx_shm_zone_t *shm_zone);

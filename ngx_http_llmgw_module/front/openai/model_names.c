@@ -13,6 +13,7 @@
 
 #include "fleet/table.h"
 #include "front/openai/openai_inner.h"
+#include "keys/keys.h"
 #include "proto/json/write.h"
 
 
@@ -28,6 +29,8 @@ static llmgw_serves_t ngx_http_llmgw_openai_model_serves(ngx_http_request_t *r,
 static ngx_http_upstream_srv_conf_t *ngx_http_llmgw_openai_model_upstream(
     ngx_http_llmgw_loc_conf_t *llcf, ngx_uint_t i);
 static ngx_int_t ngx_http_llmgw_openai_model_names(ngx_http_request_t *r,
+    ngx_array_t *names);
+static void ngx_http_llmgw_openai_model_allowed(ngx_http_request_t *r,
     ngx_array_t *names);
 static ngx_int_t ngx_http_llmgw_openai_model_merge(ngx_http_request_t *r,
     ngx_http_llmgw_loc_conf_t *llcf, ngx_uint_t i, ngx_array_t *names,
@@ -248,7 +251,33 @@ ngx_http_llmgw_openai_model_names(ngx_http_request_t *r, ngx_array_t *names)
         }
     }
 
+    ngx_http_llmgw_openai_model_allowed(r, names);
+
     return NGX_OK;
+}
+
+
+/* Leaves what the request's caller may ask for. */
+
+static void
+ngx_http_llmgw_openai_model_allowed(ngx_http_request_t *r,
+    ngx_array_t *names)
+{
+    ngx_str_t                *name;
+    ngx_uint_t                i, n;
+    ngx_http_llmgw_caller_t  *caller;
+
+    caller = ngx_http_llmgw_caller(r);
+    name = names->elts;
+    n = 0;
+
+    for (i = 0; i < names->nelts; i++) {
+        if (ngx_http_llmgw_caller_may(caller, &name[i])) {
+            name[n++] = name[i];
+        }
+    }
+
+    names->nelts = n;
 }
 
 

@@ -18,6 +18,7 @@
 #include "front/openai/openai_inner.h"
 #include "http/header.h"
 #include "http/outcome.h"
+#include "keys/keys.h"
 
 
 typedef struct {
@@ -71,6 +72,7 @@ const ngx_http_llmgw_protocol_t  ngx_http_llmgw_openai_protocol = {
     .handler = ngx_http_llmgw_openai_handler,
     .owns = ngx_http_llmgw_openai_owns,
     .refuse = ngx_http_llmgw_openai_refused,
+    .answer = ngx_http_llmgw_openai_end,
     .has_models = 1,
 };
 
@@ -422,7 +424,9 @@ ngx_http_llmgw_openai_open(ngx_http_llmgw_openai_body_t *body)
     name.data = (u_char *) body->body.model;
     name.len = body->body.model_len;
 
-    if (ngx_http_llmgw_openai_model_find(r, &name, &o->model) != NGX_OK) {
+    if (!ngx_http_llmgw_caller_may(ngx_http_llmgw_caller(r), &name)
+        || ngx_http_llmgw_openai_model_find(r, &name, &o->model) != NGX_OK)
+    {
         ngx_http_llmgw_openai_model_unknown(&error, &name);
         return ngx_http_llmgw_openai_deny(r, &error);
     }

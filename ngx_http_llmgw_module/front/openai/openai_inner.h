@@ -93,9 +93,11 @@ ngx_int_t ngx_http_llmgw_openai_answer(ngx_http_request_t *r,
 ngx_int_t ngx_http_llmgw_openai_refuse(ngx_http_request_t *r,
     const llmgw_openai_error_t *error);
 
-/* Makes an error of what nginx itself refuses (ngx_http_llmgw_protocol_t). */
+/* Make an error of what others refuse (ngx_http_llmgw_protocol_t). */
 ngx_int_t ngx_http_llmgw_openai_refused(ngx_http_request_t *r,
     ngx_chain_t *body);
+ngx_int_t ngx_http_llmgw_openai_end(ngx_http_request_t *r,
+    const llmgw_end_t *end);
 
 
 /* fault.c: NGX_ERROR: no memory */

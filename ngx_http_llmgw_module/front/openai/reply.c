@@ -207,6 +207,28 @@ ngx_http_llmgw_openai_refuse(ngx_http_request_t *r,
 }
 
 
+ngx_int_t
+ngx_http_llmgw_openai_end(ngx_http_request_t *r, const llmgw_end_t *end)
+{
+    ngx_str_t             json;
+    llmgw_openai_error_t  error;
+
+    ngx_http_llmgw_openai_error_of_end(&error, end);
+
+    if (ngx_http_llmgw_openai_error_json(r->pool, &error, &json) != NGX_OK
+        || ngx_http_llmgw_openai_error_headers(r, error.status,
+                                               end->pushback_ms)
+           != NGX_OK
+        || ngx_http_llmgw_header_reason(&r->headers_out.headers, end)
+           != NGX_OK)
+    {
+        return NGX_ERROR;
+    }
+
+    return ngx_http_llmgw_openai_answer(r, error.status, &json);
+}
+
+
 /* Adds an error's own headers, and writes its text. */
 
 static ngx_int_t

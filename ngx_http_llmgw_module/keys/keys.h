@@ -1,0 +1,309 @@
+
+/*
+ * Keys: who calls, what the caller may use, and what it has used.
+ *
+ *   conf.c         llmgw_keys, llmgw_identity, llmgw_usage_log
+ *   set.c          a key file that was read; set_watch.c: and read again
+ *   zone.c         accounts in shared memory, for all workers
+ *   credential.c   the key that a request brings
+ *   caller.c       whose request it is, before its body is read
+ *   account.c      what the caller takes and settles
+ *   headers.c      x-ratelimit-... in each answer
+ *   usage.c        records of what was used; usage_sweep.c: of dead workers
+ *   state.c        who writes what was used, for restarts; state_write.c and
+ *                  state_read.c: how
+ *
+ *   request --> caller.c --> enter() --> ... --> leave() --> record --> written
+ *               refused      refused             exactly once
+ *
+ * A caller is found through the request's cleanup handlers, since an internal
+ * redirect clears the contexts of modules; and the last of them leaves.
+ *
+ * The zone's lock and that of an upstream's zone are never held together.
+ */
+
+#ifndef _NGX_HTTP_LLMGW_KEYS_H_INCLUDED_
+#define _NGX_HTTP_LLMGW_KEYS_H_INCLUDED_
+
+
+#include "conf/conf.h"
+#include "core/accounts/accounts.h"
+#include "core/outcome.h"
+#include "proto/keys/keys.h"
+
+
+/* Accounts of a few keys. */
+#define NGX_HTTP_LLMGW_KEYS_ZONE_MIN  (128 * 1024)
+
+
+/* Why a request has no caller: llmgw_auth_failures_total{reason}. */
+typedef enum {
+    NGX_HTTP_LLMGW_KEY_MISSING = 0,
+    NGX_HTTP_LLMGW_KEY_MALFORMED,   /* of no form that is known */
+    NGX_HTTP_LLMGW_KEY_UNKNOWN,
+    NGX_HTTP_LLMGW_KEY_EXPIRED,     /* or revoked */
+    NGX_HTTP_LLMGW_KEY_CONFLICT,    /* one header twice, or two accounts */
+    NGX_HTTP_LLMGW_KEY_NFAILURES
+} ngx_http_llmgw_key_failure_t;
+
+
+/* Which content a path had: all zero, none. */
+typedef struct {
+    uint64_t                      device;
+    uint64_t                      inode;
+    uint64_t                      size;
+    uint64_t                      changed_ns;   /* its inode, and its bytes */
+    uint64_t                      modified_ns;
+} ngx_http_llmgw_key_file_t;
+
+
+/* A key file that was read.  It lives as long as it is used. */
+typedef struct {
+    llmgw_keys_t                 *keys;
+    ngx_http_llmgw_key_file_t     file;
+    uint64_t                      version;      /* of this content, in the
+                                                   zone */
+    ngx_uint_t                    refs;
+} ngx_http_llmgw_key_set_t;
+
+
+/* What all workers share, under the zone's lock unless marked otherwise. */
+typedef struct {
+    uint64_t                      magic;
+    uint64_t                      layout;
+    ngx_http_llmgw_key_file_t     file;         /* taken last, */
+    uint64_t                      version;      /* which has this one */
+    ngx_http_llmgw_key_file_t     told;         /* the last of which the log
+                                                   says something */
+    uint64_t                      swept_ms;     /* slots were looked at */
+    llmgw_accounts_t             *accounts;
+    ngx_uint_t                    is_based;     /* state.h: the base of accounts
+                                                   is final */
+    ngx_atomic_t                  failures[NGX_HTTP_LLMGW_KEY_NFAILURES];
+                                                /* no lock */
+} ngx_http_llmgw_keys_shared_t;
+
+
+typedef struct ngx_http_llmgw_key_watch_s  ngx_http_llmgw_key_watch_t;
+typedef struct ngx_http_llmgw_books_file_s  ngx_http_llmgw_books_file_t;
+
+
+/* llmgw_keys: a key file and its zone, in one configuration. */
+struct ngx_http_llmgw_keys_s {
+    ngx_str_t                     path;         /* NUL-terminated */
+    ngx_str_t                     zone_name;
+    size_t                        zone_size;
+    ngx_uint_t                    gateways;
+    ngx_str_t                     state;        /* NUL-terminated; or empty */
+    u_char                       *file;         /* where it stands */
+    ngx_uint_t                    line;
+
+    ngx_shm_zone_t               *shm_zone;
+    ngx_http_llmgw_main_conf_t   *main;
+    ngx_http_llmgw_key_set_t     *set;          /* in force in this process */
+    ngx_http_llmgw_key_watch_t   *watch;        /* in a worker, as all below */
+    ngx_http_llmgw_books_file_t  *books;        /* of state=, also in the
+                                                   master; NULL: none */
+    llmgw_process_t               self;
+    ngx_event_t                   tick;         /* once a second */
+    ngx_uint_t                    failures[NGX_HTTP_LLMGW_KEY_NFAILURES];
+                                                /* not yet in the log */
+    unsigned                      mended:1;     /* to be said in the log */
+};
+
+
+/* llmgw_usage_log */
+struct ngx_http_llmgw_usage_log_s {
+    ngx_open_file_t              *file;         /* NULL: no log */
+    ngx_str_t                     path;         /* NUL-terminated */
+    ngx_str_t                     gateway;
+    unsigned                      failed:1;     /* a write, and it was said */
+};
+
+
+/* llmgw_identity: variables; NULL: not given */
+struct ngx_http_llmgw_identity_conf_s {
+    ngx_http_complex_value_t     *name;
+    ngx_http_complex_value_t     *models;
+    ngx_http_complex_value_t     *class;
+    ngx_http_complex_value_t     *tenant;
+};
+
+
+/* Whose a request is.  Texts live as long as the request. */
+typedef struct {
+    ngx_http_request_t           *request;
+    ngx_http_llmgw_keys_t        *keys;
+    ngx_http_llmgw_key_set_t     *set;          /* held by the request */
+    const llmgw_key_account_t    *account;      /* NULL: it was refused */
+    ngx_str_t                     name;
+    ngx_str_t                     models;       /* of an identity; empty: all
+                                                   that its account may */
+    ngx_str_t                     class;        /* empty: as llmgw_class says */
+    ngx_str_t                     tenant;       /* the same */
+    uint32_t                      slot;         /* LLMGW_NO_USAGE_SLOT: none */
+    llmgw_accounts_answer_t       answer;       /* has_answer: of its limits */
+    unsigned                      has_answer:1;
+} ngx_http_llmgw_caller_t;
+
+
+/* What a request takes. */
+typedef struct {
+    ngx_str_t                     model;        /* as the client calls it */
+    ngx_str_t                     served;       /* as engines do; or empty */
+    ngx_str_t                     class;
+    ngx_str_t                     tenant;
+    ngx_str_t                     request_id;
+    size_t                        bytes;        /* of its prompt */
+    uint64_t                      max_tokens;   /* of the answer; 0: not
+                                                   given */
+} ngx_http_llmgw_charge_t;
+
+
+/* conf.c: the directives */
+char *ngx_http_llmgw_keys_conf(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_llmgw_usage_log_conf(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+char *ngx_http_llmgw_identity_conf(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+
+/* caller.c: adds the phase handler */
+ngx_int_t ngx_http_llmgw_keys_init(ngx_conf_t *cf);
+
+/* Watches and sweeps from now on; NGX_ERROR: no memory. */
+ngx_int_t ngx_http_llmgw_keys_worker(ngx_http_llmgw_main_conf_t *lmcf,
+    ngx_cycle_t *cycle);
+void ngx_http_llmgw_keys_worker_done(ngx_http_llmgw_main_conf_t *lmcf);
+
+/* set.c: reads the file at once; NGX_ERROR: the reason was logged. */
+ngx_int_t ngx_http_llmgw_key_set_load(ngx_conf_t *cf,
+    ngx_http_llmgw_keys_t *keys);
+ngx_http_llmgw_key_set_t *ngx_http_llmgw_key_set_create(llmgw_keys_t *keys,
+    const ngx_http_llmgw_key_file_t *file);
+void ngx_http_llmgw_key_set_release(ngx_http_llmgw_key_set_t *set);
+
+/* Logs what is wrong with a file; EMERG: nginx does not start. */
+void ngx_http_llmgw_key_error(const ngx_http_llmgw_keys_t *keys,
+    const llmgw_keys_error_t *error, ngx_uint_t level, ngx_log_t *log);
+
+/* NGX_ERROR: errno says why. */
+ngx_int_t ngx_http_llmgw_key_file_look(const char *path,
+    ngx_http_llmgw_key_file_t *file);
+ngx_uint_t ngx_http_llmgw_key_file_is(const ngx_http_llmgw_key_file_t *a,
+    const ngx_http_llmgw_key_file_t *b);
+
+/* set_watch.c: a look at the file, each second */
+ngx_int_t ngx_http_llmgw_key_watch_begin(ngx_http_llmgw_keys_t *keys,
+    ngx_cycle_t *cycle);
+void ngx_http_llmgw_key_watch_end(ngx_http_llmgw_keys_t *keys);
+void ngx_http_llmgw_key_watch_look(ngx_http_llmgw_keys_t *keys);
+
+/* zone.c */
+ngx_int_t ngx_http_llmgw_keys_zone_add(ngx_conf_t *cf,
+    ngx_http_llmgw_keys_t *keys);
+
+/*
+ * 1: no worker has said in the log yet how that content is; told says so now,
+ * and publish gives a set the version of its content.
+ */
+ngx_uint_t ngx_http_llmgw_keys_told(ngx_http_llmgw_keys_t *keys,
+    const ngx_http_llmgw_key_file_t *file);
+ngx_uint_t ngx_http_llmgw_keys_publish(ngx_http_llmgw_keys_t *keys,
+    ngx_http_llmgw_key_set_t *set);
+
+static ngx_inline ngx_http_llmgw_keys_shared_t *
+ngx_http_llmgw_keys_shared(ngx_http_llmgw_keys_t *keys)
+{
+    return ((ngx_slab_pool_t *) keys->shm_zone->shm.addr)->data;
+}
+
+/* The accounts, until unlock(): no system call, and no log. */
+llmgw_accounts_t *ngx_http_llmgw_keys_lock(ngx_http_llmgw_keys_t *keys);
+void ngx_http_llmgw_keys_unlock(ngx_http_llmgw_keys_t *keys);
+void ngx_http_llmgw_keys_now(llmgw_moment_t *now);
+
+/*
+ * credential.c: the key that a request brings, by *key, a key of the set.
+ * NGX_DECLINED: none that is valid; *failure says why.
+ */
+ngx_int_t ngx_http_llmgw_credential(ngx_http_request_t *r,
+    ngx_http_llmgw_key_set_t *set, const llmgw_key_t **key,
+    ngx_http_llmgw_key_failure_t *failure);
+
+/* Empties the headers that may hold one, before anything is passed on. */
+void ngx_http_llmgw_credential_hide(ngx_http_request_t *r);
+
+/* caller.c: counts a request without a valid key, for the log, too. */
+void ngx_http_llmgw_keys_failed(ngx_http_llmgw_keys_t *keys,
+    ngx_http_llmgw_key_failure_t failure);
+
+/* The request's caller; NULL: no keys are in force for it. */
+ngx_http_llmgw_caller_t *ngx_http_llmgw_caller(ngx_http_request_t *r);
+
+/* 1: it may ask for that model, or there is no caller. */
+ngx_uint_t ngx_http_llmgw_caller_may(const ngx_http_llmgw_caller_t *caller,
+    const ngx_str_t *model);
+
+/*
+ * account.c: takes all limits of a request, which has a slot from now on, or
+ * none.  NGX_DECLINED: it is refused, and *end says why.
+ */
+ngx_int_t ngx_http_llmgw_caller_enter(ngx_http_llmgw_caller_t *caller,
+    const ngx_http_llmgw_charge_t *charge, llmgw_end_t *end);
+
+/* Settles, and writes the record; idempotent. */
+void ngx_http_llmgw_caller_leave(ngx_http_llmgw_caller_t *caller,
+    const llmgw_accounts_end_t *end);
+
+/*
+ * The caller's slot, in which its replicas and tokens are noted while the
+ * request runs.  NULL: it has none.
+ */
+llmgw_usage_slot_t *ngx_http_llmgw_caller_slot(
+    const ngx_http_llmgw_caller_t *caller);
+
+/* headers.c: adds the filter */
+ngx_int_t ngx_http_llmgw_keys_headers_init(ngx_conf_t *cf);
+
+/* usage.c: writes a record; it stays SETTLED where that fails. */
+void ngx_http_llmgw_usage_write_record(ngx_http_llmgw_keys_t *keys,
+    uint32_t slot, const llmgw_usage_t *record);
+
+/*
+ * usage_sweep.c, each second in each worker: records of this worker that wait;
+ * and in one of them, requests and records of workers that have died.
+ */
+void ngx_http_llmgw_usage_sweep(ngx_http_llmgw_keys_t *keys);
+
+/* A worker ends: its own requests, too, as if it had died. */
+void ngx_http_llmgw_usage_end(ngx_http_llmgw_keys_t *keys);
+
+/*
+ * state.c: gives the accounts of a new zone what was used before it.
+ * NGX_ERROR: the reason was logged.
+ */
+ngx_int_t ngx_http_llmgw_books_start(ngx_http_llmgw_keys_t *keys,
+    llmgw_accounts_t *accounts, ngx_log_t *log);
+
+/* The birth of a zone that is made now, above that of the state. */
+ngx_int_t ngx_http_llmgw_books_birth(ngx_http_llmgw_keys_t *keys,
+    char birth[LLMGW_USAGE_BIRTH_BYTES], ngx_log_t *log);
+
+/*
+ * Of each configuration that has the zone, in the master: its generation lives
+ * until the last process that has this configuration has released it or ended.
+ * NGX_ERROR: the reason was logged.
+ */
+ngx_int_t ngx_http_llmgw_books_hold(ngx_http_llmgw_keys_t *keys,
+    ngx_log_t *log);
+void ngx_http_llmgw_books_release(ngx_http_llmgw_keys_t *keys);
+
+/* Each second in each worker: one of them writes the state. */
+void ngx_http_llmgw_books_tick(ngx_http_llmgw_keys_t *keys);
+
+/* A worker ends, after usage_end(): it writes the state once more. */
+void ngx_http_llmgw_books_end(ngx_http_llmgw_keys_t *keys);
+
+
+#endif /* _NGX_HTTP_LLMGW_KEYS_H_INCLUDED_ */
