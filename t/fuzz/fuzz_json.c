@@ -16,6 +16,9 @@
  *
  * What both accept says the same: each value that jansson holds is the one that
  * the walk finds.
+ *
+ * The scan completes each object and array that the check accepts, unless a
+ * number is too long for it, and says the same wherever the text is cut.
  */
 
 #include <assert.h>
@@ -25,6 +28,7 @@
 #include <jansson.h>
 
 #include "proto/json/check.h"
+#include "proto/json/scan.h"
 #include "proto/json/text.h"
 
 
@@ -163,6 +167,62 @@ compare(llmgw_json_t value, json_t *json)
 }
 
 
+static void
+on_value(void *arg, const char *path, llmgw_json_t value)
+{
+    uint64_t      *sum = arg;
+    llmgw_json_t   same;
+
+    assert(strlen(path) < LLMGW_JSON_SCAN_PATH);
+    *sum = *sum * 31 + strlen(path) + llmgw_json_bytes(value);
+
+    /* cut strings may end within a character or an escape */
+
+    assert(value.kind == LLMGW_JSON_STRING
+           || value.kind == LLMGW_JSON_NUMBER
+           || llmgw_json_check(value.begin, llmgw_json_bytes(value), &same)
+              == 0);
+}
+
+
+static int
+scan(const uint8_t *text, size_t len, size_t cut, uint64_t *sum)
+{
+    llmgw_json_scan_t  s;
+
+    *sum = 0;
+    llmgw_json_scan_init(&s, on_value, sum);
+    (void) llmgw_json_scan(&s, text, cut);
+
+    return llmgw_json_scan(&s, text + cut, len - cut);
+}
+
+
+static int
+has_long_number(const uint8_t *text, size_t len)
+{
+    size_t  i, n;
+
+    for (i = 0, n = 0; i < len && n < LLMGW_JSON_SCAN_TEXT; i++) {
+        n = strchr("+-.0123456789eE", text[i]) && text[i] ? n + 1 : 0;
+    }
+
+    return n == LLMGW_JSON_SCAN_TEXT;
+}
+
+
+static void
+scan_says_the_same(const uint8_t *text, size_t len, int is_json)
+{
+    int       rc;
+    uint64_t  sum, same;
+
+    rc = scan(text, len, 0, &sum);
+    assert(rc == scan(text, len, len * 5 / 7, &same) && sum == same);
+    assert(rc == 1 || !is_json || has_long_number(text, len));
+}
+
+
 /* As jansson refused it for another reason than its own limits. */
 static int
 is_refused(enum json_error_code why)
@@ -204,6 +264,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     if (strict == 0 && json != NULL) {
         compare(value, json);
     }
+
+    scan_says_the_same(text, len, rc == 0 && (value.kind == LLMGW_JSON_OBJECT
+                                              || value.kind
+                                                 == LLMGW_JSON_ARRAY));
 
     json_decref(json);
     free(text);

@@ -1,0 +1,69 @@
+
+/*
+ * Finds values by their paths in a JSON text that comes in pieces.
+ *
+ * For text that passes through: nothing of it is kept but the path and the
+ * value under way, so the memory is the same however long the text is.  What
+ * is kept whole is walked instead (walk.h).
+ *
+ * A path is the keys of objects within each other, joined by dots:
+ * "usage.input_tokens".  A value has none if it stands in an array, deeper
+ * than LLMGW_JSON_SCAN_LEVELS objects, or under a key that has a dot or an
+ * escape, or that makes the path longer than LLMGW_JSON_SCAN_PATH.
+ *
+ * It is not check.h: brackets, commas and colons have to be in their places,
+ * but digits may be in any order, and bytes need not be UTF-8.
+ */
+
+#ifndef LLMGW_JSON_SCAN_H
+#define LLMGW_JSON_SCAN_H
+
+#include "proto/json/walk.h"
+
+
+#define LLMGW_JSON_SCAN_LEVELS  8
+#define LLMGW_JSON_SCAN_PATH    128     /* with its NUL */
+#define LLMGW_JSON_SCAN_TEXT    64      /* of a value, or of a key */
+
+
+/*
+ * A string, a number, true, false or null that has a path; both are valid
+ * until it returns.  Of a string longer than LLMGW_JSON_SCAN_TEXT the value is
+ * the beginning.
+ */
+typedef void (*llmgw_json_scan_pt)(void *arg, const char *path,
+    llmgw_json_t value);
+
+typedef struct {
+    llmgw_json_scan_pt   on_value;
+    void                *arg;
+
+    /* scan.c's own */
+    unsigned             state;
+    unsigned             depth;
+    unsigned             known;     /* of it: objects, whose keys are known */
+    uint64_t             objects;   /* a bit each level; else it is an array */
+    unsigned             is_key:1;
+    unsigned             is_escaped:1;
+    unsigned             is_cut:1;
+    unsigned             has_path:1;
+    uint8_t              ends[LLMGW_JSON_SCAN_LEVELS];  /* of the path, above */
+    uint8_t              path_len;
+    uint8_t              text_len;
+    char                 path[LLMGW_JSON_SCAN_PATH];
+    uint8_t              text[LLMGW_JSON_SCAN_TEXT];
+} llmgw_json_scan_t;
+
+
+/* At the begin of a text. */
+void llmgw_json_scan_init(llmgw_json_scan_t *scan, llmgw_json_scan_pt on_value,
+    void *arg);
+
+/*
+ * The next piece.  0: the text goes on; 1: it is complete; -1: it is no JSON,
+ * or deeper than LLMGW_JSON_MAX_DEPTH.  Behind 1 and -1 nothing more is read,
+ * and the result stays.
+ */
+int llmgw_json_scan(llmgw_json_scan_t *scan, const void *bytes, size_t len);
+
+#endif /* LLMGW_JSON_SCAN_H */
