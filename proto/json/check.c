@@ -260,6 +260,14 @@ check_value(check_t *c, const uint8_t *p)
 }
 
 
+/* An empty text may be NULL, to which nothing can be added. */
+static const void *
+check_begin(const void *text, size_t len)
+{
+    return len ? text : "";
+}
+
+
 static int
 check_text(check_t *c, const void *text, size_t len, llmgw_json_t *value)
 {
@@ -300,7 +308,7 @@ llmgw_json_check(const void *text, size_t len, llmgw_json_t *value)
 
     c.is_strict = 0;
 
-    return check_text(&c, text, len, value);
+    return check_text(&c, check_begin(text, len), len, value);
 }
 
 
@@ -311,6 +319,7 @@ llmgw_json_check_strict(const void *text, size_t len, llmgw_json_t *value,
     check_t  c;
 
     c.is_strict = 1;
+    text = check_begin(text, len);
 
     if (check_text(&c, text, len, value) == 0) {
         return 0;
