@@ -264,6 +264,10 @@ ngx_http_llmgw_entry_settles(ngx_http_llmgw_stream_t *stream,
         end.cached = delivered->cached_tokens;
     }
 
+    if (stream->record.usage) {
+        end.reasoning = stream->record.usage->reasoning_tokens;
+    }
+
     if (delivered && delivered->has_usage) {
         end.completion = delivered->completion_tokens;
         end.settled_by = LLMGW_SETTLED_BY_ENGINE;

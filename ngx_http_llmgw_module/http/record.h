@@ -30,6 +30,7 @@ typedef struct {
     ngx_uint_t                    prompt_tokens;
     ngx_uint_t                    completion_tokens;
     ngx_uint_t                    cached_tokens;    /* of the prompt's */
+    ngx_uint_t                    reasoning_tokens; /* of the completion's */
     size_t                        finish_len;
     u_char                        finish[24];   /* finish_reason, of the first
                                                    choice that has one */

@@ -100,6 +100,11 @@ static ngx_http_variable_t  ngx_http_llmgw_vars[] = {
       offsetof(ngx_http_llmgw_usage_t, cached_tokens),
       NGX_HTTP_VAR_NOCACHEABLE, 0 },
 
+    { ngx_string("llmgw_reasoning_tokens"), NULL,
+      ngx_http_llmgw_variable_usage,
+      offsetof(ngx_http_llmgw_usage_t, reasoning_tokens),
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
     { ngx_string("llmgw_finish_reason"), NULL, ngx_http_llmgw_variable_text,
       (uintptr_t) ngx_http_llmgw_variable_finish_reason,
       NGX_HTTP_VAR_NOCACHEABLE, 0 },

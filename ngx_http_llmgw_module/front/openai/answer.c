@@ -205,6 +205,7 @@ ngx_http_llmgw_openai_note(ngx_http_llmgw_openai_t *o,
         o->usage.prompt_tokens = more->usage->prompt_tokens;
         o->usage.completion_tokens = more->usage->completion_tokens;
         o->usage.cached_tokens = more->usage->cached_tokens;
+        o->usage.reasoning_tokens = more->usage->reasoning_tokens;
 
     } else if (more->prompt && !o->has_usage) {
         o->usage.prompt_tokens = more->prompt->tokens;

@@ -346,9 +346,12 @@ chunk_choices(dialect_call_t *call, chunk_t *chunk, llmgw_json_t choices)
 
 
 static uint32_t
-chunk_count(llmgw_json_t value)
+chunk_count(llmgw_json_t object, const char *name)
 {
-    uint64_t  n;
+    uint64_t      n;
+    llmgw_json_t  value;
+
+    value = llmgw_json_member(object, name);
 
     return llmgw_json_uint(value, CALL_MAX_TOKENS, &n) == 0 ? (uint32_t) n : 0;
 }
@@ -365,6 +368,7 @@ chunk_usage_add(dialect_call_t *call, Llmgateway__Usage *usage)
     sum->prompt_tokens += usage->prompt_tokens;
     sum->completion_tokens += usage->completion_tokens;
     sum->cached_tokens += usage->cached_tokens;
+    sum->reasoning_tokens += usage->reasoning_tokens;
 
     if (++call->ncounted < call->nchoices) {
         return 0;
@@ -373,6 +377,7 @@ chunk_usage_add(dialect_call_t *call, Llmgateway__Usage *usage)
     usage->prompt_tokens = sum->prompt_tokens / call->nalike;
     usage->completion_tokens = sum->completion_tokens;
     usage->cached_tokens = sum->cached_tokens / call->nalike;
+    usage->reasoning_tokens = sum->reasoning_tokens;
 
     return 1;
 }
@@ -381,18 +386,24 @@ chunk_usage_add(dialect_call_t *call, Llmgateway__Usage *usage)
 int
 chunk_usage(dialect_call_t *call, llmgw_json_t usage)
 {
-    llmgw_json_t       details;
-    Llmgateway__Usage  u;
+    llmgw_json_t       prompt, completion;
+    Llmgateway__Usage  u = LLMGATEWAY__USAGE__INIT;
 
     if (usage.kind != LLMGW_JSON_OBJECT) {
         return 0;
     }
 
-    details = llmgw_json_member(usage, "prompt_tokens_details");
-    u.prompt_tokens = chunk_count(llmgw_json_member(usage, "prompt_tokens"));
-    u.completion_tokens = chunk_count(llmgw_json_member(usage,
-                                                        "completion_tokens"));
-    u.cached_tokens = chunk_count(llmgw_json_member(details, "cached_tokens"));
+    prompt = llmgw_json_member(usage, "prompt_tokens_details");
+    completion = llmgw_json_member(usage, "completion_tokens_details");
+
+    if (completion.kind != LLMGW_JSON_OBJECT) {
+        completion = usage;         /* SGLang has it there */
+    }
+
+    u.prompt_tokens = chunk_count(usage, "prompt_tokens");
+    u.completion_tokens = chunk_count(usage, "completion_tokens");
+    u.cached_tokens = chunk_count(prompt, "cached_tokens");
+    u.reasoning_tokens = chunk_count(completion, "reasoning_tokens");
 
     if (call->dialect->ops->counts_choices && call->nchoices > 1
         && !chunk_usage_add(call, &u))
@@ -400,7 +411,7 @@ chunk_usage(dialect_call_t *call, llmgw_json_t usage)
         return 0;
     }
 
-    message_usage(call, u.prompt_tokens, u.completion_tokens, u.cached_tokens);
+    message_usage(call, &u);
 
     return 1;
 }

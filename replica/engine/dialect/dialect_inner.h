@@ -303,8 +303,8 @@ void message_without_ids(dialect_call_t *call);
 /* -1: it is no string, or one too many, or there is no memory. */
 int message_finish(dialect_call_t *call, uint32_t index, llmgw_json_t reason);
 
-void message_usage(dialect_call_t *call, uint32_t prompt, uint32_t completion,
-    uint32_t cached);
+/* counted: by the engine, of what it was asked. */
+void message_usage(dialect_call_t *call, const Llmgateway__Usage *counted);
 
 /* The same as OpenAI's object. */
 void message_usage_write(const dialect_call_t *call, buf_t *to);

@@ -144,9 +144,10 @@ llamacpp_count(dialect_call_t *call, llmgw_json_t event, size_t had)
 static void
 llamacpp_finish(dialect_call_t *call, llmgw_json_t event, int *is_wrong)
 {
-    int           is_limit;
-    uint64_t      n, cached;
-    llmgw_json_t  kind, flag, reason, timings;
+    int                is_limit;
+    uint64_t           n, cached;
+    llmgw_json_t       kind, flag, reason, timings;
+    Llmgateway__Usage  usage = LLMGATEWAY__USAGE__INIT;
 
     kind = llmgw_json_member(event, "stop_type");
     flag = llmgw_json_member(event, "stopped_limit");
@@ -165,8 +166,10 @@ llamacpp_finish(dialect_call_t *call, llmgw_json_t event, int *is_wrong)
     if (llmgw_json_uint(llmgw_json_member(event, "tokens_predicted"),
                         CALL_MAX_TOKENS, &n) == 0)
     {
-        message_usage(call, call->prompt_tokens, (uint32_t) n,
-                      (uint32_t) cached);
+        usage.prompt_tokens = call->prompt_tokens;
+        usage.completion_tokens = (uint32_t) n;
+        usage.cached_tokens = (uint32_t) cached;
+        message_usage(call, &usage);
     }
 }
 

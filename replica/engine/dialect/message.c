@@ -120,24 +120,26 @@ message_finish(dialect_call_t *call, uint32_t index, llmgw_json_t reason)
 }
 
 
-/* Of the whole stream: what the first engine counted, and all its tokens. */
+/*
+ * Of the whole stream: what the first engine counted, and all its tokens.  An
+ * engine that goes on does not know how many of those were reasoning.
+ */
 void
-message_usage(dialect_call_t *call, uint32_t prompt, uint32_t completion,
-    uint32_t cached)
+message_usage(dialect_call_t *call, const Llmgateway__Usage *counted)
 {
-    llmgateway__usage__init(&call->usage);
-    call->usage.prompt_tokens = prompt;
-    call->usage.cached_tokens = cached;
+    call->usage = *counted;
 
     if (call->goes_on && call->base_prompt != 0) {
         call->usage.prompt_tokens = call->base_prompt;
         call->usage.cached_tokens = call->base_cached;
 
-    } else if (call->goes_on && prompt >= call->base_tokens) {
-        call->usage.prompt_tokens = prompt - call->base_tokens;
+    } else if (call->goes_on && counted->prompt_tokens >= call->base_tokens) {
+        call->usage.prompt_tokens -= call->base_tokens;
     }
 
-    call->usage.completion_tokens = call->base_tokens + completion;
+    call->usage.completion_tokens += call->base_tokens;
+    call->usage.reasoning_tokens = call->goes_on ? 0
+                                                 : counted->reasoning_tokens;
     call->message.usage = &call->usage;
 }
 
@@ -154,7 +156,15 @@ message_usage_write(const dialect_call_t *call, buf_t *to)
                    + call->usage.completion_tokens);
     buf_text(to, ",\"prompt_tokens_details\":{\"cached_tokens\":");
     buf_number(to, call->usage.cached_tokens);
-    buf_text(to, "}}");
+    buf_text(to, "}");
+
+    if (call->usage.reasoning_tokens > 0) {
+        buf_text(to, ",\"completion_tokens_details\":{\"reasoning_tokens\":");
+        buf_number(to, call->usage.reasoning_tokens);
+        buf_text(to, "}");
+    }
+
+    buf_text(to, "}");
 }
 
 

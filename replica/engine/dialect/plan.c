@@ -189,13 +189,15 @@ plan_render(dialect_call_t *call)
 static dialect_do_t
 plan_complete(dialect_call_t *call)
 {
+    Llmgateway__Usage  usage = LLMGATEWAY__USAGE__INIT;
+
     call->request = NULL;
     call->out = OUT_TEXT;
     message_begin(call);
     message_finish(call, 0, llmgw_json_of("\"length\""));
 
     if (call->is_rendered && call->base_prompt != 0) {
-        message_usage(call, call->base_prompt, 0, call->base_cached);
+        message_usage(call, &usage);
     }
 
     if (message_end(call, 0) == DIALECT_FAILED) {

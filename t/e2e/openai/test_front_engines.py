@@ -116,6 +116,19 @@ def test_usage_is_counted_without_being_asked_for(vllm):
     assert int(prompt) > 3 and int(sent) >= 9
 
 
+@pytest.mark.parametrize("kind", ["sglang", "llamacpp"])
+def test_tokens_of_reasoning_are_counted(cluster, kind):
+    nginx = cluster.engines_fleet(1, kind, reasoning=True, nginx={
+        "openai": "access_log @dir@/openai.log thoughts;",
+        "http": "log_format thoughts '$llmgw_reasoning_tokens';"})
+    for stream in (False, True):
+        got = sse.call(nginx.api, sse.CHAT,
+                       sse.chat("hi think=3;len=5;", stream=stream))
+        assert got.reasoning and got.error is None
+    log = nginx.dir / "openai.log"
+    wait_for(lambda: log.read_text() == "3\n3\n", "two lines")
+
+
 def test_answer_that_needs_too_much_memory(cluster):
     nginx = cluster.engines_fleet(1, "vllm", nginx={
         "http": "llmgw_body_memory 256k;",

@@ -34,6 +34,7 @@ class Choice:
         self.utf8 = codecs.getincrementaldecoder("utf-8")("replace")
         self.held = ""
         self.ids = []
+        self.thoughts = 0       # of the ids, those that were told apart
         self.mode = "text"
         self.called = None      # the text of a tool call so far
         self.finish = None
@@ -70,6 +71,7 @@ class Choice:
     def _say(self, step, text):
         if self.mode == "reasoning" and self.want.thoughts:
             step.reasoning = text
+            self.thoughts += 1
         elif self.mode == "call":
             self.called += text
             self._call(step, text)

@@ -48,7 +48,8 @@ class Answer:
         return {"prompt_tokens": run.prompt_tokens,
                 "total_tokens": run.prompt_tokens + run.tokens,
                 "completion_tokens": run.tokens,
-                "prompt_tokens_details": {"cached_tokens": run.cached_tokens}}
+                "prompt_tokens_details": {"cached_tokens": run.cached_tokens},
+                **run.engine.dialect.usage_of_thoughts(run)}
 
     def head(self, object):
         return {"id": self.id, "object": object, "created": self.created,
@@ -79,6 +80,10 @@ class OpenAI:
         return {("POST", "/v1/chat/completions"): self.chat,
                 ("POST", "/v1/completions"): self.completions,
                 ("GET", "/v1/models"): self.models}
+
+    def usage_of_thoughts(self, run):
+        return {"completion_tokens_details":
+                {"reasoning_tokens": run.thoughts}}
 
     # errors
 

@@ -94,6 +94,10 @@ class Run:
     def tokens(self):
         return sum(len(c.ids) for c in self.choices)
 
+    @property
+    def thoughts(self):
+        return sum(c.thoughts for c in self.choices)
+
     async def steps(self):
         """(choice, step) in turn, each at its time."""
         engine = self.engine

@@ -62,6 +62,9 @@ class SGLang(VLLM):
     def new_id(self, name, api):
         return name
 
+    def usage_of_thoughts(self, run):
+        return {"reasoning_tokens": run.thoughts}
+
     def chunk(self, a, index, what, finish=None, logprobs=None, **more):
         name = "delta" if a.api == "chat" else "text"
         if a.api == "chat":

@@ -101,6 +101,9 @@ class VLLM(OpenAI):
             self.refuse(400, f"Request id {given} already running.")
         return given
 
+    def usage_of_thoughts(self, run):
+        return {}
+
     def chunk_head(self, a):
         return a.head("chat.completion.chunk" if a.api == "chat"
                       else "text_completion")

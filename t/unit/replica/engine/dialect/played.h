@@ -139,6 +139,10 @@ played_message(played_t *p, const Llmgateway__GenerateResponse *m)
                    m->usage->completion_tokens, m->usage->cached_tokens);
     }
 
+    if (m->usage != NULL && m->usage->reasoning_tokens > 0) {
+        played_say(p, "thought=%u ", m->usage->reasoning_tokens);
+    }
+
     if (m->resume_by != LLMGATEWAY__RESUME_BY__RESUME_AS_ASKED) {
         played_say(p, "resume_by=%d ", m->resume_by);
     }

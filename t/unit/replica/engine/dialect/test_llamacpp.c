@@ -350,7 +350,8 @@ a_whole_answer_is_a_stream_that_is_put_together(void **state)
     played_event(&p, "{\"choices\":[{\"index\":0,\"delta\":{},"
                      "\"finish_reason\":\"tool_calls\"}]}");
     played_event(&p, "{\"choices\":[],\"usage\":{\"prompt_tokens\":3,"
-                     "\"completion_tokens\":4}}");
+                     "\"completion_tokens\":4,\"completion_tokens_details\":"
+                     "{\"reasoning_tokens\":1}}}");
     played_said(&p, "");
     assert_int_equal(played_event(&p, "[DONE]"), DIALECT_DONE);
     played_said(&p, "raw=200 application/json {\"id\":\"chatcmpl-1\","
@@ -362,8 +363,9 @@ a_whole_answer_is_a_stream_that_is_put_together(void **state)
         "\"arguments\":\"{}\"}}]},\"logprobs\":null,"
         "\"finish_reason\":\"tool_calls\"}],\"usage\":{\"prompt_tokens\":3,"
         "\"completion_tokens\":4,\"total_tokens\":7,"
-        "\"prompt_tokens_details\":{\"cached_tokens\":0}}}"
-        "|usage=3+4(0)|final");
+        "\"prompt_tokens_details\":{\"cached_tokens\":0},"
+        "\"completion_tokens_details\":{\"reasoning_tokens\":1}}}"
+        "|usage=3+4(0) thought=1|final");
     played_end(&p);
 }
 
@@ -394,7 +396,8 @@ log_probabilities_are_asked_whole(void **state)
 #define COUNTED(index, prompt, completion) \
     CHUNK(index, "", "\"length\"") ",\"usage\":{\"prompt_tokens\":" prompt \
     ",\"completion_tokens\":" completion ",\"total_tokens\":9," \
-    "\"prompt_tokens_details\":{\"cached_tokens\":2}}}"
+    "\"prompt_tokens_details\":{\"cached_tokens\":2}," \
+    "\"completion_tokens_details\":{\"reasoning_tokens\":1}}}"
 
 
 /*
@@ -423,7 +426,7 @@ usage_of_choices_is_added(void **state)
     assert_null(strstr(p.said, "usage"));
     p.said[0] = '\0';
     played_event(&p, COUNTED("3", "4", "8"));
-    assert_non_null(strstr(p.said, "usage=7+26(4)"));
+    assert_non_null(strstr(p.said, "usage=7+26(4) thought=4"));
     assert_non_null(strstr(p.said, "\"usage\":{\"prompt_tokens\":7,"
                                    "\"completion_tokens\":26,"));
     played_end(&p);

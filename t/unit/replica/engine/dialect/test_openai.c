@@ -347,14 +347,15 @@ a_whole_answer_is_the_engines_own(void **state)
         "{\"id\":\"x\",\"object\":\"chat.completion\",\"created\":1,"
         "\"model\":\"m\",\"choices\":[{\"index\":0,\"message\":{\"role\":"
         "\"assistant\",\"content\":\"a\"},\"finish_reason\":\"stop\"}],"
-        "\"usage\":{\"prompt_tokens\":1,\"completion_tokens\":2}}"),
-        DIALECT_DONE);
+        "\"usage\":{\"prompt_tokens\":1,\"completion_tokens\":2,"
+        "\"reasoning_tokens\":1}}"), DIALECT_DONE);   /* SGLang's place */
     played_said(&p, "raw=200 application/json {\"id\":\"chatcmpl-1\","
         "\"created\":1700000000,\"model\":\"alias\","
         "\"object\":\"chat.completion\",\"choices\":[{\"index\":0,"
         "\"message\":{\"role\":\"assistant\",\"content\":\"a\"},"
         "\"finish_reason\":\"stop\"}],\"usage\":{\"prompt_tokens\":1,"
-        "\"completion_tokens\":2}}|usage=1+2(0)|final");
+        "\"completion_tokens\":2,\"reasoning_tokens\":1}}"
+        "|usage=1+2(0) thought=1|final");
     played_end(&p);
 
     start(&p, LLMGATEWAY__API__API_CHAT, "{\"messages\":[]}");

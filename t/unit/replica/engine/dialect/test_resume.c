@@ -99,7 +99,9 @@ it_goes_on_behind_the_ids(void **state)
     played_said(&p, "#2 finish0=stop");
     played_event(&p, "{\"choices\":[],\"usage\":{\"prompt_tokens\":6,"
                      "\"completion_tokens\":2,\"total_tokens\":8,"
-                     "\"prompt_tokens_details\":{\"cached_tokens\":6}}}");
+                     "\"prompt_tokens_details\":{\"cached_tokens\":6},"
+                     "\"completion_tokens_details\":"
+                     "{\"reasoning_tokens\":2}}}");
     played_said(&p, "usage=3+5(2)");
     assert_int_equal(played_event(&p, "[DONE]"), DIALECT_DONE);
     played_end(&p);
