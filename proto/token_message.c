@@ -237,6 +237,7 @@ more_is_valid(const Llmgateway__GenerateResponse *more)
     }
 
     return is_line(&more->data)
+           && more->raw_tokens <= (more->raw ? more->raw->data.len : 0)
            && (more->failure == NULL || failure_is_valid(more->failure))
            && (more->raw == NULL || raw_is_valid(more->raw));
 }
@@ -301,7 +302,7 @@ llmgw_token_message_decode(const uint8_t *message, size_t len, int has_data,
     if (has_more(response)) {
         token->more = response;
         token->count = response->n_token_ids ? response->n_token_ids
-                                             : token->text_len > 0;
+                       : token->text_len ? 1 : response->raw_tokens;
     }
 
     return 1;

@@ -301,7 +301,8 @@ run_drop_request(run_t *run)
 
 /* --- messages */
 
-/* In tokens: ids say how many, else it is one if there is text. */
+/* In tokens: ids say how many, else it is one if there is text, or else as many
+   as a piece says that is passed on. */
 static int64_t
 run_count(const Llmgateway__GenerateResponse *response)
 {
@@ -309,7 +310,7 @@ run_count(const Llmgateway__GenerateResponse *response)
         return (int64_t) response->n_token_ids;
     }
 
-    return response->token.len > 0 ? 1 : 0;
+    return response->token.len > 0 ? 1 : response->raw_tokens;
 }
 
 

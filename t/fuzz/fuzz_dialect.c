@@ -5,7 +5,8 @@
  *
  * The first byte chooses the dialect and what is played, the second what is
  * asked.  Lines are the events, or the answers.  What comes out of an engine's
- * bytes as `data` is JSON, whatever they were.
+ * bytes as `data` is JSON, whatever they were; a piece that is passed on is at
+ * most as many tokens as bytes.
  */
 
 #include <assert.h>
@@ -124,6 +125,7 @@ take(dialect_call_t *call)
         assert(m->failure == NULL
                || llmgw_json_check((const char *) m->failure->body.data,
                               m->failure->body.len, &value) == 0);
+        assert(m->raw_tokens <= (m->raw == NULL ? 0 : m->raw->data.len));
     }
 }
 
@@ -206,6 +208,31 @@ play(const dialect_t *dialect, asked_t *a, const uint8_t *data, size_t len,
 }
 
 
+/* An answer that is passed on, in two pieces. */
+static void
+pass(const dialect_t *dialect, asked_t *a, const uint8_t *data, size_t len,
+    unsigned how)
+{
+    size_t           cut;
+    dialect_call_t  *call;
+
+    a->openai.api = LLMGATEWAY__API__API_EMBEDDINGS + how % 3;
+    call = dialect_call_create(dialect, &a->facts, &a->request);
+    assert(call != NULL);
+
+    if (dialect_start(call) == DIALECT_ASK) {
+        cut = len * (how / 8) / 32;
+        dialect_head(call, 200, how & 4 ? "text/event-stream" : NULL);
+        feed(call, 0, data, cut);
+        feed(call, 0, data + cut, len - cut);
+        dialect_end(call);
+        take(call);
+    }
+
+    dialect_call_destroy(call);
+}
+
+
 static void
 probe(const dialect_t *dialect, const uint8_t *data, size_t len)
 {
@@ -248,6 +275,14 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 
     switch (data[0] / 4 % 4) {
     case 0:
+        if (data[0] & 64) {
+            ask(&a, body, sizeof(body) - 1, 0);
+            pass(dialect, &a, data + 2, len - 2, data[1]);
+            break;
+        }
+
+        /* fall through */
+
     case 1:
         ask(&a, body, sizeof(body) - 1, data[1]);
         play(dialect, &a, data + 2, len - 2, data[0] / 4 % 4 == 1, 1);

@@ -176,6 +176,7 @@ dialect_head(dialect_call_t *call, unsigned status, const char *content_type)
                          && strncasecmp(call->content_type,
                                         "text/event-stream", 17) == 0;
     call->passes = call_passes(call);
+    pass_begin(call);
     again_begin(call);
     message_begin(call);
 
@@ -260,6 +261,7 @@ dialect_bytes(dialect_call_t *call, const char *data, size_t len)
     if (call->passes) {
         call->raw_at = data;
         call->raw_left = len;
+        pass_bytes(call, data, len);
         return DIALECT_MORE;
     }
 
@@ -354,6 +356,10 @@ call_take_raw(dialect_call_t *call)
         call->raw.status = call->status;
         call->raw.content_type = call->content_type;
         call->said_head = 1;
+    }
+
+    if (call->passes) {
+        pass_tell(call, &call->raw_message);
     }
 
     call->raw_at += len;

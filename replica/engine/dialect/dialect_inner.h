@@ -18,6 +18,7 @@
 
 #include "proto/grpc/session.h"
 #include "proto/json/check.h"
+#include "proto/json/scan.h"
 #include "proto/json/text.h"
 #include "replica/engine/dialect/buf.h"
 #include "replica/engine/dialect/dialect.h"
@@ -74,6 +75,39 @@ typedef struct {
     int           is_odd;       /* it cannot be kept */
 } again_t;
 
+/* What is counted of an answer that is passed on. */
+typedef enum {
+    PASS_INPUT = 0,
+    PASS_CACHE_READ,        /* of the prompt, and not in the input */
+    PASS_CACHE_WRITTEN,     /* the same */
+    PASS_OUTPUT,
+    PASS_CACHED,            /* of the input */
+    PASS_REASONING,         /* of the output */
+    PASS_NUNITS
+} pass_unit_t;
+
+typedef struct {
+    unsigned  known;        /* a bit each unit */
+    uint32_t  n[PASS_NUNITS];
+} pass_counts_t;
+
+/* An answer that is passed on, as far as it is read (pass.c). */
+typedef struct {
+    unsigned           is_events:1;
+    unsigned           is_data:1;       /* of the line under way */
+    unsigned           was_cr:1;
+    unsigned           has_ended:1;     /* the event's or the answer's text */
+    unsigned           has_text:1;      /* of the event: it is a token */
+    unsigned           has_usage:1;     /* call->usage, not told yet */
+    unsigned           column;          /* of the line, as far as it matters */
+    llmgw_json_scan_t  scan;            /* of the event, or of the answer */
+    char               type[64];        /* of the event */
+    const char        *object;          /* where its counts were found */
+    pass_counts_t      found;           /* in the event, or in the answer */
+    pass_counts_t      counts;
+    uint32_t           tokens;          /* that came, not told yet */
+} pass_t;
+
 struct dialect_call_s {
     const dialect_t                    *dialect;
     const dialect_facts_t              *facts;
@@ -116,6 +150,7 @@ struct dialect_call_s {
     char              content_type[64];
     unsigned          reads_events:1;
     unsigned          passes:1;         /* its bytes go on as they come */
+    pass_t            pass;
     buf_t             answer;
 
     /* the rendered prompt */
@@ -367,6 +402,16 @@ int whole_delta(dialect_call_t *call, uint32_t index, llmgw_json_t choice);
 dialect_do_t whole_end(dialect_call_t *call);
 dialect_do_t whole_answer(dialect_call_t *call);
 void whole_free(dialect_call_t *call);
+
+
+/* --- pass.c: what an answer that is passed on says of tokens */
+
+/* Its head has come. */
+void pass_begin(dialect_call_t *call);
+void pass_bytes(dialect_call_t *call, const char *data, size_t len);
+
+/* Puts what was found since the last time beside the bytes. */
+void pass_tell(dialect_call_t *call, Llmgateway__GenerateResponse *message);
 
 
 /* --- fault.c: errors */

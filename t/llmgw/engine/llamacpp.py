@@ -48,7 +48,7 @@ class LlamaCpp(OpenAI):
     deaf = True
 
     def routes(self):
-        plain = {**super().routes(), **other.embeddings(self),
+        plain = {**super().routes(), **other.routes(self),
                  ("GET", "/health"): self.health,
                  ("POST", "/completion"): self.completion}
         bare = {(m, p.removeprefix("/v1")): f for (m, p), f in plain.items()

@@ -2,8 +2,11 @@
 Anthropic's /v1/messages.
 
 vllm/entrypoints/openai/serving_embedding.py, serving_responses.py and
-vllm/entrypoints/anthropic/serving_messages.py (0.11.1): the latter two are
-streams of events with names.
+vllm/entrypoints/anthropic/ (0.11.1): the latter two are streams of events with
+names.  What is input of a message: vLLM means the whole prompt, and says it at
+both ends; SGLang
+(python/sglang/srt/entrypoints/anthropic/response_conversion.py) and llama.cpp
+(tools/server/server-task.cpp) mean what was not cached, and say it first.
 """
 
 import base64
@@ -17,12 +20,8 @@ from .run import Cut, Run
 from .wire import Events
 
 
-def embeddings(dialect):
-    return {("POST", "/v1/embeddings"): lambda call: _embed(dialect, call)}
-
-
 def routes(dialect):
-    return {**embeddings(dialect),
+    return {("POST", "/v1/embeddings"): lambda call: _embed(dialect, call),
             ("POST", "/v1/responses"): lambda call: _said(
                 dialect, call, Responses),
             ("POST", "/v1/messages"): lambda call: _said(
@@ -74,10 +73,15 @@ class Responses:
         return {"id": self.id, "object": "response", "created_at": 1700000000,
                 "model": self.model, "status": status,
                 "output": [self._item(text)] if text is not None else [],
-                "usage": {"input_tokens": self.run.prompt_tokens,
-                          "output_tokens": self.run.tokens,
-                          "total_tokens": self.run.prompt_tokens
-                          + self.run.tokens}}
+                "usage": None if text is None else self._usage()}
+
+    def _usage(self):
+        run = self.run
+        return {"input_tokens": run.prompt_tokens,
+                "input_tokens_details": {"cached_tokens": run.cached_tokens},
+                "output_tokens": run.tokens,
+                "output_tokens_details": {"reasoning_tokens": run.thoughts},
+                "total_tokens": run.prompt_tokens + run.tokens}
 
     def _item(self, text, status="completed"):
         return {"id": self.item, "type": "message", "role": "assistant",
@@ -133,8 +137,15 @@ class Messages:
                 "content": [] if text is None else [
                     {"type": "text", "text": text}],
                 "stop_reason": self._reason(finish), "stop_sequence": None,
-                "usage": {"input_tokens": self.run.prompt_tokens,
-                          "output_tokens": self.run.tokens}}
+                "usage": {**self._input(), "output_tokens":
+                          0 if text is None else self.run.tokens}}
+
+    def _input(self):
+        run = self.run
+        if run.engine.dialect.name == "vllm":
+            return {"input_tokens": run.prompt_tokens}
+        return {"input_tokens": run.prompt_tokens - run.cached_tokens,
+                "cache_read_input_tokens": run.cached_tokens}
 
     def _reason(self, finish):
         return {"stop": "end_turn", "length": "max_tokens"}.get(finish)
@@ -152,13 +163,14 @@ class Messages:
             "delta": {"type": "text_delta", "text": text}}
 
     def end(self, text, finish):
+        again = self._input() if self.run.engine.dialect.name == "vllm" else {}
         return [("content_block_stop", {"type": "content_block_stop",
                                         "index": 0}),
                 ("message_delta", {
                     "type": "message_delta",
                     "delta": {"stop_reason": self._reason(finish),
                               "stop_sequence": None},
-                    "usage": {"output_tokens": self.run.tokens}}),
+                    "usage": {**again, "output_tokens": self.run.tokens}}),
                 ("message_stop", {"type": "message_stop"})]
 
 

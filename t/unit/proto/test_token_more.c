@@ -251,6 +251,35 @@ piece_has_a_type_that_fits_into_a_header(void **state)
 }
 
 
+/* Each of its events ends in a byte of its own. */
+static void
+piece_counts_as_its_events_at_most_its_bytes(void **state)
+{
+    response_t           r;
+    llmgw_token_t        token;
+    Llmgateway__Raw      raw;
+    llmgw_token_arena_t  arena;
+
+    llmgateway__raw__init(&raw);
+    r = response("");
+    r.raw = &raw;
+    raw.data = bytes("abc");
+
+    for (r.raw_tokens = 0; r.raw_tokens <= 3; r.raw_tokens++) {
+        assert_true(decode_as(&r, 1, &arena, &token));
+        assert_int_equal(token.count, r.raw_tokens);
+        assert_true(llmgw_token_is_output(&token));
+        llmgw_token_arena_done(&arena);
+    }
+
+    assert_false(is_valid(&r));
+
+    r.raw = NULL;
+    r.raw_tokens = 1;
+    assert_false(is_valid(&r));
+}
+
+
 /* What follows one that has none would be the connection's next answer. */
 static void
 status_of_a_piece_is_one_that_has_a_body(void **state)
@@ -369,6 +398,7 @@ main(void)
         cmocka_unit_test(data_is_one_line_of_text),
         cmocka_unit_test(failure_is_a_clients_error_of_bounded_size),
         cmocka_unit_test(piece_has_a_type_that_fits_into_a_header),
+        cmocka_unit_test(piece_counts_as_its_events_at_most_its_bytes),
         cmocka_unit_test(status_of_a_piece_is_one_that_has_a_body),
         cmocka_unit_test(progress_and_facts_are_no_output),
         cmocka_unit_test(memory_of_a_message_is_bounded),
