@@ -458,7 +458,11 @@ ngx_http_llmgw_serve_end(ngx_http_llmgw_attempt_t *attempt)
 }
 
 
-/* A message may be several tokens, or none: then only a first piece counts. */
+/*
+ * A message may be several tokens, or none.  Of an answer that is passed on
+ * whole, the first piece stands for the first token.  In a stream it does not:
+ * an engine may announce an answer before it has read the prompt.
+ */
 
 static void
 ngx_http_llmgw_serve_count(ngx_http_llmgw_stream_t *stream,
@@ -468,7 +472,7 @@ ngx_http_llmgw_serve_count(ngx_http_llmgw_stream_t *stream,
 
     if (token->count == 0
         && (token->more == NULL || token->more->raw == NULL
-            || stream->record.has_first_token))
+            || !stream->holds || stream->record.has_first_token))
     {
         return;
     }

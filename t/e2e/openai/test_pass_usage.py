@@ -111,3 +111,15 @@ def test_answer_that_breaks_off_costs_what_came(cluster, path):
         first, *tokens = logged(nginx, id)
         assert tokens == [prompt if path == MESSAGES else 0, 5, 0, 0, 5]
         assert first is not None
+
+
+def test_response_that_is_announced_has_no_token_yet(cluster):
+    """vLLM announces it before it has read the prompt."""
+    nginx = cluster.engines_fleet(1, "vllm", nginx=LOG)
+    cluster.hold(0)
+    with sse.Connection(nginx.api) as c:
+        r = c.request(RESPONSES, body_of(RESPONSES, stream=True),
+                      headers={"x-request-id": "none"}, strict=False)
+        assert r.wait_events()[0].name == "response.created"
+    cluster.let_go()
+    assert logged(nginx, "none") == (None, 0, 0, 0, 0, 0)

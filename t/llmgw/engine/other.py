@@ -7,6 +7,7 @@ names.  What is input of a message: vLLM means the whole prompt, and says it at
 both ends; SGLang
 (python/sglang/srt/entrypoints/anthropic/response_conversion.py) and llama.cpp
 (tools/server/server-task.cpp) mean what was not cached, and say it first.
+vLLM announces a response before it has read the prompt.
 """
 
 import base64
@@ -53,6 +54,8 @@ async def _embed(dialect, call):
 
 
 class Responses:
+    is_early = True
+
     def __init__(self, request, run):
         self.run, self.id = run, "resp_" + uuid.uuid4().hex
         self.item = "msg_" + uuid.uuid4().hex
@@ -117,6 +120,8 @@ class Responses:
 
 
 class Messages:
+    is_early = False
+
     def __init__(self, request, run):
         self.run, self.id = run, "msg_" + uuid.uuid4().hex
         self.model = request.get("model")
@@ -185,13 +190,18 @@ async def _said(dialect, call, shape):
     text = ""
     events = Events(call, dialect.event_kind) if request.get("stream") \
         else None
+
+    async def begin():
+        await events.begin()
+        for name, data in said.begin():
+            await events.send(data, name)
     try:
+        if events and dialect.is_early and shape.is_early:
+            await begin()
         async with contextlib.aclosing(run.steps()) as steps:
             async for _, step in steps:
                 if events and not events.sent:
-                    await events.begin()
-                    for name, data in said.begin():
-                        await events.send(data, name)
+                    await begin()
                 text += step.text
                 if events and step.text:
                     name, data = said.delta(step.text)
