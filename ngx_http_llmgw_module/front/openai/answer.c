@@ -399,6 +399,8 @@ ngx_http_llmgw_openai_restart(ngx_http_llmgw_stream_t *stream)
     o->shows_usage = 0;
     o->shows_finish = 0;
     o->lacks_ids = 0;
+    o->usage.cached_tokens = 0;
+    o->usage.reasoning_tokens = 0;
     o->usage.finish_len = 0;
 
     return NGX_OK;

@@ -23,7 +23,7 @@ THEIRS = {"--max-num-seqs", "--api-key", "--enable-metrics", "--metrics",
           "--sampling-defaults", "--reasoning-parser", "--parallel",
           "--enable-deterministic-inference", "--ctx-size", "--no-repack",
           "--flash-attn", "--cache-type-k", "--cache-type-v",
-          "--no-kv-unified", "--embeddings"}
+          "--no-kv-unified", "--embeddings", "--enable-cache-report"}
 
 
 def blocks(text, language=""):
