@@ -1,6 +1,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "core/openai/error.h"
 
@@ -106,4 +107,46 @@ llmgw_openai_error_of_status(llmgw_openai_error_t *error, unsigned status)
     row = llmgw_openai_status(status);
     llmgw_openai_error_set(error, status, row->code, NULL, "%s",
                            row->message);
+}
+
+
+int
+llmgw_anthropic_has(const char *path, size_t len)
+{
+    static const char  end[] = "/messages";
+
+    return len >= sizeof(end) - 1
+           && memcmp(path + len - (sizeof(end) - 1), end, sizeof(end) - 1) == 0;
+}
+
+
+const char *
+llmgw_anthropic_type(unsigned status)
+{
+    switch (status) {
+    case 400:
+        return "invalid_request_error";
+
+    case 401:
+        return "authentication_error";
+
+    case 403:
+        return "permission_error";
+
+    case 404:
+        return "not_found_error";
+
+    case 413:
+        return "request_too_large";
+
+    case 429:
+        return "rate_limit_error";
+
+    case 503:
+    case 529:
+        return "overloaded_error";
+
+    default:
+        return "api_error";
+    }
 }

@@ -1,11 +1,14 @@
 
 /*
  * Errors in OpenAI's words.  A status has a type, and what is said where
- * nothing more is known: one table.
+ * nothing more is known: one table.  Clients of Anthropic's API, known by their
+ * path, know other types.
  */
 
 #ifndef LLMGW_OPENAI_ERROR_H
 #define LLMGW_OPENAI_ERROR_H
+
+#include <stddef.h>
 
 #include "core/outcome.h"
 
@@ -53,5 +56,11 @@ void llmgw_openai_error_set(llmgw_openai_error_t *error, unsigned status,
 /* As the table has it. */
 void llmgw_openai_error_of_status(llmgw_openai_error_t *error,
     unsigned status);
+
+/* 1: a request of that path is one of Anthropic's API. */
+int llmgw_anthropic_has(const char *path, size_t len);
+
+/* Anthropic's type of an error with that status. */
+const char *llmgw_anthropic_type(unsigned status);
 
 #endif /* LLMGW_OPENAI_ERROR_H */

@@ -536,24 +536,24 @@ static ngx_int_t
 ngx_http_llmgw_openai_fault(ngx_http_llmgw_stream_t *stream,
     const llmgw_end_t *end, ngx_uint_t *status, ngx_str_t *json)
 {
-    ngx_str_t              said;
-    ngx_pool_t            *pool;
-    llmgw_openai_error_t   error;
+    ngx_str_t             said;
+    ngx_http_request_t   *r;
+    llmgw_openai_error_t  error;
 
-    pool = stream->request->pool;
+    r = stream->request;
 
     if (end->http && end->body_len) {
         said.data = (u_char *) end->body;
         said.len = end->body_len;
         *status = end->http;
 
-        return ngx_http_llmgw_openai_error_shape(pool, end->http, &said, json);
+        return ngx_http_llmgw_openai_error_shape(r, end->http, &said, json);
     }
 
     ngx_http_llmgw_openai_error_of_end(&error, end);
     *status = error.status;
 
-    return ngx_http_llmgw_openai_error_json(pool, &error, json);
+    return ngx_http_llmgw_openai_error_json(r, &error, json);
 }
 
 

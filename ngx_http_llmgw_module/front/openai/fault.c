@@ -1,7 +1,11 @@
 
 /*
  * Errors as OpenAI's API has them: an HTTP status, a JSON object, and headers
- * that tell its clients whether to try again (core/openai/error.h).
+ * that tell its clients whether to try again (core/openai/error.h).  A path
+ * that ends in /messages is Anthropic's, whose object has another form:
+ *
+ *     {"error": {"message", "type", "param", "code"}}
+ *     {"type": "error", "error": {"type", "message"}, "request_id"}
  */
 
 #include "front/openai/openai_inner.h"
@@ -15,6 +19,9 @@
 /* An error as JSON, at most. */
 #define NGX_HTTP_LLMGW_OPENAI_ERROR_BYTES                                     \
     (6 * sizeof(llmgw_openai_error_t) + 256)
+
+/* Anthropic's form of one, without its message and the request's id. */
+#define NGX_HTTP_LLMGW_OPENAI_ANTHROPIC_BYTES  128
 
 /* How soon clients try again where nothing else is known. */
 #define NGX_HTTP_LLMGW_OPENAI_SOON_MS     1000
@@ -31,9 +38,12 @@ static const ngx_uint_t  ngx_http_llmgw_openai_outcomes[LLMGW_NOUTCOMES] = {
 };
 
 
+static ngx_uint_t ngx_http_llmgw_openai_is_anthropic(ngx_http_request_t *r);
+static ngx_int_t ngx_http_llmgw_openai_anthropic(ngx_http_request_t *r,
+    ngx_uint_t status, const void *message, size_t len, ngx_str_t *json);
 static ngx_int_t ngx_http_llmgw_openai_error_wrap(ngx_pool_t *pool,
     const ngx_str_t *said, ngx_str_t *json);
-static ngx_int_t ngx_http_llmgw_openai_error_quote(ngx_pool_t *pool,
+static ngx_int_t ngx_http_llmgw_openai_error_quote(ngx_http_request_t *r,
     ngx_uint_t status, const ngx_str_t *said, ngx_str_t *json);
 static ngx_uint_t ngx_http_llmgw_openai_error_is_text(const ngx_str_t *said);
 
@@ -68,13 +78,29 @@ ngx_http_llmgw_openai_error_of_end(llmgw_openai_error_t *error,
 }
 
 
+static ngx_uint_t
+ngx_http_llmgw_openai_is_anthropic(ngx_http_request_t *r)
+{
+    return llmgw_anthropic_has((char *) r->uri.data, r->uri.len);
+}
+
+
 ngx_int_t
-ngx_http_llmgw_openai_error_json(ngx_pool_t *pool,
+ngx_http_llmgw_openai_error_json(ngx_http_request_t *r,
     const llmgw_openai_error_t *error, ngx_str_t *json)
 {
-    char  *p;
+    char    message[LLMGW_JSON_STRING_BYTES(sizeof(error->message))], *p;
+    size_t  len;
 
-    p = ngx_pnalloc(pool, NGX_HTTP_LLMGW_OPENAI_ERROR_BYTES);
+    p = llmgw_json_string(message, error->message, ngx_strlen(error->message));
+    len = p - message;
+
+    if (ngx_http_llmgw_openai_is_anthropic(r)) {
+        return ngx_http_llmgw_openai_anthropic(r, error->status, message, len,
+                                               json);
+    }
+
+    p = ngx_pnalloc(r->pool, NGX_HTTP_LLMGW_OPENAI_ERROR_BYTES);
     if (p == NULL) {
         return NGX_ERROR;
     }
@@ -82,7 +108,7 @@ ngx_http_llmgw_openai_error_json(ngx_pool_t *pool,
     json->data = (u_char *) p;
 
     p = llmgw_json_literal(p, "{\"error\":{\"message\":");
-    p = llmgw_json_string(p, error->message, ngx_strlen(error->message));
+    p = llmgw_json_raw(p, message, len);
     p = llmgw_json_literal(p, ",\"type\":");
     p = llmgw_json_string(p, error->type, ngx_strlen(error->type));
     p = llmgw_json_literal(p, ",\"param\":");
@@ -104,26 +130,75 @@ ngx_http_llmgw_openai_error_json(ngx_pool_t *pool,
 }
 
 
-ngx_int_t
-ngx_http_llmgw_openai_error_shape(ngx_pool_t *pool, ngx_uint_t status,
-    const ngx_str_t *said, ngx_str_t *json)
-{
-    llmgw_json_t  root;
+/* message: a string of JSON, with its quotes. */
 
-    if (llmgw_json_check(said->data, said->len, &root) != 0) {
-        return ngx_http_llmgw_openai_error_quote(pool, status, said, json);
+static ngx_int_t
+ngx_http_llmgw_openai_anthropic(ngx_http_request_t *r, ngx_uint_t status,
+    const void *message, size_t len, ngx_str_t *json)
+{
+    char        *p;
+    ngx_str_t    id;
+    const char  *type;
+
+    id = ngx_http_llmgw_openai_id(r);
+    type = llmgw_anthropic_type(status);
+
+    p = ngx_pnalloc(r->pool, NGX_HTTP_LLMGW_OPENAI_ANTHROPIC_BYTES + len
+                             + LLMGW_JSON_STRING_BYTES(id.len));
+    if (p == NULL) {
+        return NGX_ERROR;
     }
 
-    if (llmgw_json_member(root, "error").kind != LLMGW_JSON_END) {
+    json->data = (u_char *) p;
+
+    p = llmgw_json_literal(p, "{\"type\":\"error\",\"error\":{\"type\":");
+    p = llmgw_json_string(p, type, ngx_strlen(type));
+    p = llmgw_json_literal(p, ",\"message\":");
+    p = llmgw_json_raw(p, message, len);
+    p = llmgw_json_literal(p, "},\"request_id\":");
+    p = llmgw_json_string(p, id.data, id.len);
+    p = llmgw_json_literal(p, "}");
+
+    json->len = (u_char *) p - json->data;
+
+    return NGX_OK;
+}
+
+
+ngx_int_t
+ngx_http_llmgw_openai_error_shape(ngx_http_request_t *r, ngx_uint_t status,
+    const ngx_str_t *said, ngx_str_t *json)
+{
+    ngx_uint_t    is_anthropic;
+    llmgw_json_t  root, error, message;
+
+    if (llmgw_json_check(said->data, said->len, &root) != 0) {
+        return ngx_http_llmgw_openai_error_quote(r, status, said, json);
+    }
+
+    is_anthropic = ngx_http_llmgw_openai_is_anthropic(r);
+    error = llmgw_json_member(root, "error");
+    message = llmgw_json_member(error.kind == LLMGW_JSON_OBJECT ? error : root,
+                                "message");
+
+    if (error.kind != LLMGW_JSON_END
+        && (!is_anthropic
+            || llmgw_json_is(llmgw_json_member(root, "type"), "error")))
+    {
         *json = *said;
         return NGX_OK;
     }
 
-    if (llmgw_json_member(root, "message").kind != LLMGW_JSON_END) {
-        return ngx_http_llmgw_openai_error_wrap(pool, said, json);
+    if (is_anthropic && message.kind == LLMGW_JSON_STRING) {
+        return ngx_http_llmgw_openai_anthropic(r, status, message.begin,
+                                               llmgw_json_bytes(message), json);
     }
 
-    return ngx_http_llmgw_openai_error_quote(pool, status, said, json);
+    if (!is_anthropic && message.kind != LLMGW_JSON_END) {
+        return ngx_http_llmgw_openai_error_wrap(r->pool, said, json);
+    }
+
+    return ngx_http_llmgw_openai_error_quote(r, status, said, json);
 }
 
 
@@ -148,7 +223,7 @@ ngx_http_llmgw_openai_error_wrap(ngx_pool_t *pool, const ngx_str_t *said,
 /* Another server's words, or none: they become the message. */
 
 static ngx_int_t
-ngx_http_llmgw_openai_error_quote(ngx_pool_t *pool, ngx_uint_t status,
+ngx_http_llmgw_openai_error_quote(ngx_http_request_t *r, ngx_uint_t status,
     const ngx_str_t *said, ngx_str_t *json)
 {
     size_t                len;
@@ -162,7 +237,7 @@ ngx_http_llmgw_openai_error_quote(ngx_pool_t *pool, ngx_uint_t status,
                                (int) len, (char *) said->data);
     }
 
-    return ngx_http_llmgw_openai_error_json(pool, &error, json);
+    return ngx_http_llmgw_openai_error_json(r, &error, json);
 }
 
 

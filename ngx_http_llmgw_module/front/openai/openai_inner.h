@@ -106,15 +106,15 @@ ngx_int_t ngx_http_llmgw_openai_end(ngx_http_request_t *r,
 void ngx_http_llmgw_openai_error_of_end(llmgw_openai_error_t *error,
     const llmgw_end_t *end);
 
-/* An error as {"error": {...}}. */
-ngx_int_t ngx_http_llmgw_openai_error_json(ngx_pool_t *pool,
+/* An error in the form that the request's clients know. */
+ngx_int_t ngx_http_llmgw_openai_error_json(ngx_http_request_t *r,
     const llmgw_openai_error_t *error, ngx_str_t *json);
 
 /*
- * The error object that an engine gave, in the form {"error": {...}}: as it
- * is, or with that level added, or made of a text that is no such object.
+ * The error object that an engine gave, in that form: as it is, or with what
+ * lacks added, or made of a text that is no such object.
  */
-ngx_int_t ngx_http_llmgw_openai_error_shape(ngx_pool_t *pool,
+ngx_int_t ngx_http_llmgw_openai_error_shape(ngx_http_request_t *r,
     ngx_uint_t status, const ngx_str_t *said, ngx_str_t *json);
 
 /*

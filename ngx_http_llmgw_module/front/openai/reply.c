@@ -215,7 +215,7 @@ ngx_http_llmgw_openai_end(ngx_http_request_t *r, const llmgw_end_t *end)
 
     ngx_http_llmgw_openai_error_of_end(&error, end);
 
-    if (ngx_http_llmgw_openai_error_json(r->pool, &error, &json) != NGX_OK
+    if (ngx_http_llmgw_openai_error_json(r, &error, &json) != NGX_OK
         || ngx_http_llmgw_openai_error_headers(r, error.status,
                                                end->pushback_ms)
            != NGX_OK
@@ -235,7 +235,7 @@ static ngx_int_t
 ngx_http_llmgw_openai_error(ngx_http_request_t *r,
     const llmgw_openai_error_t *error, ngx_str_t *json)
 {
-    if (ngx_http_llmgw_openai_error_json(r->pool, error, json) != NGX_OK) {
+    if (ngx_http_llmgw_openai_error_json(r, error, json) != NGX_OK) {
         return NGX_ERROR;
     }
 

@@ -86,7 +86,8 @@ def test_pass_that_breaks_says_so(vllm, shared):
     assert r.complete and not r.broken
     last = events[-1]
     assert last.name == "error"
-    assert last.json["error"]["code"] == words.NOT_RESUMABLE
+    assert last.json["type"] == "error"
+    assert last.json["error"]["type"] == "api_error"
     assert "message_stop" not in [e.name for e in events]
 
 

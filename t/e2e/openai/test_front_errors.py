@@ -194,6 +194,26 @@ def test_denied(plain):
     assert r.headers["www-authenticate"] == 'Basic realm="keys"'
 
 
+@pytest.mark.parametrize("path, body, status, kind", [
+    ("/v1/messages", b"{", 400, "invalid_request_error"),
+    ("/keys/messages", BODY, 401, "authentication_error"),
+    ("/closed/messages", BODY, 403, "permission_error"),
+    ("/named/messages", {"model": "nope", "messages": [{"role": "user"}]}, 404,
+     "not_found_error"),
+    ("/v1/messages", None, 405, "api_error"),
+    ("/small/messages", sse.text("x" * 70000), 413, "request_too_large"),
+    ("/none/messages", {"model": "absent", "messages": [{"role": "user"}]},
+     503, "overloaded_error")])
+def test_errors_of_messages_are_anthropics(plain, path, body, status, kind):
+    r = ask(plain.api, path, body, x_request_id="mine-3")
+    said = r.json
+    assert r.status == status and said["error"].pop("message"), r.body
+    assert said == {"type": "error", "error": {"type": kind},
+                    "request_id": "mine-3"}
+    assert int(r.headers["content-length"]) == len(r.body)
+    assert r.headers["x-request-id"] == "mine-3"
+
+
 @pytest.mark.soak
 def test_slow_body(plain):
     with sse.Connection(plain.api) as c:

@@ -62,9 +62,9 @@ def play(cluster):
             targets = stack.enter_context(script.serve(cluster.ports))
             nginx = cluster.static(targets, openai=openai)
 
-            def call(seen=None, **body):
+            def call(seen=None, path=sse.CHAT, **body):
                 with sse.Connection(nginx.api) as c:
-                    r = c.request(sse.CHAT, sse.chat("hi", **body))
+                    r = c.request(path, sse.chat("hi", **body))
                     if seen:
                         r.wait_events(1)
                         seen.set()
@@ -166,6 +166,22 @@ def test_refusal_of_the_engine_is_the_answer(play, stream):
     got = call(stream=stream)
     assert (got.status, got.error["message"]) == (413, "too long")
     assert len(script.requests) == 1
+
+
+@pytest.mark.parametrize("said, error", [
+    ({"error": {"message": "too \"long\"", "code": "context_length"}},
+     {"type": "request_too_large", "message": "too \"long\""}),
+    ({"message": "too long", "object": "error"},
+     {"type": "request_too_large", "message": "too long"}),
+    ({"type": "error", "error": {"type": "its own", "message": "m", "x": 1}},
+     {"type": "its own", "message": "m", "x": 1}),
+    ("too long", {"type": "request_too_large", "message": '"too long"'})])
+def test_refusal_of_messages_is_anthropics(play, said, error):
+    failure = rpc.pb.Failure(status=413, body=json.dumps(said).encode())
+    _, call = play([message(failure=failure),
+                    grpc.StatusCode.INVALID_ARGUMENT])
+    got = call(path="/v1/messages")
+    assert (got.status, got.error) == (413, error)
 
 
 def test_whole_answer_goes_on_by_ids(play):

@@ -74,6 +74,34 @@ every_status_has_words(void **state)
 }
 
 
+static void
+messages_have_anthropics_types(void **state)
+{
+    size_t  i;
+
+    static const struct {
+        unsigned     status;
+        const char  *type;
+    } types[] = {
+        { 400, "invalid_request_error" }, { 401, "authentication_error" },
+        { 403, "permission_error" }, { 404, "not_found_error" },
+        { 413, "request_too_large" }, { 429, "rate_limit_error" },
+        { 500, "api_error" }, { 502, "api_error" },
+        { 503, "overloaded_error" }, { 529, "overloaded_error" }
+    };
+
+    for (i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+        assert_string_equal(llmgw_anthropic_type(types[i].status),
+                            types[i].type);
+    }
+
+    assert_true(llmgw_anthropic_has("/messages", 9));
+    assert_true(llmgw_anthropic_has("/any/v1/messages", 16));
+    assert_false(llmgw_anthropic_has("/messages/batches", 17));
+    assert_false(llmgw_anthropic_has("messages", 8));
+}
+
+
 int
 main(void)
 {
@@ -81,6 +109,7 @@ main(void)
         cmocka_unit_test(message_of_control_characters_stays_one_line),
         cmocka_unit_test(long_message_is_cut),
         cmocka_unit_test(every_status_has_words),
+        cmocka_unit_test(messages_have_anthropics_types),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
