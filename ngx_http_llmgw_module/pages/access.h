@@ -2,8 +2,9 @@
 /*
  * Who may see a page.
  *
- * Pages show names, addresses and load of replicas.  They are for clients of
- * this host, unless the location says access=any.  The content handler asks,
+ * Pages show names, addresses and load of replicas, and what keys use.  They
+ * are for clients of this host and, where llmgw_keys is in force, for keys with
+ * "admin", unless the location says access=any.  The content handler asks,
  * behind nginx's access phase: "allow", "deny", "auth_basic" and "satisfy"
  * have let the request pass by then, so they restrict further and never open.
  */
@@ -30,8 +31,9 @@ extern const ngx_conf_enum_t  ngx_http_llmgw_access_words[];
 
 
 /*
- * NGX_OK, or the status of the refusal.  The first refusal of a location in
- * this worker is logged, with what opens the page.
+ * NGX_OK, or the status of the refusal: 401, whose header is set, asks for a
+ * key.  The first 403 of a location in this worker is logged, with what opens
+ * the page.
  */
 ngx_int_t ngx_http_llmgw_access(ngx_http_request_t *r,
     ngx_http_llmgw_page_conf_t *conf);

@@ -1,5 +1,6 @@
-"""The dashboard in a browser, over a gateway or a stage that plays one."""
+"""The dashboard in a browser, over a gateway or a stage; files of keys."""
 
+import hashlib
 import re
 
 import pytest
@@ -53,3 +54,16 @@ def scene(ports):
     yield make
     for one in made:
         one.close()
+
+
+@pytest.fixture
+def key_file(cluster):
+    """key_file(name="what it may", ...): the file's path, and each key."""
+    def make(**may):
+        keys = {name: f"sk-llmgw-{name}" for name in may}
+        path = cluster.dir / "keys"
+        path.write_text("".join(
+            f"{name} {hashlib.sha256(key.encode()).hexdigest()} {may[name]}\n"
+            for name, key in keys.items()))
+        return path, *keys.values()
+    return make

@@ -1,5 +1,6 @@
 """Pages answer clients of this host, unless the location says access=any."""
 
+import base64
 import http.client
 import re
 import socket
@@ -130,6 +131,45 @@ def test_of_the_dashboard_beside_its_path(gateway):
     nginx.reload()
     status, body = ask(nginx, "/dashboard", **ELSEWHERE)
     assert (status, b'content="status"' in body) == (200, True)
+
+
+def test_a_key_with_admin_opens_pages_and_no_other_does(gateway, key_file):
+    path, admin, client = key_file(ops="admin", alice="")
+    nginx = gateway(
+        f"llmgw_keys {path} zone=keys:1m;" + locations()
+        + "location = /any { llmgw_metrics access=any; }"
+        + "location = /denied { llmgw_metrics; deny all; }"
+        + "location = /off { llmgw_metrics; llmgw_keys off; }")
+
+    def basic(key):
+        return base64.b64encode(f"me:{key}".encode()).decode()
+
+    for given, answer in (
+            ({}, 401), ({"Authorization": "Bearer nobodys"}, 401),
+            ({"Authorization": "Digest x"}, 401), ({"x_api_key": ""}, 401),
+            ({"Authorization": f"Bearer {client}"}, 403),
+            ({"Authorization": f"Bearer {admin}", "x_api_key": client}, 401),
+            ({"Authorization": f"Bearer {admin}"}, 200),
+            ({"Authorization": f"Basic {basic(admin)}"}, 200),
+            ({"Authorization": f"Basic {basic(client)}"}, 403),
+            ({"x_api_key": admin}, 200)):
+        for page in PATHS:
+            assert code(nginx, page, **ELSEWHERE, **given) == answer, given
+    assert code(nginx, "/any", **ELSEWHERE) == 200
+    for page in ("/denied", "/off"):
+        assert code(nginx, page, **ELSEWHERE, x_api_key=admin) == 403
+
+    # A client of this host needs none, and a browser is told to ask.
+    assert code(nginx, "/status") == 200
+    c = http.client.HTTPConnection("127.0.0.1", nginx.status_port, timeout=10)
+    c.request("GET", "/metrics", headers=ELSEWHERE)
+    answer = c.getresponse()
+    assert answer.headers["WWW-Authenticate"] == 'Basic realm="llmgw"'
+    c.close()
+
+    log = nginx.error_log.read_text()
+    assert log.count('add "admin" to that key\'s line') == len(PATHS)
+    assert admin not in log and client not in log
 
 
 def test_nginxs_rules_restrict_and_do_not_open(gateway, cluster):
