@@ -64,7 +64,7 @@ ngx_http_llmgw_keys_init(ngx_conf_t *cf)
 
     *h = ngx_http_llmgw_keys_handler;
 
-    return NGX_OK;
+    return ngx_http_llmgw_keys_headers_init(cf);
 }
 
 
