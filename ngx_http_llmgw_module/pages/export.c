@@ -1,13 +1,13 @@
 
 /*
- * llmgw_metrics: all pools in Prometheus' text format, or OpenMetrics where
- * the scraper accepts it.
+ * llmgw_metrics: all pools and keys in Prometheus' text format, or OpenMetrics
+ * where the scraper accepts it.
  *
  * The format requires all series of a metric to be together, and facts come
  * item by item.  So all values are kept first, which reads a replica's memory
- * once; then the page goes through the metrics, for each through the pools, and
- * in a pool through the items.  A line is four copies and a number; at a
- * thousand replicas there are 9,000.
+ * once; then the page goes through the metrics, for each through the pools or
+ * the zones of keys, and in each through the items.  A line is four copies and
+ * a number; at a thousand replicas there are 9,000.
  */
 
 #include "http/header.h"
@@ -18,7 +18,7 @@
 
 #define NGX_HTTP_LLMGW_EXPORT_LINES   64    /* in a piece, about */
 #define NGX_HTTP_LLMGW_EXPORT_FAMILY  1024  /* HELP and TYPE, at most */
-#define NGX_HTTP_LLMGW_EXPORT_HEAD    128   /* without the upstream's name */
+#define NGX_HTTP_LLMGW_EXPORT_HEAD    128   /* without the pool's name */
 #define NGX_HTTP_LLMGW_EXPORT_WORDS   128   /* labels whose values are words */
 #define NGX_HTTP_LLMGW_EXPORT_NUMBER  32    /* with what stands around it */
 
@@ -33,22 +33,23 @@ struct ngx_http_llmgw_item_s {
 };
 
 
-/* A pool's items, by scope. */
+/* The items of a pool or of a zone, by scope. */
 typedef ngx_http_llmgw_item_t  *ngx_http_llmgw_items_t[NGX_HTTP_LLMGW_NSCOPES];
 
 
 typedef struct {
     ngx_http_llmgw_page_t         page;
-    ngx_http_llmgw_items_t       *pools;
+    ngx_http_llmgw_items_t       *kept;         /* of each snapshot */
     ngx_http_llmgw_item_t       **last;         /* where the next one is kept */
 
     /* what is kept or written now, or next */
     ngx_uint_t                    scope;
     ngx_uint_t                    metric;
-    ngx_uint_t                    pool;
+    ngx_uint_t                    snapshot;
     ngx_http_llmgw_item_t        *item;
+    const ngx_http_llmgw_source_t *source;      /* of the item */
 
-    ngx_str_t                    *upstream;     /* label of the pool */
+    ngx_str_t                    *name;         /* of the pool or the zone */
     u_char                       *head;         /* of lines, to the value of the
                                                    item's label */
     size_t                        head_len;
@@ -199,23 +200,26 @@ ngx_http_llmgw_export_put(ngx_http_llmgw_writer_t *w, const char *key,
 static ngx_int_t
 ngx_http_llmgw_export_keep(ngx_http_llmgw_export_t *e)
 {
-    size_t                      longest;
-    ngx_uint_t                  i, k;
-    ngx_http_llmgw_snapshot_t  *snapshot;
+    size_t                          longest;
+    ngx_uint_t                      i, k;
+    ngx_http_llmgw_snapshot_t      *snapshot;
+    const ngx_http_llmgw_source_t  *source;
 
     longest = 0;
     snapshot = e->page.snapshots->elts;
 
-    e->pools = ngx_pcalloc(e->page.request->pool, (e->page.snapshots->nelts + 1)
+    e->kept = ngx_pcalloc(e->page.request->pool, (e->page.snapshots->nelts + 1)
                                              * sizeof(ngx_http_llmgw_items_t));
-    if (e->pools == NULL) {
+    if (e->kept == NULL) {
         return NGX_ERROR;
     }
 
     for (i = 0; i < e->page.snapshots->nelts; i++) {
-        for (e->scope = 0; e->scope < NGX_HTTP_LLMGW_NSCOPES; e->scope++) {
+        source = &ngx_http_llmgw_sources[snapshot[i].source];
 
-            e->last = &e->pools[i][e->scope];
+        for (e->scope = source->first; e->scope < source->end; e->scope++) {
+
+            e->last = &e->kept[i][e->scope];
             k = 0;
 
             while (ngx_http_llmgw_scopes[e->scope]->walk(&e->page.writer,
@@ -230,7 +234,7 @@ ngx_http_llmgw_export_keep(ngx_http_llmgw_export_t *e)
             return NGX_ERROR;
         }
 
-        longest = ngx_max(longest, e->pools[i][0]->label.len);
+        longest = ngx_max(longest, e->kept[i][source->first]->label.len);
     }
 
     e->scope = 0;
@@ -364,11 +368,12 @@ ngx_http_llmgw_export_head(ngx_http_llmgw_export_t *e, const char *suffix)
 
     scope = ngx_http_llmgw_scopes[e->scope];
 
-    p = ngx_sprintf(e->head, "llmgw_%s%s{upstream=\"",
-                    scope->metrics[e->metric].name, suffix);
+    p = ngx_sprintf(e->head, "llmgw_%s%s{%s=\"",
+                    scope->metrics[e->metric].name, suffix,
+                    e->source->label);
 
     if (scope->label) {
-        p = ngx_sprintf(p, "%V\",%s=\"", e->upstream, scope->label);
+        p = ngx_sprintf(p, "%V\",%s=\"", e->name, scope->label);
     }
 
     e->head_len = p - e->head;
@@ -483,10 +488,15 @@ static ngx_uint_t
 ngx_http_llmgw_export_metric(ngx_http_llmgw_export_t *e,
     const ngx_http_llmgw_metric_t *metric)
 {
+    ngx_uint_t                  i;
+    ngx_http_llmgw_snapshot_t  *snapshot;
+
     if (!e->begun) {
         e->begun = 1;
         ngx_http_llmgw_export_family(e, metric);
     }
+
+    snapshot = e->page.snapshots->elts;
 
     for (e->lines = 0; e->lines < NGX_HTTP_LLMGW_EXPORT_LINES; /* void */ ) {
 
@@ -496,12 +506,14 @@ ngx_http_llmgw_export_metric(ngx_http_llmgw_export_t *e,
             continue;
         }
 
-        if (e->pool == e->page.snapshots->nelts) {
+        if (e->snapshot == e->page.snapshots->nelts) {
             return 0;
         }
 
-        e->upstream = &e->pools[e->pool][0]->label;
-        e->item = e->pools[e->pool++][e->scope];
+        i = e->snapshot++;
+        e->source = &ngx_http_llmgw_sources[snapshot[i].source];
+        e->name = &e->kept[i][e->source->first]->label;
+        e->item = e->kept[i][e->scope];
         ngx_http_llmgw_export_head(e, metric->kind == NGX_HTTP_LLMGW_COUNTER
                                       ? "_total" : "");
     }
@@ -534,7 +546,7 @@ ngx_http_llmgw_export_next(ngx_http_llmgw_page_t *page)
 
     } else if (!ngx_http_llmgw_export_metric(e, &scope->metrics[e->metric])) {
         e->begun = 0;
-        e->pool = 0;
+        e->snapshot = 0;
         e->metric++;
     }
 

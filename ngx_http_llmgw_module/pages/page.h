@@ -30,7 +30,7 @@ struct ngx_http_llmgw_page_s {
     ngx_http_llmgw_writer_t       writer;
     ngx_http_llmgw_page_pt        next;
     ngx_http_request_t           *request;
-    ngx_array_t                  *snapshots;    /* of the pools */
+    ngx_array_t                  *snapshots;    /* of pools and keys */
 
     ngx_chain_t                  *out;          /* filled in this slice */
     ngx_chain_t                 **last;

@@ -1,9 +1,10 @@
 
 /*
- * llmgw_status: what all workers know of the pools, as JSON.
+ * llmgw_status: what all workers know of the pools and of keys, as JSON.
  *
  * The page is made of pieces: each pool with all that is its own, then one by
- * one the items of its lists.  docs/status.md has the schema.
+ * one the items of its lists, and the same of each zone of keys.
+ * docs/status.md has the schema.
  */
 
 #include "pages/facts/snapshot.h"
@@ -17,13 +18,17 @@
 
 typedef struct {
     ngx_http_llmgw_page_t         page;
-    ngx_uint_t                    pool;         /* index in its snapshots */
+    ngx_uint_t                    source;       /* pools, then keys */
+    ngx_uint_t                    snapshot;     /* its index */
     ngx_uint_t                    scope;        /* the pool itself, a list */
     ngx_uint_t                    i;            /* the next item */
     unsigned                      begun:1;
     unsigned                      in_item:1;    /* an object is open */
     unsigned                      comma:1;      /* before the next value */
 } ngx_http_llmgw_status_t;
+
+
+static ngx_uint_t ngx_http_llmgw_status_source(ngx_http_llmgw_status_t *s);
 
 
 /* Space for a value of len bytes, behind its key if it has one. */
@@ -343,21 +348,24 @@ ngx_http_llmgw_status_begin(ngx_http_llmgw_writer_t *w)
     STATUS("version", TEXT(LLMGW_VERSION));
     STATUS("worker_pid", NUMBER(ngx_pid));
     STATUS("time_ms", NUMBER((uint64_t) now->sec * 1000 + now->msec));
-    LIST("pools");
+    LIST(ngx_http_llmgw_sources[0].key);
 }
 
 
 /*
- * { ... "pools": [ { ... "classes": [ ... ], ... "replicas": [ ... ] }, ... ] }
+ * { ... "pools": [ { ... "classes": [ ... ], ... "replicas": [ ... ] }, ... ],
+ *       "keys": [ { ... "accounts": [ ... ] }, ... ] }
  */
 
 static ngx_uint_t
 ngx_http_llmgw_status_next(ngx_http_llmgw_page_t *page)
 {
-    ngx_http_llmgw_writer_t       *w;
-    ngx_http_llmgw_status_t       *s;
-    ngx_http_llmgw_snapshot_t     *snapshot;
-    const ngx_http_llmgw_scope_t  *scope;
+    ngx_uint_t                      is_list;
+    ngx_http_llmgw_writer_t        *w;
+    ngx_http_llmgw_status_t        *s;
+    ngx_http_llmgw_snapshot_t      *snapshot;
+    const ngx_http_llmgw_scope_t   *scope;
+    const ngx_http_llmgw_source_t  *source;
 
     s = (ngx_http_llmgw_status_t *) page;
     w = &page->writer;
@@ -368,42 +376,68 @@ ngx_http_llmgw_status_next(ngx_http_llmgw_page_t *page)
         return 1;
     }
 
-    if (s->pool == page->snapshots->nelts) {
-        END_LIST;
-        END_OBJECT;
-        ngx_http_llmgw_page_write(page, "\n", 1);
-        return 0;
+    source = &ngx_http_llmgw_sources[s->source];
+    snapshot = page->snapshots->elts;
+    snapshot += s->snapshot;
+
+    if (s->snapshot == page->snapshots->nelts
+        || snapshot->source != s->source)
+    {
+        return ngx_http_llmgw_status_source(s);
     }
 
-    snapshot = page->snapshots->elts;
-    snapshot += s->pool;
     scope = ngx_http_llmgw_scopes[s->scope];
+    is_list = (s->scope != source->first);
     s->in_item = 0;
 
     if (scope->walk(w, snapshot, s->i++) != NGX_DONE) {
-        if (s->in_item && s->scope) {
+        if (s->in_item && is_list) {
             END_OBJECT;
         }
 
         return 1;
     }
 
-    if (s->scope) {
+    if (is_list) {
         END_LIST;
     }
 
     s->i = 0;
 
-    if (++s->scope < NGX_HTTP_LLMGW_NSCOPES) {
+    if (++s->scope < source->end) {
         LIST(ngx_http_llmgw_scopes[s->scope]->key);
         return 1;
     }
 
     END_OBJECT;
-    s->scope = 0;
-    s->pool++;
+    s->scope = source->first;
+    s->snapshot++;
 
     return 1;
+}
+
+
+/* There are no more snapshots of this source.  0: nor of another. */
+
+static ngx_uint_t
+ngx_http_llmgw_status_source(ngx_http_llmgw_status_t *s)
+{
+    ngx_http_llmgw_writer_t  *w;
+
+    w = &s->page.writer;
+
+    END_LIST;
+
+    if (++s->source < NGX_HTTP_LLMGW_NSOURCES) {
+        s->scope = ngx_http_llmgw_sources[s->source].first;
+        LIST(ngx_http_llmgw_sources[s->source].key);
+        return 1;
+    }
+
+    END_OBJECT;
+    ngx_http_llmgw_page_write(&s->page, "\n", 1);
+
+    return 0;
 }
 
 

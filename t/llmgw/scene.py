@@ -90,6 +90,19 @@ def shard(id, first, last, layers=16, computes=None, **more):
                      "zone": "", **(computes or {})}, **more}
 
 
+def key_zone(*accounts):
+    return {"zone": "keys", "file": "/etc/llmgw/keys", "streams": 0,
+            "usage": {"waiting": 0, "lost": 0},
+            "auth_failures": {"missing": 0}, "accounts": list(accounts)}
+
+
+def account(name, **more):
+    return {"name": name, **dict.fromkeys((
+        "requests", "refused", "prompt_tokens", "completion_tokens",
+        "cached_tokens", "reasoning_tokens", "wasted_tokens", "streams"), 0),
+        "max_streams": None, "rpm": None, "tpm": None, "budget": None, **more}
+
+
 def draining(owner=None):
     return {"draining": True, "drain_owner": owner, "routable": False}
 
@@ -193,6 +206,7 @@ class Scene(http.server.ThreadingHTTPServer):
 
     def __init__(self, ports, n=3, pools=("llm",)):
         self.pools = {name: Pool(name, n) for name in pools}
+        self.keys = []
         self.raw = self.before = None
         self.gate = threading.Event()   # cleared: requests wait
         self.gate.set()
@@ -212,7 +226,8 @@ class Scene(http.server.ThreadingHTTPServer):
 
     def status(self):
         said = {"schema": 1, "version": "0.2.0", "worker_pid": 1,
-                "time_ms": int(time.time() * 1000), "pools": self._pools()}
+                "time_ms": int(time.time() * 1000), "pools": self._pools(),
+                "keys": self.keys}
         jsonschema.Draft202012Validator(SCHEMA).validate(said)
         return said
 

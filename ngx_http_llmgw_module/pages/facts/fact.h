@@ -4,7 +4,8 @@
  *
  * A scope is a kind of thing that the pages list: pools, replicas, tenants, and
  * so on.  It has a file in this folder, with a table of its metrics, and a
- * function that walks its items.  That function puts each fact of an item to a
+ * function that walks its items, which are those of one source: of a pool, or
+ * of a zone of keys.  That function puts each fact of an item to a
  * writer: its key on the status, its row in the table, and its value.  A fact
  * may lack the key or the row, and then is on the other page alone.
  *
@@ -122,8 +123,8 @@ struct ngx_http_llmgw_writer_s {
 
 
 typedef struct {
-    const char                   *key;          /* of its list in a pool */
-    const char                   *label;        /* NULL: "upstream" alone */
+    const char                   *key;          /* of its list in a pool, say */
+    const char                   *label;        /* NULL: its source's alone */
     const ngx_http_llmgw_metric_t *metrics;
     ngx_uint_t                    nmetrics;
 
@@ -191,9 +192,13 @@ typedef struct {
 #define TIMES(value)        VALUE(TIMES, .of.p = (value))
 
 
-/* Pools, then their lists, in the order of both pages. */
-#define NGX_HTTP_LLMGW_SCOPES(X)                                              \
+/* Pools, then their lists; zones of keys, then theirs: as pages order them. */
+#define NGX_HTTP_LLMGW_POOL_SCOPES(X)                                         \
     X(pool) X(class) X(tenant) X(standby) X(shard) X(gateway) X(replica)
+#define NGX_HTTP_LLMGW_KEY_SCOPES(X)                                          \
+    X(keys) X(account)
+#define NGX_HTTP_LLMGW_SCOPES(X)                                              \
+    NGX_HTTP_LLMGW_POOL_SCOPES(X) NGX_HTTP_LLMGW_KEY_SCOPES(X)
 
 #define NGX_HTTP_LLMGW_SCOPE_COUNT(name)   + 1
 #define NGX_HTTP_LLMGW_SCOPE_EXTERN(name)                                     \
@@ -206,6 +211,25 @@ NGX_HTTP_LLMGW_SCOPES(NGX_HTTP_LLMGW_SCOPE_EXTERN)
 
 extern const ngx_http_llmgw_scope_t
     *const ngx_http_llmgw_scopes[NGX_HTTP_LLMGW_NSCOPES];
+
+
+typedef enum {
+    NGX_HTTP_LLMGW_POOLS = 0,
+    NGX_HTTP_LLMGW_KEYS,
+    NGX_HTTP_LLMGW_NSOURCES
+} ngx_http_llmgw_source_index_t;
+
+
+typedef struct {
+    const char                   *key;          /* of its list on the status */
+    const char                   *label;        /* of all its metrics */
+    ngx_uint_t                    first;        /* scope: the thing itself; */
+    ngx_uint_t                    end;          /* behind its lists */
+} ngx_http_llmgw_source_t;
+
+
+extern const ngx_http_llmgw_source_t
+    ngx_http_llmgw_sources[NGX_HTTP_LLMGW_NSOURCES];
 
 
 #endif /* _NGX_HTTP_LLMGW_FACT_H_INCLUDED_ */

@@ -1,5 +1,5 @@
 
-/* Snapshots of the pools, and the list of all scopes: snapshot.h. */
+/* Snapshots, and the list of all scopes: snapshot.h. */
 
 #include "core/quantile.h"
 #include "pages/facts/snapshot.h"
@@ -10,6 +10,22 @@
 const ngx_http_llmgw_scope_t  *const ngx_http_llmgw_scopes[] = {
     NGX_HTTP_LLMGW_SCOPES(NGX_HTTP_LLMGW_SCOPE)
 };
+
+#define NGX_HTTP_LLMGW_POOLS_END                                              \
+    (0 NGX_HTTP_LLMGW_POOL_SCOPES(NGX_HTTP_LLMGW_SCOPE_COUNT))
+
+const ngx_http_llmgw_source_t  ngx_http_llmgw_sources[] = {
+    [NGX_HTTP_LLMGW_POOLS] =
+        { "pools", "upstream", 0, NGX_HTTP_LLMGW_POOLS_END },
+    [NGX_HTTP_LLMGW_KEYS] =
+        { "keys", "zone", NGX_HTTP_LLMGW_POOLS_END, NGX_HTTP_LLMGW_NSCOPES }
+};
+
+
+static ngx_int_t ngx_http_llmgw_snapshot_pools(ngx_array_t *snapshots,
+    ngx_http_llmgw_worker_t *worker);
+static ngx_int_t ngx_http_llmgw_snapshot_zones(ngx_array_t *snapshots,
+    const ngx_array_t *zones);
 
 
 /*
@@ -392,17 +408,35 @@ ngx_array_t *
 ngx_http_llmgw_snapshot_take(ngx_http_request_t *r)
 {
     ngx_array_t                 *snapshots;
-    ngx_queue_t                 *q;
-    ngx_http_llmgw_snapshot_t   *snapshot;
-    ngx_http_llmgw_worker_t     *worker;
     ngx_http_llmgw_main_conf_t  *lmcf;
 
     lmcf = ngx_http_get_module_main_conf(r, ngx_http_llmgw_module);
-    worker = lmcf->worker;
 
     snapshots = ngx_array_create(r->pool, 1, sizeof(ngx_http_llmgw_snapshot_t));
-    if (snapshots == NULL || worker == NULL) {
-        return snapshots;
+    if (snapshots == NULL) {
+        return NULL;
+    }
+
+    if (ngx_http_llmgw_snapshot_pools(snapshots, lmcf->worker) != NGX_OK
+        || ngx_http_llmgw_snapshot_zones(snapshots, &lmcf->keys) != NGX_OK)
+    {
+        ngx_http_llmgw_snapshot_release(snapshots);
+        return NULL;
+    }
+
+    return snapshots;
+}
+
+
+static ngx_int_t
+ngx_http_llmgw_snapshot_pools(ngx_array_t *snapshots,
+    ngx_http_llmgw_worker_t *worker)
+{
+    ngx_queue_t                *q;
+    ngx_http_llmgw_snapshot_t  *snapshot;
+
+    if (worker == NULL) {
+        return NGX_OK;
     }
 
     for (q = ngx_queue_head(&worker->pools);
@@ -414,15 +448,43 @@ ngx_http_llmgw_snapshot_take(ngx_http_request_t *r)
         if (snapshot == NULL
             || ngx_http_llmgw_snapshot_pool(
                    ngx_queue_data(q, ngx_http_llmgw_pool_t, queue),
-                   snapshot, r->pool)
+                   snapshot, snapshots->pool)
                != NGX_OK)
         {
-            ngx_http_llmgw_snapshot_release(snapshots);
-            return NULL;
+            return NGX_ERROR;
         }
     }
 
-    return snapshots;
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_llmgw_snapshot_zones(ngx_array_t *snapshots, const ngx_array_t *zones)
+{
+    ngx_uint_t                  i;
+    ngx_http_llmgw_keys_t     **keys;
+    ngx_http_llmgw_snapshot_t  *snapshot;
+
+    keys = zones->elts;
+
+    for (i = 0; i < zones->nelts; i++) {
+        snapshot = ngx_array_push(snapshots);
+        if (snapshot == NULL) {
+            return NGX_ERROR;
+        }
+
+        ngx_memzero(snapshot, sizeof(ngx_http_llmgw_snapshot_t));
+        snapshot->source = NGX_HTTP_LLMGW_KEYS;
+        snapshot->memory = snapshots->pool;
+        snapshot->keys = ngx_http_llmgw_snapshot_keys(keys[i],
+                                                      snapshots->pool);
+        if (snapshot->keys == NULL) {
+            return NGX_ERROR;
+        }
+    }
+
+    return NGX_OK;
 }
 
 

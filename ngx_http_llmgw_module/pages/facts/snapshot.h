@@ -1,8 +1,8 @@
 
 /*
- * A snapshot of a pool, taken at once for a page that is written in slices:
- * what all workers have counted, and which members are listed.  The next slice
- * may have another view, so what is not held is copied.
+ * A snapshot of a pool or of a zone of keys, taken at once for a page that is
+ * written in slices: what all workers have counted, and which members are
+ * listed.  The next slice may have another view, so what is not held is copied.
  */
 
 #ifndef _NGX_HTTP_LLMGW_SNAPSHOT_H_INCLUDED_
@@ -11,6 +11,7 @@
 
 #include "fleet/replica.h"
 #include "fleet/table.h"
+#include "keys/keys.h"
 #include "pages/facts/fact.h"
 #include "proto/members/shards.h"
 
@@ -57,9 +58,21 @@ typedef struct {
 } ngx_http_llmgw_standby_t;
 
 
+/* Of a zone of keys. */
+typedef struct {
+    ngx_http_llmgw_keys_t        *keys;
+    llmgw_accounts_words_t        words;
+    uint64_t                      failures[NGX_HTTP_LLMGW_KEY_NFAILURES];
+    llmgw_account_look_t         *accounts;     /* the first: all others */
+    ngx_uint_t                    naccounts;
+} ngx_http_llmgw_key_facts_t;
+
+
 struct ngx_http_llmgw_snapshot_s {
-    ngx_http_llmgw_pool_t        *pool;
+    ngx_http_llmgw_source_index_t source;
     ngx_pool_t                   *memory;       /* of the request */
+    ngx_http_llmgw_key_facts_t   *keys;         /* of KEYS, and no more */
+    ngx_http_llmgw_pool_t        *pool;         /* of POOLS, like all below */
     uint64_t                      now_ms;       /* CLOCK_MONOTONIC */
     ngx_http_llmgw_counters_t     counters;     /* of all workers */
     ngx_http_llmgw_levels_t       levels;       /* the same */
@@ -80,13 +93,18 @@ struct ngx_http_llmgw_snapshot_s {
 
 
 /*
- * An array with one snapshot for each pool, in the request's pool; NULL: out of
- * memory.
+ * An array with one snapshot for each pool, and behind them for each zone of
+ * keys, in the request's pool; NULL: out of memory.
  */
 ngx_array_t *ngx_http_llmgw_snapshot_take(ngx_http_request_t *r);
 
 /* Releases the replicas; snapshots may be NULL. */
 void ngx_http_llmgw_snapshot_release(ngx_array_t *snapshots);
+
+
+/* keys.c: NULL: out of memory. */
+ngx_http_llmgw_key_facts_t *ngx_http_llmgw_snapshot_keys(
+    ngx_http_llmgw_keys_t *keys, ngx_pool_t *memory);
 
 
 /* For the files of scopes: puts a lock service's id, as its tools write it. */

@@ -170,6 +170,11 @@ def test_a_key_with_admin_opens_pages_and_no_other_does(gateway, key_file):
     log = nginx.error_log.read_text()
     assert log.count('add "admin" to that key\'s line') == len(PATHS)
     assert admin not in log and client not in log
+    _, metrics = ask(nginx, "/metrics")
+    assert dict(re.findall(
+        rb'llmgw_auth_failures_total{zone="keys",reason="(\w+)"} (\d+)',
+        metrics)) == {b"missing": b"4", b"malformed": b"6", b"unknown": b"3",
+                      b"expired": b"0", b"conflict": b"3"}
 
 
 def test_nginxs_rules_restrict_and_do_not_open(gateway, cluster):

@@ -1,12 +1,35 @@
-"""What answers say of the limits of keys."""
+"""What pages and answers say of keys and their accounts."""
 
 import calendar
 import re
 import time
 
+import jsonschema
 import pytest
 
 from llmgw import rawh2, rpc, sse
+from llmgw.scene import SCHEMA
+from llmgw.wait import wait_for
+
+LINE = re.compile(r'^llmgw_(\w+){zone="keys"(?:,(?:key|reason)="([^"]*)")?}'
+                  r" ([0-9]+)$", re.M)
+METRICS = "location = /metrics { llmgw_metrics; }"
+
+
+def metrics(nginx):
+    """{(name, key or reason): value}"""
+    text = nginx.get("/metrics")[1].decode()
+    found = [((name, label), int(n)) for name, label, n in LINE.findall(text)]
+    assert len(dict(found)) == len(found) == text.count('zone="keys"')
+    return dict(found)
+
+
+def accounts(nginx):
+    """{name: its object on the status}, which follows the schema."""
+    said = nginx.status()
+    jsonschema.Draft202012Validator(SCHEMA).validate(said)
+    zone, = said["keys"]
+    return {a["name"]: a for a in zone["accounts"]}
 
 
 def bearer(key):
@@ -19,6 +42,63 @@ def ask(nginx, key, prompt="hi len=4;", path=sse.CHAT, **more):
                       strict=False)
         r.read()
         return r
+
+
+def test_what_keys_use_is_on_both_pages(cluster, key_file):
+    path, alice, other = key_file(alice="streams=5 budget=100000/day",
+                                  other="rpm=600 tpm=60000")
+    nginx = cluster.engines_fleet(1, "vllm", nginx={
+        "openai": f"llmgw_keys {path} zone=keys:1m;", "server": METRICS})
+    assert set(accounts(nginx)) == {"other"}
+
+    used = [ask(nginx, key).json["usage"] for key in (alice, alice, other)]
+    assert ask(nginx, "sk-llmgw-nobody").status == 401
+    prompt = sum(u["prompt_tokens"] for u in used[:2])
+    completion = sum(u["completion_tokens"] for u in used[:2])
+    assert prompt and completion
+
+    # A key that is called "other" has no row beside that of all others.
+    wait_for(lambda: accounts(nginx)["other"]["requests"] == 1, "the last one")
+    said = accounts(nginx)
+    assert set(said) == {"alice", "other"}
+    assert said["alice"] == {
+        "name": "alice", "requests": 2, "refused": 0, "prompt_tokens": prompt,
+        "completion_tokens": completion,
+        "cached_tokens": said["alice"]["cached_tokens"],
+        "reasoning_tokens": 0, "wasted_tokens": 0, "streams": 0,
+        "max_streams": 5, "rpm": None, "tpm": None,
+        "budget": {"period": "day", "tokens": 100000,
+                   "used": prompt + completion, "reserved": 0}}
+    assert said["other"]["completion_tokens"] == used[2]["completion_tokens"]
+
+    shown = metrics(nginx)
+    for name in ("requests", "prompt_tokens", "completion_tokens",
+                 "cached_tokens", "reasoning_tokens", "wasted_tokens"):
+        for key in said:
+            assert shown[f"key_{name}_total", key] == said[key][name], name
+    assert shown["key_budget_tokens", "alice"] == 100000
+    assert shown["key_budget_used_tokens", "alice"] == prompt + completion
+    assert ("key_budget_tokens", "other") not in shown
+    assert shown["auth_failures_total", "unknown"] == 1
+    assert shown["auth_failures_total", "missing"] == 0
+    assert shown["usage_lost_total", ""] == shown["usage_waiting", ""] == 0
+
+
+def test_streams_in_flight_and_refusals(cluster, key_file):
+    path, alice = key_file(alice="streams=1")
+    nginx = cluster.fleet(1, nginx={
+        "openai": f"llmgw_keys {path} zone=keys:1m;", "server": METRICS})
+    cluster.hold(1)
+    with sse.Connection(nginx.api) as c:
+        c.request(sse.TEXT, sse.text("hi", max_tokens=3, stream=True),
+                  headers=bearer(alice)).wait_events(1)
+        assert metrics(nginx)["key_streams", "alice"] == 1
+        assert ask(nginx, alice, path=sse.CHAT).status == 429
+        assert accounts(nginx)["alice"]["refused"] == 1
+        assert metrics(nginx)["key_refused_total", "alice"] == 1
+    wait_for(lambda: metrics(nginx)["key_streams", "alice"] == 0,
+             "the client's slot to be free")
+    assert metrics(nginx)["key_requests_total", "alice"] == 1
 
 
 LIMITS = "x-ratelimit-{}-requests", "x-ratelimit-{}-tokens"
@@ -86,3 +166,22 @@ def test_answers_of_grpc_say_it_too(cluster, key_file):
         got = h.wait(h.request(rpc.INFER, body,
                                headers=list(bearer(alice).items())))
     assert limits(got.headers, LIMITS) == [(60, 59, "1s")]
+
+
+def test_accounts_beyond_a_thousand_are_one(cluster, key_file):
+    """By names that something else has checked."""
+    path, _ = key_file(alice="")
+    with path.open("a") as f:
+        f.write("* - streams=3\n")
+    nginx = cluster.fleet(1, replica={"token_delay": "0ms"}, nginx={
+        "openai": f"llmgw_keys {path} zone=keys:4m;"
+                  " llmgw_identity name=$http_x_user;", "server": METRICS})
+    with sse.Connection(nginx.api) as c:
+        for i in range(1003):
+            c.request(sse.TEXT, sse.text("p", max_tokens=1),
+                      headers={"x-user": f"u{i}"}).read()
+    wait_for(lambda: accounts(nginx)["other"]["requests"] == 3, "three others")
+    said = accounts(nginx)
+    assert set(said) == {"other", *(f"u{i}" for i in range(1000))}
+    assert sum(n for (name, _), n in metrics(nginx).items()
+               if name == "key_requests_total") == 1003

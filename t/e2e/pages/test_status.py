@@ -340,6 +340,10 @@ def test_example_of_the_docs_follows_the_schema():
     assert set(pool) == set(SCHEMA["$defs"]["pool"]["properties"])
     replica, = pool["replicas"]
     assert set(replica) == set(SCHEMA["$defs"]["replica"]["properties"])
+    zone, = example["keys"]
+    assert set(zone) == set(SCHEMA["$defs"]["keys"]["properties"])
+    account, = zone["accounts"]
+    assert set(account) == set(SCHEMA["$defs"]["account"]["properties"])
 
 
 def test_docs_explain_every_field_of_a_replica():
