@@ -18,6 +18,7 @@ class Page {
     this.update = new Update();
     this.groups = new Groups();
     this.shards = new Shards();
+    this.keys = new Keys();
     this.table = new Table();
     this.answered = null;       // when, by performance.now()
     this.trouble = null;        // of the last question
@@ -48,6 +49,7 @@ class Page {
     if (!this.tracks.has(this.name)) {
       this.name = pools.length ? pools[0].name : null;
     }
+    this.keys.draw(readKeys(status.keys));
     put($('where'), `${location.host}  ·  ${str(status.version)}`);
     this.draw();
   }

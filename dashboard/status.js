@@ -130,6 +130,23 @@ function readShard(x) {
   return s;
 }
 
+/* An account of a zone; those beyond the first 1,000 are one, "other". */
+function readKey(zone, x) {
+  const from = obj(x), budget = obj(from.budget);
+  const rate = (of) => ({ limit: num(obj(of).limit),
+                          remaining: num(obj(of).remaining) });
+  return {
+    name: str(from.name), zone, requests: num(from.requests),
+    prompt: num(from.prompt_tokens), completion: num(from.completion_tokens),
+    streams: num(from.streams), most: num(from.max_streams),
+    rpm: rate(from.rpm), tpm: rate(from.tpm),
+    budget: { tokens: num(budget.tokens), used: num(budget.used),
+              period: str(budget.period) },
+  };
+}
+const readKeys = (x) => list(x).slice(0, 64).map(obj).flatMap((of) =>
+  list(of.accounts).slice(0, 1024).map((one) => readKey(str(of.zone), one)));
+
 function readChoice(from) {
   const policy = obj(from.policy), queue = obj(from.queue);
   const admission = obj(from.admission), bucket = obj(admission.bucket);

@@ -1,4 +1,5 @@
-"""The dashboard shows how a pool chooses, classes, tenants, facts, shards."""
+"""The dashboard shows how a pool chooses, classes, tenants, facts, shards, and
+keys."""
 
 import re
 
@@ -110,6 +111,38 @@ def test_classes_tenants_and_policy(scene, open_page):
     refresh(page)
     wait_for(lambda: groups(page, "classes")[1]["Refused"] == "1 queue shed",
              "one")
+
+
+def test_keys_by_their_use(scene, open_page):
+    stage = scene(1)
+    page = open_page(stage)
+    assert page.js("document.getElementById('keys').hidden")
+
+    stage.keys.append(say.key_zone(
+        say.account("other", requests=2),
+        say.account("<b>bob", requests=7, prompt_tokens=1000,
+                    completion_tokens=20, streams=3, max_streams=5,
+                    rpm={"limit": 60, "remaining": 59, "reset_ms": 1000},
+                    tpm={"limit": 2000, "remaining": 0, "reset_ms": 70000},
+                    budget={"period": "day", "tokens": 3000, "used": 1020,
+                            "reserved": 10})))
+    refresh(page)
+    page.wait_text("#keys", "<b>bob")
+    assert groups(page, "accounts") == [
+        {"Key": "<b>bob", "Zone": "keys", "Requests": "7",
+         "Tokens in": "1,000", "Tokens out": "20", "In flight": "3 of 5",
+         "Budget": "1,020 of 3,000 a day, 1,980 left",
+         "Rate left": "59 of 60 requests, 0 of 2,000 tokens"},
+        {"Key": "other", "Zone": "keys", "Requests": "2", "Tokens in": "0",
+         "Tokens out": "0", "In flight": "0", "Budget": "–",
+         "Rate left": "–"}]
+
+    stage.keys.append(say.key_zone(*(
+        say.account(f"k{i}", completion_tokens=i) for i in range(1, 105))))
+    refresh(page)
+    page.wait_text("#keys-how", "6 keys with less use not shown")
+    shown = [g["Key"] for g in groups(page, "accounts")]
+    assert shown == ["<b>bob", *(f"k{i}" for i in range(104, 5, -1))]
 
 
 def lanes(page):
