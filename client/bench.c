@@ -108,6 +108,8 @@ static const option_t  bench_table[] = {
 
     CLIENT_TLS_OPTIONS,
 
+    CLIENT_KEY_OPTION,
+
     { .name = NULL }
 };
 
@@ -130,13 +132,11 @@ bench_options_error(const bench_options_t *o)
     }
 
     if (o->is_openai && (o->streams > 1 || o->is_hedged
-                         || strcmp(o->method, "infer") != 0))
+                         || strcmp(o->method, "infer") != 0
+                         || o->tls.name != NULL))
     {
-        return "--openai takes neither --streams nor --hedge nor --method";
-    }
-
-    if (o->is_openai && o->tls.files.ca != NULL) {
-        return "--openai is measured without TLS";
+        return "--openai takes none of --streams, --hedge, --method and"
+               " --tls-name";
     }
 
     if (o->is_lockstep && o->rate > 0) {
@@ -213,6 +213,7 @@ bench_main(int argc, char **argv)
 
     if (parsed == OPTIONS_DONE) {
         error = client_tls_check(&bench->options.tls, bench->error) != 0
+                || client_key_read(&bench->options.key, bench->error) != 0
                 ? bench->error : bench_options_error(&bench->options);
 
         if (error != NULL) {

@@ -34,6 +34,7 @@
 #include <sys/resource.h>
 
 #include "client/bench_tally.h"
+#include "client/client_key.h"
 #include "client/client_tls.h"
 #include "client/histogram.h"
 #include "common/grpc/conn.h"
@@ -83,6 +84,7 @@ typedef struct {
     int          is_openai;
     int          is_any_text;
     client_tls_t tls;
+    client_key_t key;
 } bench_options_t;
 
 typedef enum {

@@ -402,6 +402,7 @@ bench_openai_slot(bench_slot_t *slot, const char *url,
     curl_easy_setopt(chat->easy, CURLOPT_PRIVATE, slot);
     curl_easy_setopt(chat->easy, CURLOPT_TIMEOUT_MS,
                      (long) bench->options.timeout_ms);
+    client_tls_curl(&bench->options.tls, chat->easy);
 
     return 0;
 }
@@ -421,8 +422,9 @@ bench_openai_prepare(bench_t *bench)
 
     curl_multi_setopt(bench->curl.multi, CURLMOPT_MAXCONNECTS,
                       (long) bench->nslots);
-    bench->headers = curl_slist_append(NULL, "Content-Type: application/json");
-    snprintf(url, sizeof(url), "http://%s/v1/chat/completions",
+    bench->headers = client_key_headers(&bench->options.key);
+    snprintf(url, sizeof(url), "http%s://%s/v1/chat/completions",
+             bench->options.tls.files.ca != NULL ? "s" : "",
              bench->options.gateway);
 
     for (i = 0; i < bench->nslots; i++) {

@@ -521,6 +521,7 @@ bench_stream_call(bench_slot_t *slot)
                                    : "/llmgateway.InferenceGateway/Infer";
     call.authority = bench->options.gateway;
     call.timeout_ms = bench->options.timeout_ms;
+    client_key_call(&bench->options.key, &call);
     call.data = slot;
 
     if (llmgw_grpc_call(grpc_conn_session(slot->conn->grpc), &call,

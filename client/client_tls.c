@@ -43,3 +43,16 @@ client_tls_open(client_tls_t *tls, const char *gateway, char *error)
 
     return 0;
 }
+
+
+void
+client_tls_curl(const client_tls_t *tls, CURL *easy)
+{
+    if (tls->files.ca == NULL) {
+        return;
+    }
+
+    curl_easy_setopt(easy, CURLOPT_CAINFO, tls->files.ca);
+    curl_easy_setopt(easy, CURLOPT_SSLCERT, tls->files.cert);
+    curl_easy_setopt(easy, CURLOPT_SSLKEY, tls->files.key);
+}

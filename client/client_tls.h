@@ -1,13 +1,15 @@
 
 /*
- * TLS of the client: options that infer and bench share.
+ * TLS of the client: options that infer, openai and bench share.
  *
  * The certificate of the other end has to name --tls-name, else the host of
- * --gateway, else its address.
+ * --gateway, else its address; for libcurl, the host of the URL.
  */
 
 #ifndef CLIENT_TLS_H
 #define CLIENT_TLS_H
+
+#include <curl/curl.h>
 
 #include "common/tls/door.h"
 
@@ -22,7 +24,7 @@ typedef struct {
 } client_tls_t;
 
 /* Rows of a table; FIELD(tls.files.cert) and the like have to be there. */
-#define CLIENT_TLS_OPTIONS                                                    \
+#define CLIENT_TLS_FILES                                                      \
     { "tls-ca", OPTION_STRING, FIELD(tls.files.ca), NULL, "FILE",             \
       "TLS: who signs the other end's certificate", 0, 0, 0 },                \
                                                                               \
@@ -30,7 +32,10 @@ typedef struct {
       "this end's certificate, where one is asked for", 0, 0, 0 },            \
                                                                               \
     { "tls-key", OPTION_STRING, FIELD(tls.files.key), NULL, "FILE",           \
-      "and its key", 0, 0, 0 },                                               \
+      "and its key", 0, 0, 0 }
+
+#define CLIENT_TLS_OPTIONS                                                    \
+    CLIENT_TLS_FILES,                                                         \
                                                                               \
     { "tls-name", OPTION_STRING, FIELD(tls.name), NULL, "NAME",               \
       "what the other end's has to name; else the gateway's host", 0, 0, 0 }
@@ -41,5 +46,8 @@ int client_tls_check(const client_tls_t *tls, char *error);
 
 /* Opens tls->door, for connections to the gateway.  0, or -1 and a line. */
 int client_tls_open(client_tls_t *tls, const char *gateway, char *error);
+
+/* Gives libcurl the files, where there are any. */
+void client_tls_curl(const client_tls_t *tls, CURL *easy);
 
 #endif /* CLIENT_TLS_H */

@@ -16,6 +16,7 @@
 
 #include "common/grpc/conn.h"
 #include "common/options.h"
+#include "client/client_key.h"
 #include "client/client_tls.h"
 #include "client/infer.h"
 #include "client/infer_output.h"
@@ -37,6 +38,7 @@ typedef struct {
     int          is_hedged;
     int          is_json;
     client_tls_t tls;
+    client_key_t key;
 } infer_options_t;
 
 typedef struct {
@@ -80,6 +82,8 @@ static const option_t  infer_table[] = {
       "limit for the whole stream; 0: no limit", 0, 86400000, 0 },
 
     CLIENT_TLS_OPTIONS,
+
+    CLIENT_KEY_OPTION,
 
     { .name = NULL }
 };
@@ -261,6 +265,7 @@ infer_call(infer_t *infer)
     call.path = "/llmgateway.InferenceGateway/Infer";
     call.authority = infer->options.gateway;
     call.timeout_ms = infer->options.timeout_ms;
+    client_key_call(&infer->options.key, &call);
     call.data = infer;
 
     if (llmgw_grpc_call(grpc_conn_session(infer->conn), &call, &stream)
@@ -374,7 +379,8 @@ infer_main(int argc, char **argv)
     rc = parsed == OPTIONS_EUSAGE ? 2 : 0;
 
     if (parsed == OPTIONS_DONE
-        && client_tls_check(&infer.options.tls, error) != 0)
+        && (client_tls_check(&infer.options.tls, error) != 0
+            || client_key_read(&infer.options.key, error) != 0))
     {
         fprintf(stderr, "llmgw-client infer: %s\n", error);
         rc = 2;

@@ -15,6 +15,8 @@
 #include <string.h>
 
 #include "common/options.h"
+#include "client/client_key.h"
+#include "client/client_tls.h"
 #include "client/infer_output.h"
 #include "client/openai.h"
 #include "common/http/openai_answer.h"
@@ -33,6 +35,8 @@ typedef struct {
     int          is_whole;
     int          is_completion;
     int          is_json;
+    client_tls_t tls;
+    client_key_t key;
 } openai_options_t;
 
 typedef struct {
@@ -77,6 +81,10 @@ static const option_t  openai_table[] = {
     { "timeout", OPTION_DURATION, FIELD(timeout_ms), "0", NULL,
       "limit for the whole answer; 0: no limit", 0, 86400000, 0 },
 
+    CLIENT_TLS_FILES,
+
+    CLIENT_KEY_OPTION,
+
     { .name = NULL }
 };
 
@@ -87,6 +95,19 @@ static const options_spec_t  openai_spec = {
     "exit status: 0 the answer was complete, 1 it was not, 2 usage",
     openai_table
 };
+
+
+/* NULL, or what is wrong with the options. */
+static const char *
+openai_options_error(openai_options_t *o, char *error)
+{
+    if (o->tls.files.ca != NULL && strncmp(o->url, "https://", 8) != 0) {
+        return "--tls-ca: needs a --url that begins with https://";
+    }
+
+    return client_tls_check(&o->tls, error) != 0
+           || client_key_read(&o->key, error) != 0 ? error : NULL;
+}
 
 
 /* --- the request */
@@ -220,7 +241,7 @@ openai_prepare(openai_t *openai, const char *prompt)
              o->is_completion ? "completions" : "chat/completions");
 
     openai->body = openai_body(o, prompt);
-    openai->headers = curl_slist_append(NULL, "Content-Type: application/json");
+    openai->headers = client_key_headers(&o->key);
     openai->easy = curl_easy_init();
 
     if (openai->body == NULL || openai->headers == NULL || openai->easy == NULL)
@@ -238,6 +259,7 @@ openai_prepare(openai_t *openai, const char *prompt)
     curl_easy_setopt(openai->easy, CURLOPT_CONNECTTIMEOUT_MS,
                      OPENAI_CONNECT_TIMEOUT_MS);
     curl_easy_setopt(openai->easy, CURLOPT_TIMEOUT_MS, (long) o->timeout_ms);
+    client_tls_curl(&o->tls, openai->easy);
 
     return 0;
 }
@@ -305,21 +327,27 @@ int
 openai_main(int argc, char **argv)
 {
     int           rc, rest;
+    char          error[TLS_ERROR_BYTES];
     openai_t      openai;
+    const char   *wrong;
     options_rc_t  parsed;
 
     memset(&openai, 0, sizeof(openai));
     parsed = options_parse(&openai_spec, &openai.options, argc, argv, 1, &rest);
     rc = parsed == OPTIONS_EUSAGE ? 2 : 0;
 
-    if (parsed == OPTIONS_DONE && argc - rest != 1) {
-        fprintf(stderr, "llmgw-client openai: %s, see --help\n",
-                rest == argc ? "the prompt is missing"
-                             : "the prompt is one word: quote it");
-        rc = 2;
+    if (parsed == OPTIONS_DONE) {
+        wrong = argc - rest == 1 ? openai_options_error(&openai.options, error)
+                : rest == argc ? "the prompt is missing, see --help"
+                : "the prompt is one word: quote it, see --help";
 
-    } else if (parsed == OPTIONS_DONE) {
-        rc = openai_run(&openai, argv[rest]);
+        if (wrong != NULL) {
+            fprintf(stderr, "llmgw-client openai: %s\n", wrong);
+            rc = 2;
+
+        } else {
+            rc = openai_run(&openai, argv[rest]);
+        }
     }
 
     options_done(&openai_spec, &openai.options);

@@ -6,6 +6,7 @@ import subprocess
 import pytest
 
 from llmgw import place, sse
+from llmgw.certs import Authority
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +65,25 @@ def test_broken_stream_is_told(engine, fault, said):
     engine.faults(**{fault: None})
     assert out.returncode == 1 and out.stdout.endswith("\n")
     assert said in out.stderr
+
+
+def test_a_key_over_tls(cluster):
+    ours = Authority(cluster.dir, "ours")
+    engine = cluster.engine(tls=ours.sign(), api_key="secret")
+    key = cluster.dir / "key"
+    key.write_text("secret\n")
+    out = ask(engine, "--tls-ca", ours.file, "--api-key-file", key,
+              "hi len=1;")
+    assert (out.stderr, out.returncode) == ("", 0)
+    out = ask(engine, "--tls-ca", ours.file, "hi len=1;")
+    assert out.returncode == 1 and "HTTP 401" in out.stderr
+    out = ask(engine, "--api-key-file", key, "hi len=1;")
+    assert out.returncode == 1 and "certificate" in out.stderr
+
+
+def test_a_ca_needs_a_url_with_tls(engine, tmp_path):
+    out = ask(engine, "--tls-ca", tmp_path / "ca.crt", "hi")
+    assert out.returncode == 2 and "begins with https://" in out.stderr
 
 
 @pytest.mark.soak

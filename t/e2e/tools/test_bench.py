@@ -1,12 +1,14 @@
 """llmgw-client bench: its counts are exact, and it detects what is wrong with a
 stream."""
 
+import concurrent.futures
 import json
 import signal
 import statistics
 import subprocess
 import time
 
+import grpc
 import pytest
 
 from llmgw import place, rpc, words
@@ -97,6 +99,48 @@ def test_openai_refusals_have_their_code(fleet):
     got = bench(nginx.api, "--openai", "--model", "nobody's", "--requests", 3,
                 code=1)
     assert errors(got) == {("status", "404", words.MODEL_NOT_FOUND): 3}
+
+
+def sends(command, target, key):
+    out = subprocess.run(
+        [CLIENT, command, "--gateway", target, "--max-tokens", "1",
+         "--api-key-file", key, *{"bench": ["--requests", "1"],
+                                  "infer": ["--prompt", "hi"]}[command]],
+        capture_output=True, text=True, timeout=60)
+    return out.returncode, out.stderr
+
+
+class Listens(grpc.GenericRpcHandler):
+    """Answers UNIMPLEMENTED to whatever is asked."""
+
+    def __init__(self):
+        self.fields = []
+
+    def service(self, details):
+        self.fields += details.invocation_metadata
+
+
+@pytest.mark.parametrize("command", ("bench", "infer"))
+def test_a_key_is_sent(cluster, command):
+    key = cluster.dir / "key"
+    key.write_text(" sk-one\n")
+    handler, target = Listens(), f"127.0.0.1:{cluster.ports.take()}"
+    server = grpc.server(concurrent.futures.ThreadPoolExecutor(1), [handler])
+    assert server.add_insecure_port(target)
+    server.start()
+    sends(command, target, key)
+    server.stop(None).wait()
+    assert ("authorization", "Bearer sk-one") in handler.fields
+
+
+@pytest.mark.parametrize("content", (
+    "", "two keys", "one\n\ntwo", "k\0y", "cl\xe9", "k" * 512))
+def test_a_file_that_holds_no_key_is_refused(tmp_path, content):
+    key = tmp_path / "key"
+    key.write_text(content)
+    assert sends("bench", "127.0.0.1:1", key) == (
+        2, f"llmgw-client bench: --api-key-file: {key} has to hold one key,"
+           " and nothing else\n")
 
 
 def test_fields_are_those_of_the_manual(fleet):

@@ -7,6 +7,7 @@ import subprocess
 import pytest
 
 from llmgw import place
+from llmgw.certs import Authority
 
 
 def bench(target, *options, code=0):
@@ -31,6 +32,20 @@ def test_wrong_answers_are_found(cluster, faults, kind):
     assert got["requests"]["failed"] == 3
     assert [(e["class"], e["code"], e["reason"]) for e in got["errors"]] \
         == [kind]
+
+
+def test_a_key_over_tls(cluster):
+    ours = Authority(cluster.dir, "ours")
+    engine = cluster.engine(kind="openai", tls=ours.sign(), api_key="secret")
+    key = cluster.dir / "key"
+    key.write_text("secret\n")
+    asks = ["--tls-ca", ours.file, "--any-text", "--model", "mock-model",
+            "--requests", 3, "--max-tokens", 1]
+    got = bench(engine.target, *asks, "--api-key-file", key)
+    assert got["requests"]["ok"] == 3
+    got = bench(engine.target, *asks, code=1)
+    assert [(e["class"], e["code"]) for e in got["errors"]] \
+        == [("status", "401")]
 
 
 @pytest.mark.soak
