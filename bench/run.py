@@ -15,26 +15,21 @@ import json
 import os
 import pathlib
 import signal
-import subprocess
 import sys
-import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "t")]
-from llmgw.ports import Ports  # noqa: E402
 from measure import alone, instructions, machine, micro  # noqa: E402
 from measure import openai, page, paired, peers, plots  # noqa: E402
 from measure import stall, tables  # noqa: E402
-from measure.machine import Fail  # noqa: E402
+from measure.bench import SLOW, Bench  # noqa: E402
 
 PICTURES = ROOT / "docs" / "img"
 RESULTS = ROOT / "build" / "bench" / "results.json"
 
 LIMIT_S = {False: 480, True: 1200}
-CLOSING_S = 30          # reserved for the current rows and for writing
 USUAL = [peers.Nginx, peers.Haproxy, peers.Floor, peers.Llmgw]
 FULL_ALONE = {"p200l", "storm", *(s.name for s in openai.SCENARIOS)}
-SLOW = [peers.Threads, peers.Caddy]
 SCENARIOS = paired.SCENARIOS + openai.SCENARIOS
 
 
@@ -42,49 +37,8 @@ class TimeLimit(BaseException):
     pass
 
 
-class Bench:
-    """What every part gets."""
-
-    def __init__(self, options):
-        self.options = options
-        self.window_ms, self.warmup_ms = options.window, options.warmup
-        self.ports = Ports()
-        self.began = time.monotonic()
-        self.limit = options.limit or LIMIT_S[options.full]
-        self.results = {}
-
-    def elapsed(self):
-        return time.monotonic() - self.began
-
-    def left(self):
-        return self.limit - CLOSING_S - self.elapsed()
-
-    def is_late(self):
-        return self.left() <= 0
-
-    def say(self, text):
-        print(f"[{self.elapsed():4.0f} s] {text}", file=sys.stderr,
-              flush=True)
-
-    def guard(self, call, *args):
-        """Its result, or {"fail": why}: one row does not end a run."""
-        try:
-            if self.is_late():
-                raise Fail("out of time")
-            return call(*args)
-        except Fail as e:
-            return {"fail": str(e)}
-        except (OSError, subprocess.SubprocessError, ImportError,
-                AssertionError, LookupError, TypeError, ValueError,
-                ArithmeticError, RuntimeError) as e:
-            return {"fail": f"{type(e).__name__}: {e}"}
-
-    # --- parts
-
-    def paired(self, scenario, rounds=None):
-        slow = SLOW if self.options.full else []
-        turns = paired.Rounds(self, scenario, slow)
-        return self.guard(turns.run, rounds or self.options.rounds)
+class Parts(Bench):
+    """Those of make bench."""
 
     def streams(self):
         return {str(n): self.paired(paired.by_streams(n), 2)
@@ -199,7 +153,8 @@ def finish(bench, options):
 
 def main():
     options = parse()
-    bench = Bench(options)
+    options.limit = options.limit or LIMIT_S[options.full]
+    bench = Parts(options)
     if options.list:
         print("\n".join(bench.plan()))
         return 0

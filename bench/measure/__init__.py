@@ -1,5 +1,6 @@
 """The parts of bench/run.py.
 
+bench.py     what every part gets
 machine.py   processors, processes, their CPU, memory, sockets, system calls
 peers.py     the proxies that are compared, each with its configuration
 stand.py     replicas and proxies of one scenario, and one run of the client
