@@ -115,8 +115,8 @@ FUZZERS := $(patsubst t/fuzz/fuzz_%.c,build/fuzz/fuzz_%,$(wildcard t/fuzz/fuzz_*
         test-resume test-reality test-e2e test-llama-server \
         lint \
         fuzz fuzz-packets bench bench-deps bench-openai bench-full bench-peers \
-        bench-gossip bench-operations bench-policies bench-ring bench-shards \
-        bench-sim bench-standby bench-weights \
+        bench-doors bench-gossip bench-operations bench-policies bench-ring \
+        bench-shards bench-sim bench-standby bench-weights \
         FORCE
 .DEFAULT_GOAL := build
 .DELETE_ON_ERROR:
@@ -239,6 +239,9 @@ bench-operations: build  ## what a rolling update and a sick replica cost, 3 min
 
 bench-ring: build/bench/shares  ## how evenly the ring spreads prompts, a second (ARGS=VNODES)
 	@build/bench/shares $(ARGS)
+
+bench-doors: build  ## what TLS to replicas and keys cost, 5 minutes (ARGS=--quick, --write)
+	@$(PYTHON) bench/doors.py $(ARGS)
 
 bench-standby: build  ## a takeover, and a restart beside it, 8 minutes (ARGS=--write)
 	@$(PYTHON) bench/standby.py $(ARGS)

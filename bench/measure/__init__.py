@@ -9,6 +9,7 @@ alone.py     rows about llmgw only, or about what happens to streams
 instructions.py   instructions of a request and a token, by callgrind
 micro.py     bench/micro/*.c
 goals.py     the goal of each row
+doors.py     TLS and keys beside none of them: bench/doors.py
 tables.py    the tables of docs/benchmarks.md
 plots.py     plots, where a figure has an axis
 

@@ -255,10 +255,10 @@ GOALS = [
 ]
 
 
-def judge(results):
+def judge(results, goals=GOALS):
     """[(number, what, goal, measured, verdict)]"""
     rows = []
-    for number, what, goal, checks in GOALS:
+    for number, what, goal, checks in goals:
         said, verdict = [], "met"
         try:
             for check in checks(results):

@@ -61,10 +61,10 @@ def count(stand, peer, pid, shape):
     return int(re.search(r"^totals: (\d+)", newest.read_text(), re.M)[1])
 
 
-def of(bench, kind):
+def of(bench, kind, stand=Stand):
     if not shutil.which("valgrind"):
         raise Fail("valgrind is not installed (make bench-deps)")
-    with Stand(bench, "same", token_delay="2ms") as stand:
+    with stand(bench, "same", token_delay="2ms") as stand:
         peer = stand.peer(counted(kind))
         stand.wait(lambda: workers_of(peer), "its worker", peer.proc)
         [pid] = workers_of(peer)

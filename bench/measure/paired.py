@@ -183,9 +183,10 @@ class Rounds:
             if name in self.failed:
                 continue
             row = {"value": summary(list(of.values()))}
-            ratios = [of[i] / of_base[i] for i in of if i in of_base]
-            if ratios and name != base:
-                row["ratio"] = summary(ratios)
+            both = [(of[i], of_base[i]) for i in of if i in of_base]
+            if both and name != base:
+                row["ratio"] = summary([mine / bases for mine, bases in both])
+                row["more"] = summary([mine - bases for mine, bases in both])
             row["to"] = {
                 other: summary([of[i] / theirs[i] for i in of if i in theirs])
                 for other, theirs in self.values.items()

@@ -67,7 +67,7 @@ def test_a_row_that_failed_shows_no_figure():
 
 @pytest.mark.parametrize("name, file", [
     *((name, "benchmarks.md")
-      for name in ("proxies", "gossip", "sim", "standby", "shards")),
+      for name in ("proxies", "gossip", "sim", "standby", "shards", "doors")),
     ("policies", "policies.md")])
 def test_a_part_of_a_page_is_written_and_all_else_stays(name, file):
     old = (page.DOCS / file).read_text()
