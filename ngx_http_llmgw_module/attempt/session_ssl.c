@@ -26,6 +26,7 @@ struct ngx_http_llmgw_session_ssl_s {
     unsigned                      write_waits:1;    /* written, or read */
     unsigned                      ended:1;      /* the peer says no more */
     unsigned                      broken:1;
+    unsigned                      was_reset:1;  /* by the network alone */
 };
 
 
@@ -281,6 +282,7 @@ ngx_http_llmgw_session_ssl_outcome(ngx_http_llmgw_session_t *session, int rc)
     }
 
     s->broken = 1;
+    s->was_reset = (error == SSL_ERROR_SYSCALL);
 
     if (error == SSL_ERROR_SSL && !session->shaking) {
         ngx_http_llmgw_session_ssl_tell(session, s->reason);
@@ -390,9 +392,19 @@ ngx_http_llmgw_session_ssl_done(ngx_http_llmgw_session_t *session)
         return;
     }
 
-    if (s->connection && !session->shaking && !s->broken) {
-        (void) SSL_shutdown(s->connection);
-        ERR_clear_error();
+    if (s->connection && !session->shaking) {
+
+        if (!s->broken) {
+            (void) SSL_shutdown(s->connection);
+            ERR_clear_error();
+
+        } else if (s->was_reset) {
+
+            /* otherwise OpenSSL would not resume its TLS session */
+
+            SSL_set_shutdown(s->connection,
+                             SSL_SENT_SHUTDOWN|SSL_RECEIVED_SHUTDOWN);
+        }
     }
 
     SSL_free(s->connection);

@@ -5,6 +5,7 @@ also go slow: one byte a second."""
 import contextlib
 import itertools
 import socket
+import struct
 import threading
 import time
 
@@ -28,6 +29,14 @@ class Relay:
     def slow(self):
         """From now on open connections get one byte a second from behind."""
         self._slow.update(pair[::-1] for pair in self._pairs)
+
+    def reset(self):
+        """Ends open connections of clients by RST."""
+        for client, _ in self._pairs:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,
+                              struct.pack("ii", 1, 0))
+            client.shutdown(socket.SHUT_RD)     # a thread waits in it
+            client.close()
 
     def close(self):
         """A thread that waits in a socket keeps it open: shutdown() ends the

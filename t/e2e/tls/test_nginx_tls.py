@@ -162,6 +162,17 @@ def test_a_connection_that_went_silent_is_given_up(static, client, expect):
     assert [resumes(hello) for hello in one.relay.hellos] == [False, True]
 
 
+def test_a_connection_that_was_reset_is_resumed(static, client, expect):
+    one = static()
+    c = client(one.nginx)
+    c.stream("x", 2).check(expect("x", 2))
+    one.relay.reset()
+    for n in range(3):
+        if c.stream("y", 2, takes=4).code == "OK":
+            break
+    assert [resumes(hello) for hello in one.relay.hellos] == [False, True]
+
+
 def queued(port):
     """Bytes that the kernel holds for connections to the port."""
     for line in open("/proc/net/tcp").read().splitlines()[1:]:
