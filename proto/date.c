@@ -5,7 +5,6 @@
  * Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms".
  */
 
-#include <stdio.h>
 #include <string.h>
 
 #include "proto/date.h"
@@ -92,10 +91,26 @@ llmgw_period_end_ms(llmgw_period_t period, uint64_t unix_ms)
 }
 
 
+/* So many digits, and what stands behind them. */
+static char *
+date_put(char *p, uint32_t number, int digits, char behind)
+{
+    int  i;
+
+    for (i = digits - 1; i >= 0; i--, number /= 10) {
+        p[i] = (char) ('0' + number % 10);
+    }
+
+    p[digits] = behind;
+
+    return p + digits + 1;
+}
+
+
 void
 llmgw_date_write(char date[LLMGW_DATE_BYTES], uint64_t unix_ms)
 {
-    char      text[64];
+    char     *p;
     date_t    d;
     uint32_t  ms;
 
@@ -106,11 +121,14 @@ llmgw_date_write(char date[LLMGW_DATE_BYTES], uint64_t unix_ms)
     d = date_of(unix_ms);
     ms = (uint32_t) (unix_ms % LLMGW_DAY_MS);
 
-    snprintf(text, sizeof(text), "%04u-%02u-%02uT%02u:%02u:%02u.%03uZ", d.year,
-             d.month, d.day, ms / 3600000, ms / 60000 % 60, ms / 1000 % 60,
-             ms % 1000);
-    memcpy(date, text, LLMGW_DATE_BYTES - 1);
-    date[LLMGW_DATE_BYTES - 1] = '\0';
+    p = date_put(date, d.year, 4, '-');
+    p = date_put(p, d.month, 2, '-');
+    p = date_put(p, d.day, 2, 'T');
+    p = date_put(p, ms / 3600000, 2, ':');
+    p = date_put(p, ms / 60000 % 60, 2, ':');
+    p = date_put(p, ms / 1000 % 60, 2, '.');
+    p = date_put(p, ms % 1000, 3, 'Z');
+    *p = '\0';
 }
 
 

@@ -136,6 +136,14 @@ llmgw_settled_by_name(llmgw_settled_by_t settled_by)
 }
 
 
+/* It stands for itself, as nearly all bytes of a record do. */
+static int
+usage_is_plain(char c)
+{
+    return c >= ' ' && c < 0x7f && c != '"' && c != '\\';
+}
+
+
 /* A process that was killed while it wrote may have left no NUL at the end. */
 char *
 usage_escape(char *p, const char *text, size_t size)
@@ -146,6 +154,12 @@ usage_escape(char *p, const char *text, size_t size)
     end = text + strnlen(text, size - 1);
 
     while (text < end) {
+
+        if (usage_is_plain(*text)) {
+            *p++ = *text++;
+            continue;
+        }
+
         len = llmgw_utf8_shown(text, (size_t) (end - text));
 
         if (len == 0) {
@@ -162,10 +176,17 @@ usage_escape(char *p, const char *text, size_t size)
 }
 
 
+/* A member: its name is a constant. */
+#define write_text(p, name, text)                                             \
+    write_text_value(llmgw_json_literal(p, "\"" name "\":\""), text,           \
+                     sizeof(text))
+#define write_number(p, name, number)                                         \
+    write_number_value(llmgw_json_literal(p, "\"" name "\":"), number)
+
+
 static char *
-write_text(char *p, const char *name, const char *text, size_t size)
+write_text_value(char *p, const char *text, size_t size)
 {
-    p += sprintf(p, "\"%s\":\"", name);
     p = usage_escape(p, text, size);
 
     return llmgw_json_literal(p, "\",");
@@ -173,11 +194,13 @@ write_text(char *p, const char *name, const char *text, size_t size)
 
 
 static char *
-write_number(char *p, const char *name, uint64_t number)
+write_number_value(char *p, uint64_t number)
 {
-    return p + sprintf(p, "\"%s\":%llu,", name, (unsigned long long)
-                       (number > LLMGW_USAGE_NUMBER_MAX
-                        ? LLMGW_USAGE_NUMBER_MAX : number));
+    p = llmgw_json_number(p, (int64_t) (number > LLMGW_USAGE_NUMBER_MAX
+                                        ? LLMGW_USAGE_NUMBER_MAX : number));
+    *p++ = ',';
+
+    return p;
 }
 
 
@@ -211,8 +234,9 @@ size_t
 llmgw_usage_write(char line[LLMGW_USAGE_LINE_BYTES],
     const llmgw_usage_source_t *source, const llmgw_usage_t *usage)
 {
-    char      *p, date[LLMGW_DATE_BYTES];
-    uint64_t   ms;
+    char        *p, date[LLMGW_DATE_BYTES];
+    uint64_t     ms;
+    const char  *name;
 
     llmgw_date_write(date, usage->ended_ms);
     ms = usage->took_ms > LLMGW_USAGE_NUMBER_MAX ? LLMGW_USAGE_NUMBER_MAX
@@ -220,28 +244,34 @@ llmgw_usage_write(char line[LLMGW_USAGE_LINE_BYTES],
 
     p = line;
     *p++ = '{';
-    p = write_text(p, "time", date, sizeof(date));
-    p = write_text(p, "gateway", source->gateway, sizeof(source->gateway));
-    p = write_text(p, "birth", source->birth, sizeof(source->birth));
+    p = write_text(p, "time", date);
+    p = write_text(p, "gateway", source->gateway);
+    p = write_text(p, "birth", source->birth);
     p = write_number(p, "n", usage->n);
-    p = write_text(p, "request_id", usage->request_id,
-                   sizeof(usage->request_id));
-    p = write_text(p, "key", usage->key, sizeof(usage->key));
-    p = write_text(p, "tenant", usage->tenant, sizeof(usage->tenant));
-    p = write_text(p, "class", usage->slo_class, sizeof(usage->slo_class));
-    p = write_text(p, "model", usage->model, sizeof(usage->model));
-    p = write_text(p, "served_model", usage->served, sizeof(usage->served));
+    p = write_text(p, "request_id", usage->request_id);
+    p = write_text(p, "key", usage->key);
+    p = write_text(p, "tenant", usage->tenant);
+    p = write_text(p, "class", usage->slo_class);
+    p = write_text(p, "model", usage->model);
+    p = write_text(p, "served_model", usage->served);
     p = write_replicas(p, usage->replicas);
     p = write_number(p, "prompt_tokens", usage->prompt);
     p = write_number(p, "completion_tokens", usage->completion);
     p = write_number(p, "cached_tokens", usage->cached);
     p = write_number(p, "reasoning_tokens", usage->reasoning);
     p = write_number(p, "wasted_tokens", usage->wasted);
-    p = write_text(p, "outcome", usage->outcome, sizeof(usage->outcome));
+    p = write_text(p, "outcome", usage->outcome);
 
-    p += sprintf(p, "\"seconds\":%llu.%03u,\"settled_by\":\"%s\"}\n",
-                 (unsigned long long) ms / 1000, (unsigned) (ms % 1000),
-                 llmgw_settled_by_name(usage->settled_by));
+    p = llmgw_json_literal(p, "\"seconds\":");
+    p = llmgw_json_number(p, (int64_t) (ms / 1000));
+    *p++ = '.';
+    *p++ = (char) ('0' + ms / 100 % 10);
+    *p++ = (char) ('0' + ms / 10 % 10);
+    *p++ = (char) ('0' + ms % 10);
+    p = llmgw_json_literal(p, ",\"settled_by\":\"");
+    name = llmgw_settled_by_name(usage->settled_by);
+    p = llmgw_json_raw(p, name, strlen(name));
+    p = llmgw_json_literal(p, "\"}\n");
 
     return (size_t) (p - line);
 }
