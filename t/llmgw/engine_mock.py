@@ -107,6 +107,7 @@ def main():
     parser.add_argument("--api-key")
     parser.add_argument("--tls", metavar="FILE",
                         help="certificate and key: it speaks https")
+    parser.add_argument("--ledger", help="a file for what it generates")
     parser.add_argument("--strict", action="store_true",
                         help="an unknown key is an error")
     parser.add_argument("--faults", default="{}", help="as JSON")

@@ -4,7 +4,8 @@ It answers every request, after a delay, with its own name and the length of
 the request's body; with 200, or with the status in `fails`.  With `breaks` it
 stops in the middle of the body; with `once` it closes a connection at the
 second request.  While `open` is not set it answers nothing.  `close` ends its
-connections, too.  It counts connections and requests.
+connections, too.  It counts connections and requests, and `heard` has the
+headers of each.
 """
 
 import contextlib
@@ -31,6 +32,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def _answer(self):
         engine = self.server.engine
+        engine.heard.append(self.headers)
         size = int(self.headers.get("content-length") or 0)
         self.rfile.read(size)
         if engine.once and self.answered:
@@ -52,7 +54,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.close_connection |= engine.breaks
         self.wfile.write(body)
 
-    do_GET = do_POST = _answer
+    do_GET = do_POST = do_OPTIONS = _answer
 
     def log_message(self, *_):
         pass
@@ -65,7 +67,7 @@ class HttpEngine:
         self.active = self.started = self.peak = self.connections = 0
         self.open = threading.Event()
         self.open.set()
-        self.kept = set()
+        self.kept, self.heard = set(), []
         self.lock = threading.Lock()
         self.target = f"127.0.0.1:{port}"
         self.server = http.server.ThreadingHTTPServer(

@@ -19,6 +19,7 @@ import grpc
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from llmgw import rpc  # noqa: E402
+from llmgw.engine.ledger import Ledger, whose  # noqa: E402
 
 
 def token(prompt, i):
@@ -31,7 +32,7 @@ def tokens(prompt, n):
 
 class Engine:
     def __init__(self, args):
-        self.args = args
+        self.args, self.ledger = args, Ledger(args.ledger)
 
     def generate(self, request, context):
         if self.args.tell:
@@ -47,6 +48,7 @@ class Engine:
                 if self.args.end_code != "OK":
                     context.abort(grpc.StatusCode[self.args.end_code], "fault")
                 return
+            self.ledger.made(whose(request.prompt), context.is_active())
             yield rpc.pb.GenerateResponse(
                 token=token(request.prompt, i),
                 is_final=i + 1 == request.max_tokens)
@@ -94,6 +96,7 @@ def parse():
     p.add_argument("--linger-ms", type=float, default=0,
                    help="the status comes so long after the last token, "
                    "unless the call has ended by then")
+    p.add_argument("--ledger", help="a file for what it generates")
     return p.parse_args()
 
 

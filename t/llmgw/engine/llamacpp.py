@@ -190,7 +190,7 @@ class LlamaCpp(OpenAI):
         limit = request.get("n_predict", request.get("max_tokens", -1))
         room = self.engine.max_context - len(prompt)
         stop = request.get("stop") or []
-        run = Run(self.engine, call.number, [prompt], answer.Want(
+        run = Run(call, [prompt], answer.Want(
             max_tokens=room if limit < 0 else min(limit, room), stop=stop,
             ignore_end=bool(request.get("ignore_eos")),
             script=None, hold=self.hold(stop)))

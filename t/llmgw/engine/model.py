@@ -7,8 +7,9 @@ other ids of the same text, says something else.  Some characters are spread
 over up to four ids.  Some words come as two ids where the tokenizer makes one.
 
 A prompt may end with wishes: `len=N;` for an answer of N tokens, `think=N;` for
-N tokens of reasoning before it, `call=NAME;` for a call of that tool.  Without
-`len` the end depends on the ids as well.
+N tokens of reasoning before it, `call=NAME;` for a call of that tool,
+`plain=1;` for ids that are whole words.  Without `len` the end depends on the
+ids as well.
 """
 
 import re
@@ -55,7 +56,7 @@ _SPLIT = re.compile(b"|".join(
 _SPECIAL_SPLIT = re.compile(
     "(" + "|".join(map(re.escape, SPECIAL.values())) + ")")
 _SPECIAL_ID = {text: i for i, text in SPECIAL.items()}
-_WISH = re.compile(rb"\b(len|think|call)=(\w+);")
+_WISH = re.compile(rb"\b(len|think|call|plain)=(\w+);")
 _MASK = (1 << 64) - 1
 
 
@@ -115,6 +116,7 @@ class Wishes:
         self.length = int(wish[b"len"]) if b"len" in wish else None
         self.think = int(wish.get(b"think", 0))
         self.call = wish.get(b"call")
+        self.plain = b"plain" in wish
         self.position = 0
         if found:
             behind = first + next(n for n, end in enumerate(ends)
@@ -170,7 +172,8 @@ class Sequence:
     def _any(self, fits=True):
         """fits: something of several ids may begin."""
         menu = _IDS_MENU if self.reads == "ids" else _TEXT_MENU
-        if self.wishes.think or self.script or not fits:
+        wishes = self.wishes
+        if wishes.think or wishes.plain or self.script or not fits:
             menu = menu[:len(WORDS)]
         return menu[(self.hash >> 32) % len(menu)]
 

@@ -243,8 +243,8 @@ class OpenAI:
         self.fail_if_asked(call)
         request = self.read(call, api)
         prompts = self.prompts(request, api)
-        run = Run(self.engine, call.number, prompts,
-                  self.want(request, api, prompts), request.get("n") or 1)
+        run = Run(call, prompts, self.want(request, api, prompts),
+                  request.get("n") or 1)
         name = self.name_of(call)
         self.engine.names.add(name)
         try:

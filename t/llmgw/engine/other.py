@@ -184,7 +184,7 @@ async def _said(dialect, call, shape):
     request = dialect.json(call)
     messages = shape.messages(request)
     dialect.check_messages({"messages": messages})
-    run = Run(dialect.engine, call.number, [model.render(messages)],
+    run = Run(call, [model.render(messages)],
               Want(max_tokens=shape.limit(request), hold=lag([])))
     said = shape(request, run)
     text = ""

@@ -9,6 +9,7 @@ import time
 from . import model
 from .answer import Choice
 from .faults import Faults
+from .ledger import Ledger, whose
 
 BLOCK = 16              # ids of a block of the prefix cache
 CACHE_BLOCKS = 200_000
@@ -28,6 +29,7 @@ class Engine:
         self.api_key, self.strict = options.api_key, options.strict
         self.reasoning = options.reasoning
         self.sampling_defaults = options.sampling_defaults
+        self.ledger = Ledger(options.ledger)
         self.faults = Faults()
         self.connections = self.requests = 0
         self.running, self.waiting = {}, collections.deque()
@@ -79,8 +81,10 @@ class Cut(Exception):
 class Run:
     """A generation, from its place in the queue to its last token."""
 
-    def __init__(self, engine, number, prompts, want, n=1):
-        self.engine, self.number = engine, number
+    def __init__(self, call, prompts, want, n=1):
+        engine = call.engine
+        self.engine, self.number, self.cycle = engine, call.number, call.cycle
+        self.whose = whose(model.decode(prompts[0]))
         self.prompts = prompts
         self.choices = [Choice(p, want, engine.reads, i)
                         for p in prompts for i in range(n)]
@@ -119,6 +123,8 @@ class Run:
                     if step.finish and engine.faults.finish:
                         step.finish = engine.faults.finish
                     engine.tokens += 1
+                    engine.ledger.made(self.whose,
+                                       not self.cycle.disconnected)
                     yield choice, step
                 self.sent += 1
                 engine.delivered = time.monotonic()

@@ -159,7 +159,7 @@ class SGLang(VLLM):
         prompt = self.ids_of(ids if ids is not None else request["text"])
         stop = sampling.get("stop") or []
         stop = [stop] if isinstance(stop, str) else stop
-        run = Run(self.engine, call.number, [prompt], answer.Want(
+        run = Run(call, [prompt], answer.Want(
             max_tokens=sampling.get("max_new_tokens", 128), stop=stop,
             min_tokens=sampling.get("min_new_tokens", 0),
             ignore_end=bool(sampling.get("ignore_eos")), hold=self.hold(stop)))
