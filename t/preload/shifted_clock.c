@@ -1,13 +1,16 @@
 
 /*
- * Preloaded into a daemon: its wall clock is ahead by as many hours as stand
- * in the file that $LLMGW_TEST_HOURS names, at each look, and the clock that
- * never goes back by as many seconds as in that of $LLMGW_TEST_SECONDS.
+ * Preloaded into a daemon or nginx: its wall clock is ahead by as many hours as
+ * stand in the file that $LLMGW_TEST_HOURS names, at each look, and the clock
+ * that never goes back by as many seconds as in that of $LLMGW_TEST_SECONDS.
+ *
+ * nginx looks in a signal's handler, too.
  */
 
-#include <stdio.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -15,23 +18,23 @@
 static long
 ahead(const char *variable)
 {
-    long         units;
-    FILE        *file;
+    int          fd;
+    char         text[32];
+    ssize_t      len;
     const char  *path;
 
     path = getenv(variable);
-    file = path ? fopen(path, "re") : NULL;
-    units = 0;
+    fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
 
-    if (file != NULL) {
-        if (fscanf(file, "%ld", &units) != 1) {
-            units = 0;
-        }
-
-        fclose(file);
+    if (fd == -1) {
+        return 0;
     }
 
-    return units;
+    len = read(fd, text, sizeof(text) - 1);
+    close(fd);
+    text[len > 0 ? len : 0] = '\0';
+
+    return strtol(text, NULL, 10);
 }
 
 
@@ -50,4 +53,18 @@ clock_gettime(clockid_t clock, struct timespec *now)
     }
 
     return rc;
+}
+
+
+int
+gettimeofday(struct timeval *now, void *zone)
+{
+    struct timespec  precise;
+
+    (void) zone;
+    clock_gettime(CLOCK_REALTIME, &precise);
+    now->tv_sec = precise.tv_sec;
+    now->tv_usec = precise.tv_nsec / 1000;
+
+    return 0;
 }
