@@ -1,4 +1,4 @@
-"""Real clients of OpenAI's API: t/openai/drive.js, and curl."""
+"""Real clients of OpenAI's API and Anthropic's: t/openai/drive.js, and curl."""
 
 import json
 import os
@@ -25,11 +25,11 @@ def need_js():
 def run_js(jobs, timeout=60):
     """{key: result} of all jobs, which run at the same time in one process.
 
-    A job is (key, client, base, api, stream, body); t/openai/drive.js says
-    what they mean, and what a result holds.
+    A job is (key, client, base, api, stream, body[, secret]);
+    t/openai/drive.js says what they mean, and what a result holds.
     """
     need_js()
-    names = ("key", "client", "base", "api", "stream", "body")
+    names = ("key", "client", "base", "api", "stream", "body", "secret")
     lines = [json.dumps(dict(zip(names, job))) for job in jobs]
     out = subprocess.run(
         ["node", str(DRIVER)], input="\n".join(lines), text=True,

@@ -1,6 +1,6 @@
 // The AI SDK with @ai-sdk/openai-compatible.  It has neither n nor logprobs.
 
-import { load, once, put, usage } from "./common.js";
+import { keyOf, load, once, put, usage } from "./common.js";
 
 const { embedMany, generateText, jsonSchema, streamText, tool } = load("ai");
 const { createOpenAICompatible } = load("@ai-sdk/openai-compatible");
@@ -9,7 +9,7 @@ globalThis.AI_SDK_LOG_WARNINGS = false;
 
 function provider(job) {
   return createOpenAICompatible({ name: "llm", baseURL: job.base,
-    apiKey: "sk-test", includeUsage: true });
+    apiKey: keyOf(job), includeUsage: true });
 }
 
 function options(model, job) {

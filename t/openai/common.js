@@ -4,6 +4,8 @@ import { createRequire } from "node:module";
 
 export const load = createRequire(process.env.LLMGW_NPM + "/package.json");
 
+export const keyOf = (job) => job.secret ?? "sk-test";
+
 export function put(list, index, text) {
   list[index] = (list[index] ?? "") + (text ?? "");
 }

@@ -1,8 +1,10 @@
-// Runs jobs with real clients of OpenAI's API, one process for many jobs.
+// Runs jobs with real clients of OpenAI's API and Anthropic's, one process for
+// many jobs.
 //
-// stdin: one JSON object a line: {key, client, base, api, stream, body}
-//   client: a file beside this one; api: chat, text or embeddings
-//   body: as OpenAI's API has it
+// stdin: one JSON object a line: {key, client, base, api, stream, body, secret}
+//   client: a file beside this one; api: chat, text, embeddings or models; of
+//   anthropic: messages
+//   body: as that API has it; secret: the API's key, if it matters
 // stdout: one JSON object a line, as each job ends:
 //   {key, text: [of each choice], finish_reason: [...], usage, tool_calls,
 //    reasoning, logprobs, ids, roles, vectors, error, seconds}
@@ -25,7 +27,8 @@ async function run(job) {
   } catch (e) {
     got.error = {
       name: e?.name ?? String(e), message: String(e?.message ?? e),
-      status: e?.status ?? e?.statusCode ?? null, type: e?.type ?? null,
+      status: e?.status ?? e?.statusCode ?? null,
+      type: e?.type ?? e?.error?.error?.type ?? null,
     };
   }
   got.seconds = (performance.now() - begun) / 1000;

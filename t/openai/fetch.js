@@ -1,12 +1,12 @@
 // No package: the platform's fetch, read as a browser's page would read it.
 
-import { once, put, usageOf } from "./common.js";
+import { keyOf, once, put, usageOf } from "./common.js";
 
 async function post(job, path, body) {
   const answer = await fetch(job.base + path, {
     method: "POST", body: JSON.stringify(body),
     headers: { "content-type": "application/json",
-      authorization: "Bearer sk-test" },
+      authorization: `Bearer ${keyOf(job)}` },
   });
   if (answer.ok) return answer;
   const said = await answer.json();

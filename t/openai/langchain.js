@@ -1,6 +1,6 @@
 // @langchain/openai.
 
-import { load, once, put, usage } from "./common.js";
+import { keyOf, load, once, put, usage } from "./common.js";
 
 const { ChatOpenAI, OpenAI, OpenAIEmbeddings } = load("@langchain/openai");
 
@@ -10,7 +10,7 @@ function options(job) {
   return {
     model, maxTokens: max_tokens, n, logprobs, stop, maxRetries: 0,
     ...(temperature === undefined ? {} : { temperature }),
-    apiKey: "sk-test", configuration: { baseURL: job.base },
+    apiKey: keyOf(job), configuration: { baseURL: job.base },
     streaming: job.stream, streamUsage: true, useResponsesApi: false,
     ...(response_format
       ? { modelKwargs: { response_format } } : {}),
@@ -58,6 +58,6 @@ export async function text(job, got) {
 
 export async function embeddings(job, got) {
   const model = new OpenAIEmbeddings({ model: job.body.model, maxRetries: 0,
-    apiKey: "sk-test", configuration: { baseURL: job.base } });
+    apiKey: keyOf(job), configuration: { baseURL: job.base } });
   got.vectors = await model.embedDocuments([job.body.input].flat());
 }

@@ -1,11 +1,11 @@
 // The openai package.
 
-import { load, once, put, usageOf } from "./common.js";
+import { keyOf, load, once, put, usageOf } from "./common.js";
 
 const { OpenAI } = load("openai");
 
 function client(job) {
-  return new OpenAI({ baseURL: job.base, apiKey: "sk-test",
+  return new OpenAI({ baseURL: job.base, apiKey: keyOf(job),
     maxRetries: job.retries ?? 0, timeout: 30000 });
 }
 
