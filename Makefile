@@ -168,7 +168,7 @@ test: deps npm  ## the gate: lint, units, tsan, real processes (10 minutes)
 	@$(MAKE) --no-print-directory -j$(JOBS) build
 	@$(PYTHON) t/run.py --build $(BUILD) $(ARGS)
 
-soak: deps npm  ## what the gate leaves out, in eight slices of ten minutes (SLICE=agents)
+soak: deps npm  ## what the gate leaves out, in nine slices of ten minutes (SLICE=agents)
 	@$(MAKE) --no-print-directory -j$(JOBS) build
 	@$(PYTHON) t/run.py --build $(BUILD) --soak $(SLICE)
 

@@ -58,6 +58,7 @@ SLICES = {
     "policies": Slice(OF_POLICIES, GATEWAY, {"LLMGW_POLICY": POLICIES},
                       marks="not soak and not timed"),
     "openai": Slice(("openai",), (*GATEWAY, "replica/")),
+    "keys": Slice(("keys",), (*GATEWAY, "replica/", "agent/ctl/files/")),
     "standby": Slice(("standby", "tools/test_demo.py"),
                      ("replica/", "lock/", "weights/"),
                      {"LLMGW_SCHEDULES": "200"}),
