@@ -254,6 +254,12 @@ ngx_http_llmgw_entry_settles(ngx_http_llmgw_stream_t *stream,
     delivered = stream->ask.delivered;
     prompt = ngx_http_llmgw_entry_prompt_tokens(stream);
 
+    if (prompt == -1 && stream->record.tokens == 0
+        && outcome != LLMGW_OUTCOME_SERVED && outcome != LLMGW_OUTCOME_GONE)
+    {
+        prompt = 0;                 /* an error, of which nothing was had */
+    }
+
     end.prompt = prompt == -1 ? LLMGW_USAGE_UNKNOWN : (uint64_t) prompt;
     end.completion = stream->record.tokens;
     end.wasted = stream->wasted;

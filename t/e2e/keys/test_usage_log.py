@@ -247,6 +247,18 @@ def test_answer_begun_anew_wastes_what_was_lost(gateway, key, usage, cluster):
     assert record["completion_tokens"] == got.usage["completion_tokens"] == 10
 
 
+def test_request_that_an_engine_refuses_costs_nothing(gateway, key, usage,
+                                                      cluster):
+    nginx = gateway()
+    for engine in cluster.engines.values():
+        engine.faults(status=400)
+    got = call(nginx, key, sse.chat("hi len=2;"))
+    assert got.status == 400
+    record, = wait_records(usage, 1)
+    assert record["outcome"] == "refused" and record["replicas"] == ["a1"]
+    assert counts(record) == {}
+
+
 def test_request_that_no_engine_got_costs_nothing(gateway, key, usage,
                                                   cluster):
     nginx = gateway(nginx={"pool": "llmgw_queue 1 timeout=200ms;"},
