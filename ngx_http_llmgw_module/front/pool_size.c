@@ -27,11 +27,15 @@
  */
 #define NGX_HTTP_LLMGW_POOL_REST     1792
 
+/* With keys: the caller, and headers that say what is left of its limits. */
+#define NGX_HTTP_LLMGW_POOL_CALLER   (sizeof(ngx_http_llmgw_caller_t) + 1024)
+
 
 static ngx_uint_t ngx_http_llmgw_pool_size_has_pass(
     ngx_http_llmgw_main_conf_t *lmcf, ngx_http_conf_addr_t *addr);
 static size_t ngx_http_llmgw_pool_size_of_server(
-    ngx_http_core_main_conf_t *cmcf, ngx_http_core_srv_conf_t *cscf);
+    ngx_http_llmgw_main_conf_t *lmcf, ngx_http_core_main_conf_t *cmcf,
+    ngx_http_core_srv_conf_t *cscf);
 
 
 /*
@@ -69,7 +73,8 @@ ngx_http_llmgw_pool_size_conf(ngx_conf_t *cf, ngx_http_llmgw_main_conf_t *lmcf)
                     == NGX_HTTP_LLMGW_POOL_DEFAULT)
                 {
                     server[k]->request_pool_size =
-                        ngx_http_llmgw_pool_size_of_server(cmcf, server[k]);
+                        ngx_http_llmgw_pool_size_of_server(lmcf, cmcf,
+                                                           server[k]);
                 }
             }
         }
@@ -101,8 +106,8 @@ ngx_http_llmgw_pool_size_has_pass(ngx_http_llmgw_main_conf_t *lmcf,
 
 
 static size_t
-ngx_http_llmgw_pool_size_of_server(ngx_http_core_main_conf_t *cmcf,
-    ngx_http_core_srv_conf_t *cscf)
+ngx_http_llmgw_pool_size_of_server(ngx_http_llmgw_main_conf_t *lmcf,
+    ngx_http_core_main_conf_t *cmcf, ngx_http_core_srv_conf_t *cscf)
 {
     size_t  size;
 
@@ -112,6 +117,10 @@ ngx_http_llmgw_pool_size_of_server(ngx_http_core_main_conf_t *cmcf,
            + cmcf->variables.nelts * sizeof(ngx_http_variable_value_t)
            + sizeof(ngx_buf_t) + sizeof(ngx_http_llmgw_stream_t)
            + NGX_HTTP_LLMGW_POOL_REST;
+
+    if (lmcf->keys.nelts) {
+        size += NGX_HTTP_LLMGW_POOL_CALLER;
+    }
 
     /* nginx allocates a larger header_in apart */
 
