@@ -13,7 +13,7 @@
 #define KEPT_FILE_MODE  0644
 
 
-static int
+int
 kept_file_put(int fd, const char *content, size_t len)
 {
     ssize_t  n;
@@ -52,8 +52,7 @@ kept_file_fill(const char *path, const char *content, size_t len)
 }
 
 
-/* Without this, a power failure could undo the rename. */
-static void
+void
 kept_file_sync_dir(const char *path)
 {
     int   fd;

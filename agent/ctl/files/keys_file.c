@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
-#include <libgen.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +11,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "common/os/kept_file.h"
 #include "ctl/files/keys_file.h"
 
 
@@ -246,26 +246,6 @@ file_own(const keys_file_t *file, int fd)
 }
 
 
-static int
-file_put(int fd, const char *text, size_t len)
-{
-    ssize_t  n;
-
-    while (len > 0) {
-        n = write(fd, text, len);
-
-        if (n < 0) {
-            return -1;
-        }
-
-        text += n;
-        len -= (size_t) n;
-    }
-
-    return fsync(fd);
-}
-
-
 /* A new file has no lock: if another llmgwctl has made it, this one fails. */
 static int
 file_name(const keys_file_t *file, const char *fresh)
@@ -275,23 +255,6 @@ file_name(const keys_file_t *file, const char *fresh)
     }
 
     return link(fresh, file->path) == 0 ? unlink(fresh) : -1;
-}
-
-
-/* So that a power failure does not undo the rename. */
-static void
-file_sync_directory(const char *path)
-{
-    int   fd;
-    char  copy[PATH_MAX];
-
-    snprintf(copy, sizeof(copy), "%s", path);
-    fd = open(dirname(copy), O_RDONLY|O_DIRECTORY|O_CLOEXEC);
-
-    if (fd != -1) {
-        (void) fsync(fd);
-        (void) close(fd);
-    }
 }
 
 
@@ -328,7 +291,7 @@ keys_file_write(const keys_file_t *file, const char *text, size_t len)
         return file_fail(file->path, strerror(errno));
     }
 
-    rc = file_own(file, fd) == 0 && file_put(fd, text, len) == 0
+    rc = file_own(file, fd) == 0 && kept_file_put(fd, text, len) == 0
          && file_name(file, fresh) == 0 ? 0 : -1;
 
     if (rc != 0) {
@@ -336,7 +299,7 @@ keys_file_write(const keys_file_t *file, const char *text, size_t len)
         (void) unlink(fresh);
 
     } else {
-        file_sync_directory(file->path);
+        kept_file_sync_dir(file->path);
     }
 
     (void) close(fd);
