@@ -191,25 +191,15 @@ ngx_http_llmgw_trace_request_id(ngx_http_llmgw_stream_t *stream)
 ngx_str_t
 ngx_http_llmgw_trace_random(ngx_http_llmgw_stream_t *stream)
 {
-    ngx_str_t                    id;
     ngx_http_request_t          *r;
-    ngx_http_variable_value_t   *v;
     ngx_http_llmgw_main_conf_t  *lmcf;
 
     r = stream->request;
     lmcf = ngx_http_get_module_main_conf(r, ngx_http_llmgw_module);
 
     ngx_http_llmgw_trace_draw(stream, &r->variables[lmcf->request_id_index]);
-    v = ngx_http_get_indexed_variable(r, lmcf->request_id_index);
 
-    ngx_str_null(&id);
-
-    if (v && !v->not_found) {
-        id.data = v->data;
-        id.len = v->len;
-    }
-
-    return id;
+    return ngx_http_llmgw_record_own_id(r);
 }
 
 

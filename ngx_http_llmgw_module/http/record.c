@@ -37,6 +37,27 @@ ngx_http_llmgw_record_attempt(ngx_http_llmgw_record_t *record,
 }
 
 
+ngx_str_t
+ngx_http_llmgw_record_own_id(ngx_http_request_t *r)
+{
+    ngx_str_t                    id;
+    ngx_http_variable_value_t   *v;
+    ngx_http_llmgw_main_conf_t  *lmcf;
+
+    lmcf = ngx_http_get_module_main_conf(r, ngx_http_llmgw_module);
+    v = ngx_http_get_indexed_variable(r, lmcf->request_id_index);
+
+    ngx_str_null(&id);
+
+    if (v && !v->not_found) {
+        id.data = v->data;
+        id.len = v->len;
+    }
+
+    return id;
+}
+
+
 /* The cut is made between two UTF-8 characters. */
 
 ngx_str_t

@@ -74,6 +74,9 @@ ngx_uint_t ngx_http_llmgw_record_first_token(ngx_http_llmgw_record_t *record);
 ngx_int_t ngx_http_llmgw_record_attempt(ngx_http_llmgw_record_t *record,
     ngx_pool_t *pool, ngx_str_t *replica);
 
+/* $request_id, which no client chooses.  Empty: no memory. */
+ngx_str_t ngx_http_llmgw_record_own_id(ngx_http_request_t *r);
+
 /* The request's id, cut to the length that logs show. */
 ngx_str_t ngx_http_llmgw_record_id(ngx_http_llmgw_record_t *record);
 

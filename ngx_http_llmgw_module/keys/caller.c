@@ -16,6 +16,7 @@
 
 #include "common/os/process.h"
 #include "http/header.h"
+#include "http/record.h"
 #include "keys/keys.h"
 
 
@@ -367,12 +368,9 @@ ngx_http_llmgw_caller_enter_pass(ngx_http_request_t *r,
 {
     llmgw_end_t                  end;
     ngx_http_llmgw_charge_t      charge;
-    ngx_http_variable_value_t   *id;
     const llmgw_key_account_t   *account;
-    ngx_http_llmgw_main_conf_t  *lmcf;
 
     account = caller->account;
-    lmcf = ngx_http_get_module_main_conf(r, ngx_http_llmgw_module);
 
     ngx_memzero(&end, sizeof(llmgw_end_t));
     ngx_memzero(&charge, sizeof(ngx_http_llmgw_charge_t));
@@ -384,13 +382,7 @@ ngx_http_llmgw_caller_enter_pass(ngx_http_request_t *r,
         return ngx_http_llmgw_caller_refuse(r, &end);
     }
 
-    id = ngx_http_get_indexed_variable(r, lmcf->request_id_index);
-
-    if (id && !id->not_found) {
-        charge.request_id.data = id->data;
-        charge.request_id.len = id->len;
-    }
-
+    charge.request_id = ngx_http_llmgw_record_own_id(r);
     charge.class = caller->class;
     charge.tenant = caller->tenant;
 

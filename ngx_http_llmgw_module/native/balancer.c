@@ -148,9 +148,7 @@ ngx_http_llmgw_native_create(ngx_http_request_t *r,
 void
 ngx_http_llmgw_native_claim_init(ngx_http_llmgw_native_t *pass)
 {
-    ngx_http_request_t          *r;
-    ngx_http_variable_value_t   *v;
-    ngx_http_llmgw_main_conf_t  *lmcf;
+    ngx_http_request_t  *r;
 
     r = pass->request;
 
@@ -161,13 +159,7 @@ ngx_http_llmgw_native_claim_init(ngx_http_llmgw_native_t *pass)
         return;
     }
 
-    lmcf = ngx_http_get_module_main_conf(r, ngx_http_llmgw_module);
-    v = ngx_http_get_indexed_variable(r, lmcf->request_id_index);
-
-    if (v && !v->not_found) {
-        pass->claim.traced->request.data = v->data;
-        pass->claim.traced->request.len = v->len;
-    }
+    pass->claim.traced->request = ngx_http_llmgw_record_own_id(r);
 }
 
 

@@ -30,28 +30,12 @@ static const char  ngx_http_llmgw_openai_time[] = "openai-processing-ms";
 ngx_str_t
 ngx_http_llmgw_openai_id(ngx_http_request_t *r)
 {
-    ngx_str_t                    id;
-    ngx_table_elt_t             *h;
-    ngx_http_variable_value_t   *v;
-    ngx_http_llmgw_main_conf_t  *lmcf;
+    ngx_table_elt_t  *h;
 
     h = ngx_http_llmgw_header_find(&r->headers_in.headers, "x-request-id");
 
-    if (h && ngx_http_llmgw_openai_is_id(&h->value)) {
-        return h->value;
-    }
-
-    lmcf = ngx_http_get_module_main_conf(r, ngx_http_llmgw_module);
-    v = ngx_http_get_indexed_variable(r, lmcf->request_id_index);
-
-    ngx_str_null(&id);
-
-    if (v && !v->not_found) {
-        id.data = v->data;
-        id.len = v->len;
-    }
-
-    return id;
+    return h && ngx_http_llmgw_openai_is_id(&h->value)
+           ? h->value : ngx_http_llmgw_record_own_id(r);
 }
 
 
