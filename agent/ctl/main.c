@@ -176,7 +176,7 @@ ctl_default_socket(void)
 }
 
 
-/* It reads and writes files, and asks nobody. */
+/* 1: the command works on files alone, and connects to no service. */
 static int
 ctl_is_local(const ctl_command_t *command)
 {

@@ -1,5 +1,5 @@
 
-/* llmgwctl keys: its commands, and those that only read the file. */
+/* llmgwctl keys: the table of its commands, and "list" and "check". */
 
 #include <sodium.h>
 #include <stdio.h>

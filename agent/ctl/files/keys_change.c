@@ -19,7 +19,7 @@
 #define KEY_BYTES   32                  /* of chance */
 #define KEY_CHARS   (sizeof(KEY_PREFIX) - 1 + 43)
 
-/* A file that is written anew while it is read. */
+/* The new content of the file, made line by line from the old one. */
 typedef struct {
     keys_file_t   file;
     FILE         *out;
@@ -233,7 +233,7 @@ ctl_keys_add(const ctl_t *ctl, char *const *words, int nwords)
 }
 
 
-/* Whether a line is of those that a command names: NAME, or NAME and ID. */
+/* 1: the command's NAME, and its ID where one is given, name this line. */
 static int
 keys_is_meant(const keys_file_line_t *line, char *const *words, int nwords)
 {
