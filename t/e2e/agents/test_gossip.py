@@ -13,7 +13,7 @@ import pytest
 from llmgw import place
 from llmgw.place import SLOW
 from llmgw.seed import rng
-from llmgw.wait import never, wait_for
+from llmgw.wait import QUICK, never, wait_for
 
 
 DEAD_S = 8                      # until a member that died is taken for dead
@@ -46,11 +46,11 @@ class Eyes:
                 and x["to"] == "DEAD"}
 
 
-def watch(cluster, ids=None):
+def watch(cluster, ids=None, takes=QUICK):
     """Eyes on each of the agents, once all of them know each other."""
     agents = [a for a in cluster.agents.values() if not ids or a.id in ids]
     wait_for(lambda: all(ready(a.table()) == set(cluster.replicas)
-                         for a in agents), "all to know all")
+                         for a in agents), "all to know all", takes=takes)
     return [Eyes(cluster, a) for a in agents]
 
 
@@ -134,7 +134,7 @@ def test_nobody_dies_of_twenty_percent_loss(cluster):
     cluster.agent("gw", "gateway", test_loss=20)
     for i in range(9):
         cluster.pair(f"r{i + 1}", agent_options={"test_loss": 20})
-    eyes = watch(cluster)
+    eyes = watch(cluster, takes=6)      # a lost fact waits for other pings
     never(lambda: [e.id for e in eyes if e.called_dead()], seconds,
           "called dead at", interval=0.25)
     for e in eyes:
