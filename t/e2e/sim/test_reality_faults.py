@@ -50,11 +50,13 @@ def nginx_options(cluster):
 
 def pairs(cluster, machine=None):
     """Agents and replicas, the victim on that machine, and nginx."""
+    plain = {"insecure": True} if machine else {}   # its cable is ours alone
     if machine:
         cluster.host = machine.near
-    cluster.agent("gw", "gateway")
+    cluster.agent("gw", "gateway", **plain)
     for i, id in enumerate(IDS):
-        cluster.pair(id, engine="model", **OPTIONS,
+        cluster.pair(id, engine="model", **OPTIONS, **plain,
+                     agent_options=plain,
                      machine=machine if i == VICTIM else None)
     cluster.wait_ready([cluster.gateway], IDS)
     nginx = cluster.nginx(**nginx_options(cluster))
