@@ -46,7 +46,8 @@ class Strikes:
         cluster.allowed += ["exited on signal 9", "was locked by"]
 
     def all(self):
-        return ("abort", "worker", "engine", "adapter", "reload", "keys")
+        return ("abort", "worker", "engine", "adapter", "agent", "reload",
+                "keys")
 
     def __call__(self, what):
         self.counts[what] += 1
@@ -67,6 +68,13 @@ class Strikes:
 
     def adapter(self):
         self.dead = self.rng.choice([*self.cluster.replicas.values()])
+        self.dead.kill()
+
+    def agent(self):
+        """The gateway's, or that beside an adapter."""
+        self.dead = self.rng.choice([
+            self.cluster.gateway,
+            *(r.agent for r in self.cluster.replicas.values())])
         self.dead.kill()
 
     def reload(self):
