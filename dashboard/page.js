@@ -31,7 +31,7 @@ class Page {
   }
 
   take(status) {
-    const pools = status.pools.slice(0, POOLS).map(readPool);
+    const pools = readPools(status.pools.slice(0, POOLS));
     const at = Date.now(), several = pools.length > 1;
     this.answered = performance.now();
     this.trouble = null;

@@ -173,7 +173,7 @@ function readPool(x) {
   const routable = replicas.filter((r) => r.routable);
   replicas.sort((a, b) => order(a.id, b.id));
   return {
-    name: str(from.name), replicas,
+    name: str(from.name), model, replicas,
     inFlight: num(from.in_flight),
     capacity: routable.every((r) => r.capacity > 0)
       ? routable.reduce((n, r) => n + r.capacity, 0) : 0,
@@ -191,6 +191,17 @@ function readPool(x) {
     first: readHistogram(histograms.first_token_seconds),
     gap: readHistogram(histograms.inter_token_seconds),
   };
+}
+
+/* An upstream with several models has a pool for each: by both names. */
+function readPools(all) {
+  const pools = list(all).map(readPool), names = pools.map((p) => p.name);
+  for (const [i, pool] of pools.entries()) {
+    if (names.filter((name) => name === names[i]).length > 1) {
+      pool.name = `${pool.name} ${pool.model || '–'}`;
+    }
+  }
+  return pools;
 }
 
 /* [[state, replicas in it]] of those that occur, in the legend's order */

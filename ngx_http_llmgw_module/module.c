@@ -21,7 +21,8 @@
  * The objects, and what each belongs to:
  *
  *   srv conf   one upstream{} block of ours
- *   pool       an upstream{} block in this worker: view, ring, replicas
+ *   upstream   an upstream{} block in this worker: the view of its members
+ *   pool       one base model of an upstream in this worker: ring, replicas
  *   replica    one member or static address of a pool; owns its sessions
  *   session    one HTTP/2 connection to a replica, shared by many attempts
  *   stream     one client's request, from its body to its last byte
@@ -41,6 +42,7 @@
 #include "keys/keys.h"
 #include "native/native.h"
 #include "pages/pages.h"
+#include "zone/directory.h"
 
 
 static void *ngx_http_llmgw_create_main_conf(ngx_conf_t *cf);
@@ -58,6 +60,7 @@ static const ngx_http_llmgw_rooms_t  ngx_http_llmgw_rooms = {
     .init_peer = ngx_http_llmgw_native_init_peer,
     .add_zone = ngx_http_llmgw_zone_add,
     .add_prefix = ngx_http_llmgw_prefix_add,
+    .add_directory = ngx_http_llmgw_directory_add,
     .add_ssl = ngx_http_llmgw_ssl_add,
     .events = &ngx_http_llmgw_asking_events,
     .grpc = &ngx_http_llmgw_grpc_protocol,

@@ -2,10 +2,11 @@
 /*
  * Whether a request may enter, and what follows when it leaves.
  *
- * The rules are those of core/admission/rules.h; here they get the zone's
- * bucket, the tenant's requests in flight, and the fleet's capacity.  A rule is
- * asked and the request counted in one step under the zone's lock: however many
- * workers ask at once, no more enter than may.
+ * The rules are those of core/admission/rules.h; here they get the bucket, the
+ * tenant's requests in flight, and the fleet's capacity.  All of them are the
+ * upstream's, whichever of its models is asked for.  A rule is asked and the
+ * request counted in one step under the lock of the upstream's zone: however
+ * many workers ask at once, no more enter than may.
  *
  * A prompt costs a token for every four bytes of its text, rounded up.  When
  * the engine has said how many tokens it was, the bucket is settled by that; a
@@ -27,7 +28,9 @@ static ngx_int_t ngx_http_llmgw_enter_ask(ngx_http_llmgw_pool_t *pool,
     ngx_http_llmgw_identity_t *identity, int64_t tokens, llmgw_end_t *end);
 static ngx_uint_t ngx_http_llmgw_enter_is_limited(
     const ngx_http_llmgw_identity_t *identity);
-static int64_t ngx_http_llmgw_enter_capacity(ngx_http_llmgw_pool_t *pool);
+static int64_t ngx_http_llmgw_enter_capacity(
+    ngx_http_llmgw_upstream_t *upstream);
+static int64_t ngx_http_llmgw_enter_capacity_of(ngx_http_llmgw_pool_t *pool);
 static llmgw_rule_code_t ngx_http_llmgw_enter_ask_locked(
     ngx_http_llmgw_pool_t *pool, ngx_http_llmgw_identity_t *identity,
     int64_t capacity, int64_t tokens);
@@ -78,9 +81,9 @@ ngx_http_llmgw_enter_ask(ngx_http_llmgw_pool_t *pool,
     }
 
     capacity = ngx_http_llmgw_enter_is_limited(identity)
-               ? ngx_http_llmgw_enter_capacity(pool) : -1;
+               ? ngx_http_llmgw_enter_capacity(pool->upstream) : -1;
 
-    ngx_http_llmgw_zone_lock(pool->zone);
+    ngx_http_llmgw_zone_lock(pool->upstream->zone);
 
     code = ngx_http_llmgw_enter_ask_locked(pool, identity, capacity, tokens);
 
@@ -91,7 +94,7 @@ ngx_http_llmgw_enter_ask(ngx_http_llmgw_pool_t *pool,
         ngx_http_llmgw_enter_refuse(pool, code, tokens, end);
     }
 
-    ngx_http_llmgw_zone_unlock(pool->zone);
+    ngx_http_llmgw_zone_unlock(pool->upstream->zone);
 
     return code == LLMGW_RULE_ADMITTED ? NGX_OK : NGX_DECLINED;
 }
@@ -112,14 +115,39 @@ ngx_http_llmgw_enter_is_limited(const ngx_http_llmgw_identity_t *identity)
  */
 
 static int64_t
-ngx_http_llmgw_enter_capacity(ngx_http_llmgw_pool_t *pool)
+ngx_http_llmgw_enter_capacity(ngx_http_llmgw_upstream_t *upstream)
+{
+    int64_t     capacity, sum;
+    ngx_uint_t  i;
+
+    ngx_http_llmgw_upstream_look(upstream);
+
+    for (i = 0, sum = 0; i < upstream->conf->npools; i++) {
+
+        if (upstream->pools[i] == NULL) {
+            continue;
+        }
+
+        capacity = ngx_http_llmgw_enter_capacity_of(upstream->pools[i]);
+
+        if (capacity == -1) {
+            return -1;
+        }
+
+        sum += capacity;
+    }
+
+    return sum;
+}
+
+
+static int64_t
+ngx_http_llmgw_enter_capacity_of(ngx_http_llmgw_pool_t *pool)
 {
     int64_t                    capacity;
     ngx_uint_t                 i;
     ngx_http_llmgw_table_t    *table;
     ngx_http_llmgw_replica_t  *replica;
-
-    ngx_http_llmgw_pool_look(pool);
 
     table = pool->table;
     capacity = 0;
@@ -161,7 +189,7 @@ ngx_http_llmgw_enter_ask_locked(ngx_http_llmgw_pool_t *pool,
     llmgw_rule_code_t     code;
     llmgw_rule_request_t  request;
 
-    cohorts = pool->zone->shared->cohorts;
+    cohorts = pool->upstream->zone->shared->cohorts;
 
     ngx_memzero(&rule, sizeof(llmgw_rule_t));
     ngx_memzero(&request, sizeof(llmgw_rule_request_t));
@@ -197,7 +225,8 @@ ngx_http_llmgw_enter_count(ngx_http_llmgw_pool_t *pool,
     ngx_http_llmgw_identity_t *identity)
 {
     if (identity->tenant_cohort) {
-        ngx_http_llmgw_cohorts_began(pool->zone, identity->tenant_cohort);
+        ngx_http_llmgw_cohorts_began(pool->upstream->zone,
+                                     identity->tenant_cohort);
         identity->in_flight = 1;
     }
 }
@@ -209,7 +238,10 @@ static void
 ngx_http_llmgw_enter_refuse(ngx_http_llmgw_pool_t *pool,
     llmgw_rule_code_t code, int64_t tokens, llmgw_end_t *end)
 {
-    int64_t  ms;
+    int64_t           ms;
+    llmgw_cohorts_t  *cohorts;
+
+    cohorts = pool->upstream->zone->shared->cohorts;
 
     ngx_memzero(end, sizeof(llmgw_end_t));
 
@@ -220,8 +252,7 @@ ngx_http_llmgw_enter_refuse(ngx_http_llmgw_pool_t *pool,
         break;
 
     case LLMGW_RULE_NO_TOKENS:
-        ms = llmgw_bucket_wait_ms(&pool->zone->shared->cohorts->bucket,
-                                  (double) tokens);
+        ms = llmgw_bucket_wait_ms(&cohorts->bucket, (double) tokens);
 
         end->outcome = LLMGW_OUTCOME_TOKEN_BUCKET;
         end->pushback_ms = ngx_min(ms, NGX_HTTP_LLMGW_PUSHBACK_MAX_MS);
@@ -249,7 +280,8 @@ ngx_http_llmgw_leave(ngx_http_llmgw_pool_t *pool,
 
     if (identity->in_flight) {
         identity->in_flight = 0;
-        ngx_http_llmgw_cohorts_left(pool->zone, identity->tenant_cohort);
+        ngx_http_llmgw_cohorts_left(pool->upstream->zone,
+                                    identity->tenant_cohort);
     }
 
     if (identity->has_paid && leave->prompt_tokens != -1) {
@@ -270,13 +302,13 @@ static void
 ngx_http_llmgw_leave_settle(ngx_http_llmgw_pool_t *pool,
     ngx_http_llmgw_identity_t *identity, ngx_int_t used)
 {
-    ngx_http_llmgw_zone_lock(pool->zone);
+    ngx_http_llmgw_zone_lock(pool->upstream->zone);
 
-    llmgw_bucket_settle(&pool->zone->shared->cohorts->bucket,
+    llmgw_bucket_settle(&pool->upstream->zone->shared->cohorts->bucket,
                         (double) identity->tokens, (double) used,
                         (int64_t) ngx_current_msec * 1000);
 
-    ngx_http_llmgw_zone_unlock(pool->zone);
+    ngx_http_llmgw_zone_unlock(pool->upstream->zone);
 }
 
 

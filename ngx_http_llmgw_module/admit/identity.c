@@ -103,7 +103,7 @@ ngx_http_llmgw_identity_class(ngx_http_llmgw_pool_t *pool,
     }
 
     identity->class = i;
-    identity->class_cohort = ngx_http_llmgw_cohorts_of(pool->zone,
+    identity->class_cohort = ngx_http_llmgw_cohorts_of(pool->upstream->zone,
                                 LLMGW_COHORT_CLASS, i, &identity->whose.class);
 }
 
@@ -137,7 +137,7 @@ ngx_http_llmgw_identity_tenant(ngx_http_llmgw_pool_t *pool,
         i = LLMGW_COHORT_TENANTS;
     }
 
-    identity->tenant_cohort = ngx_http_llmgw_cohorts_of(pool->zone,
+    identity->tenant_cohort = ngx_http_llmgw_cohorts_of(pool->upstream->zone,
                                  LLMGW_COHORT_TENANT, i,
                                  &identity->whose.tenant);
 }

@@ -59,7 +59,7 @@ ngx_http_llmgw_claim_model(ngx_http_llmgw_claim_t *claim, ngx_str_t *name)
     claim->model = (serves == LLMGW_SERVES_SOME
                     || serves == LLMGW_SERVES_MAYBE)
                    ? llmgw_models_hash((char *) name->data, name->len) : 0;
-    claim->base = claim->pool->models.known.base;
+    claim->base = claim->pool->base;
 }
 
 
@@ -140,8 +140,8 @@ ngx_http_llmgw_claim_view(ngx_http_llmgw_claim_t *claim, uint64_t chance,
     pool = claim->pool;
     claim->ask.serving = NULL;
 
-    if (llmgw_models_restrict(&pool->models.known, claim->base, claim->model,
-                              serving))
+    if (llmgw_models_restrict(&pool->upstream->models.known, pool->base,
+                              claim->base, claim->model, serving))
     {
         claim->ask.serving = serving;
     }
@@ -447,10 +447,13 @@ void
 ngx_http_llmgw_claim_resume_as(ngx_http_llmgw_claim_t *claim,
     ngx_http_llmgw_replica_t *replica)
 {
+    const llmgw_models_t  *known;
+
     claim->ask.resumes = 1;
     claim->ask.resume_group = replica->resume_group;
 
     if (claim->base == 0 && replica->models) {
-        claim->base = claim->pool->models.known.lists[replica->models]->base;
+        known = &claim->pool->upstream->models.known;
+        claim->base = known->lists[replica->models]->base;
     }
 }

@@ -59,7 +59,7 @@ ngx_http_llmgw_lease_proves(ngx_http_llmgw_lease_t *lease)
     }
 
     if (lease->replica->standing.takeover) {
-        ngx_http_llmgw_takeovers_token(lease->replica->pool->zone,
+        ngx_http_llmgw_takeovers_token(lease->replica->pool->upstream->zone,
             lease->replica->standing.takeover,
             ngx_http_llmgw_standbys_process(&lease->replica->member));
     }

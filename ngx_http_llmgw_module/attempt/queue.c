@@ -149,7 +149,7 @@ ngx_http_llmgw_queue_loads_read(ngx_http_llmgw_pool_t *pool)
 void
 ngx_http_llmgw_queue_view_applied(ngx_http_llmgw_pool_t *pool)
 {
-    if (pool->waiting->n && pool->standbys.known.n) {
+    if (pool->waiting->n && pool->upstream->standbys.known.n) {
         ngx_http_llmgw_queue_look(pool);
         ngx_post_event(&pool->waiting->turn, &ngx_posted_events);
     }

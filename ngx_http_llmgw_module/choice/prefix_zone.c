@@ -54,6 +54,10 @@ static ngx_uint_t ngx_http_llmgw_prefix_is_same(ngx_shm_zone_t *zone,
     ngx_http_llmgw_index_t *index);
 static ngx_int_t ngx_http_llmgw_prefix_init(ngx_shm_zone_t *shm_zone,
     void *data);
+static ngx_int_t ngx_http_llmgw_prefix_make(
+    ngx_http_llmgw_srv_conf_t *lscf);
+static ngx_int_t ngx_http_llmgw_prefix_make_locked(
+    ngx_http_llmgw_srv_conf_t *lscf, ngx_slab_pool_t *shpool);
 static ngx_int_t ngx_http_llmgw_prefix_carve(
     ngx_http_llmgw_prefix_head_t *head, ngx_slab_pool_t *shpool);
 static void ngx_http_llmgw_prefix_lock(ngx_http_llmgw_prefix_t *prefix);
@@ -69,7 +73,7 @@ ngx_http_llmgw_prefix_add(ngx_conf_t *cf, ngx_http_llmgw_srv_conf_t *lscf)
 
     if (!lscf->reads_prefix) {
 
-        if (lscf->index.set) {
+        if (lscf->index.set && lscf->number == 0) {
             ngx_log_error(NGX_LOG_WARN, cf->log, 0,
                           "\"llmgw_prefix_index\" is ignored, the policy of "
                           "upstream \"%V\" reads no prefixes, in %s:%ui",
@@ -110,17 +114,21 @@ static ngx_int_t
 ngx_http_llmgw_prefix_name(ngx_conf_t *cf, ngx_http_llmgw_srv_conf_t *lscf,
     ngx_str_t *name)
 {
-    static const ngx_str_t  suffix = ngx_string("_prefix");
+    u_char  *p;
 
-    name->len = lscf->name.len + suffix.len;
-    name->data = ngx_pnalloc(cf->pool, name->len);
-
+    name->data = ngx_pnalloc(cf->pool, lscf->name.len + sizeof("_prefix:")
+                                       + NGX_INT_T_LEN);
     if (name->data == NULL) {
         return NGX_ERROR;
     }
 
-    ngx_memcpy(name->data, lscf->name.data, lscf->name.len);
-    ngx_memcpy(name->data + lscf->name.len, suffix.data, suffix.len);
+    p = ngx_sprintf(name->data, "%V_prefix", &lscf->name);
+
+    if (lscf->number) {
+        p = ngx_sprintf(p, ":%ui", lscf->number);
+    }
+
+    name->len = p - name->data;
 
     return NGX_OK;
 }
@@ -159,6 +167,10 @@ ngx_http_llmgw_prefix_compare(ngx_conf_t *cf, ngx_http_llmgw_srv_conf_t *lscf)
         old->noreuse = 1;
     }
 
+    if (((ngx_slab_pool_t *) old->shm.addr)->data == NULL) {
+        return;             /* it was not made */
+    }
+
     ngx_log_error(NGX_LOG_WARN, cf->log, 0,
                   "llmgw: zone \"%V\" has other settings, new workers begin "
                   "with an empty prefix index", &shm_zone->shm.name);
@@ -181,26 +193,71 @@ ngx_http_llmgw_prefix_is_same(ngx_shm_zone_t *zone,
 }
 
 
-/* The upstream's own zone was added, and so is made, before this one. */
+/*
+ * The pool's own zone was added, and so is made, before this one.  A pool but
+ * the first has neither until a model is bound to it.
+ */
 
 static ngx_int_t
 ngx_http_llmgw_prefix_init(ngx_shm_zone_t *shm_zone, void *data)
 {
-    ngx_slab_pool_t               *shpool;
-    ngx_http_llmgw_srv_conf_t     *lscf;
-    ngx_http_llmgw_prefix_head_t  *head;
-    ngx_http_llmgw_zone_shared_t  *shared;
+    ngx_slab_pool_t            *shpool;
+    ngx_http_llmgw_srv_conf_t  *lscf;
 
     lscf = shm_zone->data;
     shpool = (ngx_slab_pool_t *) shm_zone->shm.addr;
     shm_zone->noreuse = 0;          /* by the next configuration */
 
-    if (shpool->data) {
+    if (shpool->data || lscf->number) {
         return NGX_OK;
     }
 
+    if (ngx_http_llmgw_prefix_make(lscf) != NGX_OK) {
+        ngx_log_error(NGX_LOG_EMERG, shm_zone->shm.log, 0,
+                      "llmgw: zone \"%V\" is too small for the %ui blocks of "
+                      "a single replica, in %s:%ui", &shm_zone->shm.name,
+                      lscf->index.blocks, lscf->index.file, lscf->index.line);
+        return NGX_ERROR;
+    }
+
+    return NGX_OK;
+}
+
+
+/* As ngx_http_llmgw_zone_make(). */
+
+static ngx_int_t
+ngx_http_llmgw_prefix_make(ngx_http_llmgw_srv_conf_t *lscf)
+{
+    ngx_int_t         rc;
+    ngx_slab_pool_t  *shpool;
+
+    shpool = (ngx_slab_pool_t *) lscf->index.shm_zone->shm.addr;
+    rc = NGX_OK;
+
+    ngx_shmtx_lock(&shpool->mutex);
+
+    if (shpool->data == NULL) {
+        ngx_slab_init(shpool);
+        rc = ngx_http_llmgw_prefix_make_locked(lscf, shpool);
+    }
+
+    ngx_shmtx_unlock(&shpool->mutex);
+
+    return rc;
+}
+
+
+static ngx_int_t
+ngx_http_llmgw_prefix_make_locked(ngx_http_llmgw_srv_conf_t *lscf,
+    ngx_slab_pool_t *shpool)
+{
+    ngx_http_llmgw_prefix_head_t  *head;
+    ngx_http_llmgw_zone_shared_t  *shared;
+
     shared = ((ngx_slab_pool_t *) lscf->shm_zone->shm.addr)->data;
-    head = ngx_slab_calloc(shpool, sizeof(ngx_http_llmgw_prefix_head_t));
+    head = ngx_slab_calloc_locked(shpool,
+                                  sizeof(ngx_http_llmgw_prefix_head_t));
 
     if (head == NULL) {
         return NGX_ERROR;
@@ -213,13 +270,10 @@ ngx_http_llmgw_prefix_init(ngx_shm_zone_t *shm_zone, void *data)
     head->nslots = shared->admission->nslots;
 
     if (ngx_http_llmgw_prefix_carve(head, shpool) != NGX_OK) {
-        ngx_log_error(NGX_LOG_EMERG, shm_zone->shm.log, 0,
-                      "llmgw: zone \"%V\" is too small for the %ui blocks of "
-                      "a single replica, in %s:%ui", &shm_zone->shm.name,
-                      head->blocks, lscf->index.file, lscf->index.line);
         return NGX_ERROR;
     }
 
+    ngx_memory_barrier();
     shpool->data = head;
 
     return NGX_OK;
@@ -252,7 +306,7 @@ ngx_http_llmgw_prefix_carve(ngx_http_llmgw_prefix_head_t *head,
         return NGX_ERROR;
     }
 
-    memory = ngx_slab_alloc(shpool, bytes);
+    memory = ngx_slab_alloc_locked(shpool, bytes);
     if (memory == NULL) {
         return NGX_ERROR;
     }
@@ -272,6 +326,10 @@ ngx_http_llmgw_prefix_create(ngx_http_llmgw_srv_conf_t *lscf,
     ngx_slab_pool_t               *shpool;
     ngx_http_llmgw_prefix_t       *prefix;
     ngx_http_llmgw_prefix_head_t  *head;
+
+    if (ngx_http_llmgw_prefix_make(lscf) != NGX_OK) {
+        return NULL;
+    }
 
     shpool = (ngx_slab_pool_t *) lscf->index.shm_zone->shm.addr;
     head = shpool->data;

@@ -187,10 +187,6 @@ ngx_http_llmgw_conf_init_upstream(ngx_conf_t *cf,
 
     us->peer.init = lmcf->rooms->init_peer;
 
-    if (lmcf->rooms->add_zone(cf, lscf) != NGX_OK) {
-        return NGX_ERROR;
-    }
-
     if (ngx_http_llmgw_ssl_check(cf, &lscf->ssl, &us->host) != NGX_OK
         || (lscf->ssl.enable && lmcf->rooms->add_ssl(cf, lscf) != NGX_OK))
     {
@@ -202,7 +198,7 @@ ngx_http_llmgw_conf_init_upstream(ngx_conf_t *cf,
         lscf->index.line = us->line;
     }
 
-    return lmcf->rooms->add_prefix(cf, lscf);
+    return ngx_http_llmgw_conf_pools(cf, lscf);
 }
 
 

@@ -28,6 +28,8 @@ extern ngx_module_t  ngx_http_llmgw_module;
 
 typedef struct ngx_http_llmgw_worker_s  ngx_http_llmgw_worker_t;
 typedef struct ngx_http_llmgw_pool_s    ngx_http_llmgw_pool_t;
+typedef struct ngx_http_llmgw_upstream_s  ngx_http_llmgw_upstream_t;
+typedef struct ngx_http_llmgw_srv_conf_s  ngx_http_llmgw_srv_conf_t;
 typedef struct ngx_http_llmgw_wakes_s   ngx_http_llmgw_wakes_t;
 typedef struct ngx_http_llmgw_waker_s   ngx_http_llmgw_waker_t;
 typedef struct ngx_http_llmgw_rooms_s   ngx_http_llmgw_rooms_t;
@@ -128,12 +130,20 @@ typedef struct {
 } ngx_http_llmgw_index_t;
 
 
-typedef struct {
+/* Of an upstream{} block, and of each of its pools. */
+struct ngx_http_llmgw_srv_conf_s {
     ngx_http_llmgw_given_t        given;
     ngx_str_t                     name;
     ngx_str_t                     members;      /* path; empty: static only */
     ngx_str_t                     model;        /* their base model; empty:
                                                    whatever it is */
+    ngx_uint_t                    npools;       /* base models that may be
+                                                   served at once */
+    ngx_uint_t                    number;       /* of this pool */
+    ngx_http_llmgw_srv_conf_t   **pools;        /* each pool's; the first is
+                                                   the block itself */
+    ngx_shm_zone_t               *directory;    /* which model has which pool;
+                                                   NULL: there is one pool */
     ngx_str_t                     zone_name;
     size_t                        zone_size;
     uint32_t                      zone_number;  /* of this configuration, for
@@ -165,7 +175,7 @@ typedef struct {
     ngx_http_llmgw_log_t         *log;          /* of decisions; NULL: none */
 
     ngx_cycle_t                  *cycle;        /* the one that made the zone */
-    ngx_http_llmgw_pool_t        *pool;         /* in this worker */
+    ngx_http_llmgw_upstream_t    *upstream;     /* in this worker */
 
     unsigned                      enabled:1;
     unsigned                      prefix_set:1;
@@ -173,7 +183,7 @@ typedef struct {
     unsigned                      reads_prefix:1;   /* the policy does */
 
     ngx_array_t                  *protocols;    /* of a server{}'s locations */
-} ngx_http_llmgw_srv_conf_t;
+};
 
 
 /* llmgw_model: a name that clients may ask for. */
@@ -259,6 +269,10 @@ char *ngx_http_llmgw_conf_hash(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 ngx_http_llmgw_srv_conf_t *ngx_http_llmgw_conf_enable(ngx_conf_t *cf,
     void *conf);
 
+/* members.c: the block is read: makes its pools and their zones. */
+ngx_int_t ngx_http_llmgw_conf_pools(ngx_conf_t *cf,
+    ngx_http_llmgw_srv_conf_t *lscf);
+
 /* pass.c: lines that name an upstream{} block */
 char *ngx_http_llmgw_conf_pass(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 ngx_http_upstream_srv_conf_t *ngx_http_llmgw_conf_refer(ngx_conf_t *cf,
@@ -304,6 +318,8 @@ struct ngx_http_llmgw_rooms_s {
     ngx_int_t                     (*add_zone)(ngx_conf_t *cf,
                                       ngx_http_llmgw_srv_conf_t *conf);
     ngx_int_t                     (*add_prefix)(ngx_conf_t *cf,
+                                      ngx_http_llmgw_srv_conf_t *conf);
+    ngx_int_t                     (*add_directory)(ngx_conf_t *cf,
                                       ngx_http_llmgw_srv_conf_t *conf);
     ngx_int_t                     (*add_ssl)(ngx_conf_t *cf,
                                       ngx_http_llmgw_srv_conf_t *conf);

@@ -109,129 +109,170 @@ llmgw_models_remove(llmgw_models_t *models, uint32_t number)
 }
 
 
-/* The replicas of all lists with one base model. */
-typedef struct {
-    uint64_t  nmembers;
-    int       serves;           /* some of them do, or are about to */
-} count_t;
-
-
-static count_t
-base_count(const llmgw_models_t *models, uint64_t base)
+/* The replicas of all lists with the base model of this one. */
+static llmgw_model_base_t
+base_count(const llmgw_models_t *models, const llmgw_model_list_t *of)
 {
-    count_t                    count;
+    uint32_t                   i;
+    llmgw_model_base_t         base;
+    const llmgw_model_list_t  *list;
+
+    base = (llmgw_model_base_t) { .hash = of->base, .name = of->names };
+
+    for (i = 1; i < LLMGW_MODELS_MAX; i++) {
+        list = models->lists[i];
+
+        if (list != NULL && list->base == of->base) {
+            base.nmembers += list->nmembers;
+            base.serves |= list->nserving != 0;
+        }
+    }
+
+    return base;
+}
+
+
+/* Of those whose replicas serve, or of none of them, the most; then by name. */
+static int
+base_order(const void *a, const void *b)
+{
+    const llmgw_model_base_t  *x = a, *y = b;
+
+    if (x->serves != y->serves) {
+        return y->serves - x->serves;
+    }
+
+    if (x->nmembers != y->nmembers) {
+        return x->nmembers < y->nmembers ? 1 : -1;
+    }
+
+    return strcmp(x->name, y->name);
+}
+
+
+static int
+bases_have(const llmgw_model_base_t *bases, size_t n, uint64_t hash)
+{
+    size_t  i;
+
+    for (i = 0; i < n; i++) {
+        if (bases[i].hash == hash) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+size_t
+llmgw_models_bases(const llmgw_models_t *models, llmgw_model_base_t *bases)
+{
+    size_t                     n;
     uint32_t                   i;
     const llmgw_model_list_t  *list;
 
-    count = (count_t) { 0, 0 };
-
-    for (i = 1; i < LLMGW_MODELS_MAX; i++) {
+    for (i = 1, n = 0; i < LLMGW_MODELS_MAX; i++) {
         list = models->lists[i];
 
-        if (list != NULL && list->base == base) {
-            count.nmembers += list->nmembers;
-            count.serves |= list->nserving != 0;
-        }
-    }
-
-    return count;
-}
-
-
-/* Like strcmp: above 0 if a's base model goes before b's. */
-static int
-count_order(const count_t *a, const count_t *b)
-{
-    if (a->serves != b->serves) {
-        return a->serves - b->serves;
-    }
-
-    return (a->nmembers > b->nmembers) - (a->nmembers < b->nmembers);
-}
-
-
-/* by_members: by their number alone, whether any of them serves or not. */
-static const llmgw_model_list_t *
-base_choose(const llmgw_models_t *models, int by_members)
-{
-    count_t                    count, most;
-    uint32_t                   i;
-    const llmgw_model_list_t  *list, *chosen;
-
-    most = (count_t) { 0, 0 };
-    chosen = NULL;
-
-    for (i = 1; i < LLMGW_MODELS_MAX; i++) {
-        list = models->lists[i];
-
-        if (list == NULL || list->nmembers == 0
-            || (chosen != NULL && chosen->base == list->base))
+        if (list != NULL && list->nmembers != 0
+            && !bases_have(bases, n, list->base))
         {
-            continue;
-        }
-
-        count = base_count(models, list->base);
-        count.serves = !by_members && count.serves;
-
-        if (chosen == NULL || count_order(&count, &most) > 0
-            || (count_order(&count, &most) == 0
-                && strcmp(list->names, chosen->names) < 0))
-        {
-            most = count;
-            chosen = list;
+            bases[n++] = base_count(models, list);
         }
     }
 
-    return chosen;
+    qsort(bases, n, sizeof(llmgw_model_base_t), base_order);
+
+    return n;
 }
 
 
 const llmgw_model_list_t *
-llmgw_models_base(const llmgw_models_t *models)
+llmgw_models_named(const llmgw_models_t *models, uint64_t base)
 {
-    return base_choose(models, 0);
+    uint32_t                   i;
+    const llmgw_model_list_t  *list;
+
+    for (i = 1; base != 0 && i < LLMGW_MODELS_MAX; i++) {
+        list = models->lists[i];
+
+        if (list != NULL && list->nmembers != 0 && list->base == base) {
+            return list;
+        }
+    }
+
+    return NULL;
 }
 
 
 const llmgw_model_list_t *
 llmgw_models_yielding(const llmgw_models_t *models)
 {
-    const llmgw_model_list_t  *most, *base;
+    size_t              i, n;
+    llmgw_model_base_t  bases[LLMGW_MODELS_MAX], first;
 
-    most = base_choose(models, 1);
-    base = base_choose(models, 0);
+    n = llmgw_models_bases(models, bases);
 
-    return most != NULL && most->base != base->base ? most : NULL;
+    if (n == 0) {
+        return NULL;
+    }
+
+    first = bases[0];
+
+    for (i = 0; i < n; i++) {
+        bases[i].serves = 0;
+    }
+
+    qsort(bases, n, sizeof(llmgw_model_base_t), base_order);
+
+    return bases[0].hash != first.hash
+           ? llmgw_models_named(models, bases[0].hash) : NULL;
 }
 
 
 int
-llmgw_models_settle(llmgw_models_t *models)
+llmgw_models_route(llmgw_models_t *models, const uint64_t *bases, size_t n)
 {
-    int                        is_other, has_changed;
-    uint32_t                   i;
-    llmgw_model_list_t        *list;
-    const llmgw_model_list_t  *base;
+    int                  is_other, has_changed;
+    size_t               k;
+    uint32_t             i;
+    llmgw_model_list_t  *list;
 
     has_changed = 0;
-    base = llmgw_models_base(models);
-    models->base = base != NULL ? base->base : 0;
 
     for (i = 1; i < LLMGW_MODELS_MAX; i++) {
         list = models->lists[i];
 
-        if (list != NULL && base != NULL) {
-            is_other = list->base != base->base;
-            has_changed |= list->is_other != is_other;
-            list->is_other = is_other;
+        if (list == NULL) {
+            continue;
         }
+
+        for (k = 0; k < n && bases[k] != list->base; k++) {
+            /* void */
+        }
+
+        is_other = (k == n);
+        has_changed |= list->is_other != is_other;
+        list->is_other = is_other;
     }
 
     return has_changed;
 }
 
 
-/* A list of the pool's base model that some replica has; else NULL. */
+int
+llmgw_models_settle(llmgw_models_t *models, uint64_t *base)
+{
+    llmgw_model_base_t  bases[LLMGW_MODELS_MAX];
+
+    *base = llmgw_models_bases(models, bases) != 0 ? bases[0].hash : 0;
+
+    return *base != 0 && llmgw_models_route(models, base, 1);
+}
+
+
+/* A list that some replica has, and whose base model is routed; else NULL. */
 static const llmgw_model_list_t *
 list_at(const llmgw_models_t *models, uint32_t number)
 {
@@ -258,41 +299,94 @@ list_has(const llmgw_model_list_t *list, uint64_t name)
 }
 
 
+static llmgw_serves_t
+list_serves(const llmgw_model_list_t *list, uint64_t name)
+{
+    if (list->base == name) {
+        return LLMGW_SERVES_ALL;
+    }
+
+    if (list_has(list, name)) {
+        return LLMGW_SERVES_SOME;
+    }
+
+    return list->is_cut ? LLMGW_SERVES_MAYBE : LLMGW_SERVES_NOT;
+}
+
+
 llmgw_serves_t
-llmgw_models_serves(const llmgw_models_t *models, uint64_t name)
+llmgw_models_serves(const llmgw_models_t *models, uint64_t base,
+    uint64_t name)
 {
     uint32_t                   i;
-    llmgw_serves_t             serves;
+    llmgw_serves_t             serves, best;
     const llmgw_model_list_t  *list;
 
-    serves = LLMGW_SERVES_NOT;
+    best = LLMGW_SERVES_NOT;
 
     for (i = 1; i < LLMGW_MODELS_MAX; i++) {
         list = list_at(models, i);
 
-        if (list == NULL) {
-            continue;
-        }
-
-        if (list->base == name) {
-            return LLMGW_SERVES_ALL;
-        }
-
-        if (list_has(list, name)) {
-            serves = LLMGW_SERVES_SOME;
-
-        } else if (list->is_cut && serves == LLMGW_SERVES_NOT) {
-            serves = LLMGW_SERVES_MAYBE;
+        if (list != NULL && list->base == base) {
+            serves = list_serves(list, name);
+            best = serves > best ? serves : best;
         }
     }
 
-    return serves;
+    return best;
+}
+
+
+llmgw_serves_t
+llmgw_models_find_base(const llmgw_models_t *models, uint64_t first,
+    uint64_t name, uint64_t *base)
+{
+    uint32_t                   i;
+    llmgw_serves_t             serves, best;
+    const llmgw_model_list_t  *list;
+
+    best = LLMGW_SERVES_NOT;
+
+    for (i = 1; i < LLMGW_MODELS_MAX; i++) {
+        list = list_at(models, i);
+        serves = list != NULL ? list_serves(list, name) : LLMGW_SERVES_NOT;
+
+        if (serves == LLMGW_SERVES_NOT || serves < best
+            || (serves == best && (*base == first || (list->base != first
+                                                      && *base < list->base))))
+        {
+            continue;
+        }
+
+        best = serves;
+        *base = list->base;
+    }
+
+    return best;
+}
+
+
+int
+llmgw_models_are_reported(const llmgw_models_t *models, uint64_t name)
+{
+    uint32_t                   i;
+    const llmgw_model_list_t  *list;
+
+    for (i = 1; i < LLMGW_MODELS_MAX; i++) {
+        list = models->lists[i];
+
+        if (list != NULL && list->nmembers != 0 && list_has(list, name)) {
+            return 1;
+        }
+    }
+
+    return 0;
 }
 
 
 /* The lists that have the name or lack names. */
 static void
-models_select(const llmgw_models_t *models, uint64_t name,
+models_select(const llmgw_models_t *models, uint64_t base, uint64_t name,
     llmgw_model_set_t *set)
 {
     uint32_t                   i;
@@ -303,7 +397,9 @@ models_select(const llmgw_models_t *models, uint64_t name,
     for (i = 1; i < LLMGW_MODELS_MAX; i++) {
         list = list_at(models, i);
 
-        if (list != NULL && (list->is_cut || list_has(list, name))) {
+        if (list != NULL && (base == 0 || list->base == base)
+            && (list->is_cut || list_has(list, name)))
+        {
             set->words[i / 64] |= 1ULL << i % 64;
         }
     }
@@ -312,9 +408,9 @@ models_select(const llmgw_models_t *models, uint64_t name,
 
 int
 llmgw_models_restrict(const llmgw_models_t *models, uint64_t base,
-    uint64_t name, llmgw_model_set_t *set)
+    uint64_t wanted, uint64_t name, llmgw_model_set_t *set)
 {
-    if (base != 0 && models->base != 0 && base != models->base) {
+    if (wanted != 0 && base != 0 && wanted != base) {
         *set = (llmgw_model_set_t) { { 0 } };
         return 1;
     }
@@ -323,7 +419,7 @@ llmgw_models_restrict(const llmgw_models_t *models, uint64_t base,
         return 0;
     }
 
-    models_select(models, name, set);
+    models_select(models, base, name, set);
 
     return 1;
 }

@@ -1,6 +1,6 @@
 
 /*
- * The models of a pool: which names its replicas serve.
+ * The models of an upstream: which names its replicas serve.
  *
  * A replica reports a list of names: first its base model, then the names that
  * it serves on top of it (adapters, aliases).  Replicas that report the same
@@ -11,11 +11,13 @@
  * A list that was too long for gossip says that it lacks names.  Its replicas
  * may serve any name, as far as is known here; they refuse what they do not.
  *
- * One pool serves one base model.  Where its replicas have several, a base
- * model whose replicas serve or are about to goes before one whose replicas are
- * all gone; then that with the most replicas, the dead included; of equals the
- * first by name.  Each worker and each gateway finds the same, whatever it knew
- * before.
+ * One pool serves one base model, and an upstream has one pool or several.
+ * Where its replicas have several base models, one whose replicas serve or are
+ * about to goes before one whose replicas are all gone; then that with the most
+ * replicas, the dead included; of equals the first by name.  Each worker and
+ * each gateway finds the same, whatever it knew before.  With one pool the
+ * first of them is routed; with several each that has a pool
+ * (core/directory.h), and the first gets what names no model.
  *
  * Pure.  Lists live in memory of the caller.
  */
@@ -39,7 +41,7 @@ typedef struct {
     uint32_t     nserving;      /* of them: ready, draining, starting or
                                    standing by; the same */
     uint8_t      is_cut;        /* it lacks names */
-    uint8_t      is_other;      /* its base model is not the pool's */
+    uint8_t      is_other;      /* its base model is not routed */
     uint32_t     n;             /* names */
     size_t       bytes;         /* of `names` */
     const char  *names;         /* each ended by a NUL */
@@ -49,9 +51,15 @@ typedef struct {
 /* Zeroed: it has none. */
 typedef struct {
     llmgw_model_list_t  *lists[LLMGW_MODELS_MAX];
-    uint64_t             base;  /* llmgw_models_settle(): of the pool's base
-                                   model; 0: none is known */
 } llmgw_models_t;
+
+/* A base model, and the replicas of all lists that begin with it. */
+typedef struct {
+    uint64_t     hash;
+    const char  *name;          /* of one of the lists */
+    uint32_t     nmembers;
+    uint8_t      serves;        /* some of them do, or are about to */
+} llmgw_model_base_t;
 
 /* How a pool serves a name. */
 typedef enum {
@@ -87,31 +95,61 @@ llmgw_model_list_t *llmgw_models_remove(llmgw_models_t *models,
     uint32_t number);
 
 /*
- * The members are counted: marks the lists of other base models than the
- * pool's.  Returns 1 if a mark has changed.
+ * The members are counted: the base models that have any, in the order above.
+ * bases has room for LLMGW_MODELS_MAX.
  */
-int llmgw_models_settle(llmgw_models_t *models);
-
-/* A list that begins with the pool's base model; NULL: none is known. */
-const llmgw_model_list_t *llmgw_models_base(const llmgw_models_t *models);
+size_t llmgw_models_bases(const llmgw_models_t *models,
+    llmgw_model_base_t *bases);
 
 /*
- * A list that begins with the base model of most replicas, where that is not
- * the pool's because none of its replicas serves; else NULL.
+ * These n base models are routed: marks the lists of all others.  Returns 1 if
+ * a mark has changed.
+ */
+int llmgw_models_route(llmgw_models_t *models, const uint64_t *bases,
+    size_t n);
+
+/*
+ * With one pool: routes the first base model, and sets *base to it, or to 0
+ * where none is known; no mark changes then.  Returns 1 if one has.
+ */
+int llmgw_models_settle(llmgw_models_t *models, uint64_t *base);
+
+/* A list that begins with this base model and that replicas have; or NULL. */
+const llmgw_model_list_t *llmgw_models_named(const llmgw_models_t *models,
+    uint64_t base);
+
+/*
+ * A list that begins with the base model of most replicas, where another one
+ * goes before it because none of its replicas serves; else NULL.
  */
 const llmgw_model_list_t *llmgw_models_yielding(const llmgw_models_t *models);
 
-/* By lists that have members, living or not. */
-llmgw_serves_t llmgw_models_serves(const llmgw_models_t *models, uint64_t name);
+/*
+ * How a pool of this base model serves a name, by lists that have members,
+ * living or not; base 0: none is known, and the pool serves none.
+ */
+llmgw_serves_t llmgw_models_serves(const llmgw_models_t *models,
+    uint64_t base, uint64_t name);
 
 /*
- * Which lists may serve a request that came while `base` was the pool's base
- * model: those with `name`, and none once the pool's base model is another.
- * base 0: whatever the pool's is; name 0: the base model itself.  Returns 0 and
- * leaves *set alone if every replica may serve it.
+ * The same over all base models that are routed: *base becomes that which
+ * serves it best, and of equals `first`, or else the one with the least hash.
+ */
+llmgw_serves_t llmgw_models_find_base(const llmgw_models_t *models,
+    uint64_t first, uint64_t name, uint64_t *base);
+
+/* 1: some replica reports this name; its base model need not be routed. */
+int llmgw_models_are_reported(const llmgw_models_t *models, uint64_t name);
+
+/*
+ * Which lists may serve a request that came for the base model `wanted`, in a
+ * pool whose base model is `base`: those with `name`, and none where the two
+ * differ.  wanted 0: whatever the pool's is; base 0: none is known; name 0: the
+ * base model itself.  Returns 0 and leaves *set alone if every replica of the
+ * pool may serve it.
  */
 int llmgw_models_restrict(const llmgw_models_t *models, uint64_t base,
-    uint64_t name, llmgw_model_set_t *set);
+    uint64_t wanted, uint64_t name, llmgw_model_set_t *set);
 
 /*
  * The names that living members serve, ascending, each once.  names has room

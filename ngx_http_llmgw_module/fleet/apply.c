@@ -1,19 +1,175 @@
 
-/* A view becomes replicas: those that are listed, and what is told of each. */
+/*
+ * A view becomes replicas: to which pool each member belongs, which replicas
+ * are listed, and what is told of each.
+ *
+ * First the members are counted by their models; that says which base models
+ * have pools.  Then each pool takes its own.  What names no model, as a replica
+ * that reports none and a static line, belongs to the pool of most replicas.
+ */
 
 #include "fleet/replica.h"
 #include "fleet/table.h"
 
 
+static ngx_int_t ngx_http_llmgw_upstream_reserve(
+    ngx_http_llmgw_upstream_t *upstream);
+static void ngx_http_llmgw_upstream_count(
+    ngx_http_llmgw_upstream_t *upstream);
+static void ngx_http_llmgw_upstream_share(
+    ngx_http_llmgw_upstream_t *upstream);
 static ngx_http_llmgw_replica_t **ngx_http_llmgw_table_unlist(
     ngx_http_llmgw_replica_t **last, ngx_http_llmgw_replica_t **end,
     const char *id);
 static ngx_http_llmgw_replica_t *ngx_http_llmgw_table_apply_member(
-    ngx_http_llmgw_pool_t *pool, ngx_http_llmgw_replica_t *replica, size_t i,
-    const llmgw_member_t *like, const ngx_http_llmgw_standing_t *standing);
+    ngx_http_llmgw_pool_t *pool, ngx_http_llmgw_replica_t *replica, size_t i);
 static ngx_uint_t ngx_http_llmgw_table_statics(ngx_http_llmgw_pool_t *pool,
     ngx_http_llmgw_replica_t **replicas);
 static void ngx_http_llmgw_table_relist(ngx_http_llmgw_replica_t *replica);
+
+
+ngx_int_t
+ngx_http_llmgw_upstream_apply(ngx_http_llmgw_upstream_t *upstream)
+{
+    ngx_int_t                 rc;
+    ngx_uint_t                i, has_changed;
+    ngx_http_llmgw_pool_t    *pool;
+    ngx_http_llmgw_models_t  *models;
+
+    if (ngx_http_llmgw_upstream_reserve(upstream) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    models = &upstream->models;
+    has_changed = 0;
+
+    ngx_http_llmgw_upstream_count(upstream);
+
+    if (upstream->conf->npools > 1) {
+        (void) ngx_http_llmgw_upstream_bind(upstream);
+
+    } else {
+        pool = upstream->main;
+        has_changed = ngx_http_llmgw_models_settle(models, &pool->base);
+    }
+
+    ngx_http_llmgw_upstream_share(upstream);
+
+    rc = NGX_OK;
+
+    for (i = 0; i < upstream->conf->npools; i++) {
+        pool = upstream->pools[i];
+
+        if (pool && ngx_http_llmgw_table_update(pool) != NGX_OK) {
+            rc = NGX_ERROR;
+        }
+    }
+
+    pool = upstream->main;
+
+    for (i = 0; has_changed && i < pool->nmembers; i++) {
+        ngx_http_llmgw_replica_set_peer(pool->listed[i]);
+    }
+
+    ngx_http_llmgw_models_end(models);
+
+    return rc;
+}
+
+
+static ngx_int_t
+ngx_http_llmgw_upstream_reserve(ngx_http_llmgw_upstream_t *upstream)
+{
+    size_t   n;
+    u_char  *takes;
+
+    n = upstream->view.capacity;
+
+    if (n > upstream->ntakes) {
+        takes = ngx_alloc(n, upstream->worker->log);
+        if (takes == NULL) {
+            return NGX_ERROR;
+        }
+
+        ngx_free(upstream->takes);
+        upstream->takes = takes;
+        upstream->ntakes = n;
+    }
+
+    /* a pool that is made now takes none before it has its share */
+
+    if (upstream->view.n) {
+        ngx_memset(upstream->takes, NGX_HTTP_LLMGW_NO_POOL, upstream->view.n);
+    }
+
+    return ngx_http_llmgw_standbys_reserve(&upstream->standbys,
+                                           &upstream->view);
+}
+
+
+/* The members that are taken, by their models. */
+
+static void
+ngx_http_llmgw_upstream_count(ngx_http_llmgw_upstream_t *upstream)
+{
+    size_t                     i;
+    const llmgw_member_t      *like;
+    llmgw_members_view_t      *view;
+    ngx_http_llmgw_models_t   *models;
+    ngx_http_llmgw_standing_t  standing;
+
+    view = &upstream->view;
+    models = &upstream->models;
+
+    ngx_http_llmgw_models_begin(models, upstream->reader, view);
+    ngx_http_llmgw_standbys_update(&upstream->standbys, models, view);
+
+    for (i = 0; i < view->n; i++) {
+        like = ngx_http_llmgw_standbys_place(&upstream->standbys, view, i,
+                                             &standing);
+
+        if (ngx_http_llmgw_models_takes(models, like)) {
+            ngx_http_llmgw_models_count(models,
+                                        ngx_http_llmgw_models_of(models, like),
+                                        &view->members[i], view->isolated,
+                                        standing.is == LLMGW_STANDING_WARM);
+        }
+    }
+}
+
+
+/* Which pool takes each of them, if any. */
+
+static void
+ngx_http_llmgw_upstream_share(ngx_http_llmgw_upstream_t *upstream)
+{
+    size_t                     i;
+    ngx_uint_t                 number;
+    const llmgw_member_t      *like;
+    ngx_http_llmgw_pool_t     *pool;
+    ngx_http_llmgw_models_t   *models;
+    ngx_http_llmgw_standing_t  standing;
+
+    models = &upstream->models;
+
+    for (i = 0; i < upstream->view.n; i++) {
+        like = ngx_http_llmgw_standbys_place(&upstream->standbys,
+                                             &upstream->view, i, &standing);
+        pool = NULL;
+
+        if (ngx_http_llmgw_models_takes(models, like)) {
+            number = ngx_http_llmgw_models_of(models, like);
+
+            pool = number == 0 || upstream->conf->npools == 1
+                   ? upstream->main
+                   : ngx_http_llmgw_upstream_pool_of(upstream,
+                                         models->known.lists[number]->base);
+        }
+
+        upstream->takes[i] = pool ? pool->conf->number
+                                  : NGX_HTTP_LLMGW_NO_POOL;
+    }
+}
 
 
 /*
@@ -25,40 +181,32 @@ void
 ngx_http_llmgw_table_apply(ngx_http_llmgw_pool_t *pool,
     ngx_http_llmgw_replica_t **replicas)
 {
-    size_t                     i;
-    ngx_uint_t                 n;
-    const llmgw_member_t      *like;
-    ngx_http_llmgw_replica_t  *replica, **last, **end;
-    ngx_http_llmgw_standing_t  standing;
+    size_t                      i;
+    ngx_uint_t                  n;
+    llmgw_members_view_t       *view;
+    ngx_http_llmgw_replica_t   *replica, **last, **end;
 
     n = 0;
     last = pool->listed;
     end = last + pool->nmembers;
+    view = &pool->upstream->view;
 
-    ngx_http_llmgw_models_begin(&pool->models, pool->reader, &pool->view);
-    ngx_http_llmgw_standbys_update(&pool->standbys, &pool->models,
-                                   &pool->view);
+    for (i = 0; i < view->n; i++) {
 
-    for (i = 0; i < pool->view.n; i++) {
-        like = ngx_http_llmgw_standbys_place(&pool->standbys, &pool->view, i,
-                                             &standing);
-
-        if (!ngx_http_llmgw_models_takes(&pool->models, like)) {
+        if (pool->upstream->takes[i] != pool->conf->number) {
             continue;
         }
 
-        last = ngx_http_llmgw_table_unlist(last, end,
-                                           pool->view.members[i].id);
+        last = ngx_http_llmgw_table_unlist(last, end, view->members[i].id);
         replica = NULL;
 
-        if (last != end && ngx_strcmp((*last)->member.id,
-                                      pool->view.members[i].id) == 0)
+        if (last != end
+            && ngx_strcmp((*last)->member.id, view->members[i].id) == 0)
         {
             replica = *last++;
         }
 
-        replica = ngx_http_llmgw_table_apply_member(pool, replica, i, like,
-                                                    &standing);
+        replica = ngx_http_llmgw_table_apply_member(pool, replica, i);
 
         if (replica) {
             replicas[n++] = replica;
@@ -71,14 +219,7 @@ ngx_http_llmgw_table_apply(ngx_http_llmgw_pool_t *pool,
 
     pool->listed = replicas;
     pool->nmembers = n;
-    pool->was_isolated = pool->view.isolated;
-
-    if (ngx_http_llmgw_models_end(&pool->models)) {
-        for (i = 0; i < n; i++) {
-            ngx_http_llmgw_replica_set_peer(replicas[i]);
-        }
-    }
-
+    pool->was_isolated = view->isolated;
     pool->nlisted = ngx_http_llmgw_table_statics(pool, replicas);
 }
 
@@ -103,22 +244,22 @@ ngx_http_llmgw_table_unlist(ngx_http_llmgw_replica_t **last,
 
 static ngx_http_llmgw_replica_t *
 ngx_http_llmgw_table_apply_member(ngx_http_llmgw_pool_t *pool,
-    ngx_http_llmgw_replica_t *replica, size_t i, const llmgw_member_t *like,
-    const ngx_http_llmgw_standing_t *standing)
+    ngx_http_llmgw_replica_t *replica, size_t i)
 {
-    ngx_uint_t             models;
-    const llmgw_member_t  *member;
+    ngx_uint_t                  models;
+    const llmgw_member_t       *like, *member;
+    ngx_http_llmgw_standing_t   standing;
+    ngx_http_llmgw_upstream_t  *upstream;
 
-    member = &pool->view.members[i];
-    models = ngx_http_llmgw_models_of(&pool->models, like);
+    upstream = pool->upstream;
+    member = &upstream->view.members[i];
+    like = ngx_http_llmgw_standbys_place(&upstream->standbys, &upstream->view,
+                                         i, &standing);
+    models = ngx_http_llmgw_models_of(&upstream->models, like);
 
-    ngx_http_llmgw_models_count(&pool->models, models, member,
-                                pool->view.isolated,
-                                standing->is == LLMGW_STANDING_WARM);
-
-    if (replica && pool->view.isolated == pool->was_isolated
+    if (replica && upstream->view.isolated == pool->was_isolated
         && replica->models == models
-        && ngx_memcmp(&replica->standing, standing,
+        && ngx_memcmp(&replica->standing, &standing,
                       sizeof(ngx_http_llmgw_standing_t)) == 0
         && ngx_memcmp(&replica->member, member, sizeof(llmgw_member_t)) == 0)
     {
@@ -139,7 +280,7 @@ ngx_http_llmgw_table_apply_member(ngx_http_llmgw_pool_t *pool,
 
     replica->view_index = i;
     replica->models = models;
-    replica->standing = *standing;
+    replica->standing = standing;
     ngx_http_llmgw_replica_update(replica, member, like);
 
     return replica;
@@ -147,19 +288,22 @@ ngx_http_llmgw_table_apply_member(ngx_http_llmgw_pool_t *pool,
 
 
 /*
- * Appends static lines to the members.  One whose address a member has is
- * inert while that member is listed.  Returns how many are listed in all.
+ * Appends static lines to the members of the pool that has them.  One whose
+ * address a member has is inert while some pool takes that member.  Returns how
+ * many are listed in all.
  */
 
 static ngx_uint_t
 ngx_http_llmgw_table_statics(ngx_http_llmgw_pool_t *pool,
     ngx_http_llmgw_replica_t **replicas)
 {
-    ngx_uint_t                 i, n;
-    ngx_rbtree_node_t         *node;
-    ngx_http_llmgw_replica_t  *replica;
+    ngx_uint_t                  i, n;
+    ngx_rbtree_node_t          *node;
+    ngx_http_llmgw_replica_t   *replica;
+    ngx_http_llmgw_upstream_t  *upstream;
 
     n = pool->nmembers;
+    upstream = pool->upstream;
 
     if (pool->conf->statics.nelts == 0) {
         return n;
@@ -167,8 +311,14 @@ ngx_http_llmgw_table_statics(ngx_http_llmgw_pool_t *pool,
 
     pool->round++;
 
-    for (i = 0; i < pool->nmembers; i++) {
-        replica = ngx_http_llmgw_replica_find(pool, replicas[i]->member.grpc);
+    for (i = 0; i < upstream->view.n; i++) {
+
+        if (upstream->takes[i] == NGX_HTTP_LLMGW_NO_POOL) {
+            continue;
+        }
+
+        replica = ngx_http_llmgw_replica_find(pool,
+                                              upstream->view.members[i].grpc);
 
         if (replica && replica->is_static) {
             replica->round = pool->round;
@@ -197,9 +347,12 @@ ngx_http_llmgw_table_statics(ngx_http_llmgw_pool_t *pool,
 static void
 ngx_http_llmgw_table_relist(ngx_http_llmgw_replica_t *replica)
 {
-    ngx_uint_t  inert;
+    ngx_uint_t              inert;
+    ngx_http_llmgw_pool_t  *pool, *most;
 
-    inert = (replica->round == replica->pool->round);
+    pool = replica->pool;
+    most = pool->upstream->main;        /* NULL: the first is being made */
+    inert = replica->round == pool->round || (most && most != pool);
 
     if (inert && replica->listed) {
         ngx_http_llmgw_replica_unlist(replica);

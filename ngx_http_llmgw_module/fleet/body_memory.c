@@ -27,11 +27,11 @@ ngx_http_llmgw_body_memory_take(ngx_http_llmgw_pool_t *pool,
     llmgw_share_t share, size_t bytes)
 {
     if (!llmgw_body_memory_take(pool->worker->bodies, share, bytes)) {
-        ngx_http_llmgw_metrics_body_refusal(pool->zone, share);
+        ngx_http_llmgw_metrics_body_refusal(pool->upstream->zone, share);
         return NGX_DECLINED;
     }
 
-    ngx_http_llmgw_metrics_body_bytes(pool->zone, share, bytes);
+    ngx_http_llmgw_metrics_body_bytes(pool->upstream->zone, share, bytes);
 
     return NGX_OK;
 }
@@ -42,7 +42,8 @@ ngx_http_llmgw_body_memory_give(ngx_http_llmgw_pool_t *pool,
     llmgw_share_t share, size_t bytes)
 {
     llmgw_body_memory_give(pool->worker->bodies, share, bytes);
-    ngx_http_llmgw_metrics_body_bytes(pool->zone, share, - (ssize_t) bytes);
+    ngx_http_llmgw_metrics_body_bytes(pool->upstream->zone, share,
+                                      - (ssize_t) bytes);
 }
 
 
@@ -76,11 +77,13 @@ ngx_http_llmgw_body_memory_hold(ngx_http_llmgw_pool_t *pool,
     change = bytes - holder->bytes;
 
     if (!llmgw_holder_hold(holder, bytes)) {
-        ngx_http_llmgw_metrics_body_refusal(pool->zone, LLMGW_SHARE_REQUESTS);
+        ngx_http_llmgw_metrics_body_refusal(pool->upstream->zone,
+                                            LLMGW_SHARE_REQUESTS);
         return NGX_DECLINED;
     }
 
-    ngx_http_llmgw_metrics_body_bytes(pool->zone, LLMGW_SHARE_REQUESTS,
+    ngx_http_llmgw_metrics_body_bytes(pool->upstream->zone,
+                                      LLMGW_SHARE_REQUESTS,
                                       change);
 
     return NGX_OK;
@@ -90,5 +93,6 @@ ngx_http_llmgw_body_memory_hold(ngx_http_llmgw_pool_t *pool,
 void
 ngx_http_llmgw_body_memory_ended(ngx_http_llmgw_pool_t *pool)
 {
-    ngx_http_llmgw_metrics_body_refusal(pool->zone, NGX_HTTP_LLMGW_BODY_IDLE);
+    ngx_http_llmgw_metrics_body_refusal(pool->upstream->zone,
+                                        NGX_HTTP_LLMGW_BODY_IDLE);
 }

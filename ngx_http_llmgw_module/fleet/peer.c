@@ -34,12 +34,12 @@ ngx_http_llmgw_replica_gossip(ngx_http_llmgw_replica_t *replica,
     facts->standing = replica->standing.is;
     facts->is_barred = !replica->listed || !replica->usable_addr
                        || replica->slot == NULL
-                       || ngx_http_llmgw_models_is_other(&pool->models,
-                                                         replica->models)
+                       || ngx_http_llmgw_models_is_other(
+                              &pool->upstream->models, replica->models)
                        || m->role != LLMGW_ROLE_REPLICA || m->draining;
     facts->has_heir = replica->standing.has_heir && pool->conf->queue_size;
-    facts->is_isolated = pool->view.isolated != 0;
-    facts->is_stale = pool->stale != 0;
+    facts->is_isolated = pool->upstream->view.isolated != 0;
+    facts->is_stale = pool->upstream->stale != 0;
 }
 
 
@@ -199,7 +199,7 @@ ngx_http_llmgw_replica_load(ngx_http_llmgw_replica_t *replica)
 {
     llmgw_members_view_t  *view;
 
-    view = &replica->pool->view;
+    view = &replica->pool->upstream->view;
 
     if (replica->is_static || !replica->listed
         || replica->view_index >= view->n

@@ -52,28 +52,24 @@ static void ngx_http_llmgw_table_swap(ngx_http_llmgw_pool_t *pool);
 
 
 /*
- * Takes over the pool's view.  NGX_ERROR: no memory; nothing was taken, and
- * the generation stays, so that the next look tries again.
+ * Takes over the upstream's view.  NGX_ERROR: no memory; nothing was taken.
  */
 
 ngx_int_t
 ngx_http_llmgw_table_update(ngx_http_llmgw_pool_t *pool)
 {
-    ngx_uint_t                  n;
+    ngx_uint_t                  i, n;
     ngx_http_llmgw_table_t     *table;
     ngx_http_llmgw_replica_t  **replicas;
 
-    n = pool->view.n + pool->conf->statics.nelts;
+    n = pool->conf->statics.nelts;
+
+    for (i = 0; i < pool->upstream->view.n; i++) {
+        n += (pool->upstream->takes[i] == pool->conf->number);
+    }
 
     replicas = ngx_alloc((n + 1) * sizeof(void *), pool->worker->log);
     if (replicas == NULL) {
-        return NGX_ERROR;
-    }
-
-    if (ngx_http_llmgw_standbys_reserve(&pool->standbys, &pool->view)
-        != NGX_OK)
-    {
-        ngx_free(replicas);
         return NGX_ERROR;
     }
 

@@ -34,7 +34,7 @@ ngx_http_llmgw_worker_init(ngx_http_llmgw_main_conf_t *lmcf,
     worker->events = lmcf->rooms->events;
     worker->log = cycle->log;
     worker->memory = cycle->pool;
-    ngx_queue_init(&worker->pools);
+    ngx_queue_init(&worker->upstreams);
     worker->bodies = ngx_http_llmgw_body_memory_create(lmcf, cycle->pool);
 
     if (worker->bodies == NULL
@@ -60,8 +60,8 @@ ngx_http_llmgw_worker_init(ngx_http_llmgw_main_conf_t *lmcf,
     conf = lmcf->upstreams.elts;
 
     for (i = 0; i < lmcf->upstreams.nelts; i++) {
-        conf[i]->pool = ngx_http_llmgw_pool_create(conf[i], worker);
-        if (conf[i]->pool == NULL) {
+        conf[i]->upstream = ngx_http_llmgw_upstream_create(conf[i], worker);
+        if (conf[i]->upstream == NULL) {
             return NGX_ERROR;
         }
     }
@@ -69,12 +69,6 @@ ngx_http_llmgw_worker_init(ngx_http_llmgw_main_conf_t *lmcf,
     return NGX_OK;
 }
 
-
-/*
- * The pool that the request's location passes to.  A single process
- * (master_process off) that reloads runs no init_process: its first request
- * is what begins.
- */
 
 ngx_http_llmgw_pool_t *
 ngx_http_llmgw_worker_pool(ngx_http_request_t *r)
@@ -91,6 +85,23 @@ ngx_http_llmgw_pool_t *
 ngx_http_llmgw_worker_pool_of(ngx_http_request_t *r,
     ngx_http_upstream_srv_conf_t *us)
 {
+    ngx_http_llmgw_upstream_t  *upstream;
+
+    upstream = ngx_http_llmgw_worker_upstream(r, us);
+
+    return upstream ? upstream->main : NULL;
+}
+
+
+/*
+ * A single process (master_process off) that reloads runs no init_process: its
+ * first request is what begins.
+ */
+
+ngx_http_llmgw_upstream_t *
+ngx_http_llmgw_worker_upstream(ngx_http_request_t *r,
+    ngx_http_upstream_srv_conf_t *us)
+{
     ngx_http_llmgw_srv_conf_t   *conf;
     ngx_http_llmgw_main_conf_t  *lmcf;
 
@@ -105,7 +116,7 @@ ngx_http_llmgw_worker_pool_of(ngx_http_request_t *r,
 
     conf = ngx_http_conf_upstream_srv_conf(us, ngx_http_llmgw_module);
 
-    return conf->pool;
+    return conf->upstream;
 }
 
 
@@ -126,10 +137,10 @@ ngx_http_llmgw_worker_done(void *data)
 
     lmcf->worker = NULL;
 
-    while (!ngx_queue_empty(&worker->pools)) {
-        q = ngx_queue_head(&worker->pools);
-        ngx_http_llmgw_pool_destroy(
-            ngx_queue_data(q, ngx_http_llmgw_pool_t, queue));
+    while (!ngx_queue_empty(&worker->upstreams)) {
+        q = ngx_queue_head(&worker->upstreams);
+        ngx_http_llmgw_upstream_destroy(
+            ngx_queue_data(q, ngx_http_llmgw_upstream_t, queue));
     }
 
     worker->events->worker_ends(worker);
@@ -142,14 +153,21 @@ ngx_http_llmgw_worker_done(void *data)
 static void
 ngx_http_llmgw_worker_woken(void *data)
 {
-    ngx_queue_t              *q;
-    ngx_http_llmgw_worker_t  *worker = data;
+    ngx_uint_t                  i;
+    ngx_queue_t                *q;
+    ngx_http_llmgw_worker_t    *worker = data;
+    ngx_http_llmgw_upstream_t  *upstream;
 
-    for (q = ngx_queue_head(&worker->pools);
-         q != ngx_queue_sentinel(&worker->pools);
+    for (q = ngx_queue_head(&worker->upstreams);
+         q != ngx_queue_sentinel(&worker->upstreams);
          q = ngx_queue_next(q))
     {
-        worker->events->woken(
-            ngx_queue_data(q, ngx_http_llmgw_pool_t, queue));
+        upstream = ngx_queue_data(q, ngx_http_llmgw_upstream_t, queue);
+
+        for (i = 0; i < upstream->conf->npools; i++) {
+            if (upstream->pools[i]) {
+                worker->events->woken(upstream->pools[i]);
+            }
+        }
     }
 }

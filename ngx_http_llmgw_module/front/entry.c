@@ -141,8 +141,8 @@ ngx_http_llmgw_entry_charge(ngx_http_llmgw_stream_t *stream, llmgw_end_t *end)
 static ngx_str_t
 ngx_http_llmgw_entry_model(ngx_http_llmgw_stream_t *stream)
 {
-    ngx_str_t                  name;
-    const llmgw_model_list_t  *base;
+    ngx_str_t    name;
+    const char  *base;
 
     if (stream->record.usage) {
         return stream->record.usage->model;
@@ -150,10 +150,10 @@ ngx_http_llmgw_entry_model(ngx_http_llmgw_stream_t *stream)
 
     ngx_http_llmgw_pool_look(stream->pool);
     name = stream->pool->conf->model;
-    base = name.len ? NULL : llmgw_models_base(&stream->pool->models.known);
+    base = name.len ? NULL : ngx_http_llmgw_pool_model(stream->pool);
 
     if (base) {
-        name.data = (u_char *) base->names;
+        name.data = (u_char *) base;
         name.len = ngx_strlen(name.data);
     }
 

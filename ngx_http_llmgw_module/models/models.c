@@ -12,7 +12,8 @@
 
 static void ngx_http_llmgw_models_read(ngx_http_llmgw_models_t *models,
     llmgw_members_reader_t *reader, const llmgw_member_t *member);
-static void ngx_http_llmgw_models_warn(ngx_http_llmgw_models_t *models);
+static void ngx_http_llmgw_models_warn(ngx_http_llmgw_models_t *models,
+    uint64_t first);
 static void ngx_http_llmgw_models_unname(ngx_http_llmgw_models_t *models);
 
 
@@ -164,13 +165,11 @@ ngx_http_llmgw_models_count(ngx_http_llmgw_models_t *models,
 }
 
 
-ngx_uint_t
+void
 ngx_http_llmgw_models_end(ngx_http_llmgw_models_t *models)
 {
-    ngx_uint_t           i, changed;
+    ngx_uint_t           i;
     llmgw_model_list_t  *list;
-
-    changed = llmgw_models_settle(&models->known);
 
     for (i = 1; i < LLMGW_MODELS_MAX; i++) {
         list = models->known.lists[i];
@@ -179,17 +178,24 @@ ngx_http_llmgw_models_end(ngx_http_llmgw_models_t *models)
             ngx_free(llmgw_models_remove(&models->known, i));
         }
     }
+}
 
-    if (changed) {
-        ngx_http_llmgw_models_warn(models);
+
+ngx_uint_t
+ngx_http_llmgw_models_settle(ngx_http_llmgw_models_t *models, uint64_t *base)
+{
+    if (!llmgw_models_settle(&models->known, base)) {
+        return 0;
     }
 
-    return changed;
+    ngx_http_llmgw_models_warn(models, *base);
+
+    return 1;
 }
 
 
 static void
-ngx_http_llmgw_models_warn(ngx_http_llmgw_models_t *models)
+ngx_http_llmgw_models_warn(ngx_http_llmgw_models_t *models, uint64_t first)
 {
     ngx_uint_t                 i, n;
     llmgw_model_list_t        *list, *other;
@@ -197,13 +203,13 @@ ngx_http_llmgw_models_warn(ngx_http_llmgw_models_t *models)
 
     n = 0;
     other = NULL;
-    base = llmgw_models_base(&models->known);
+    base = llmgw_models_named(&models->known, first);
     yielding = llmgw_models_yielding(&models->known);
 
     for (i = 1; i < LLMGW_MODELS_MAX; i++) {
         list = models->known.lists[i];
 
-        if (list && list->is_other) {
+        if (list && list->is_other && list->nmembers) {
             n += list->nmembers;
             other = list;
         }
@@ -220,7 +226,7 @@ ngx_http_llmgw_models_warn(ngx_http_llmgw_models_t *models)
         ngx_log_error(NGX_LOG_WARN, models->log, 0,
                       "llmgw: upstream \"%V\": most replicas serve \"%s\", "
                       "but none of them is up; those that serve \"%s\" are "
-                      "routed instead: use \"model=\" of \"llmgw_members\"",
+                      "routed instead: use \"models=\" of \"llmgw_members\"",
                       models->upstream, yielding->names, base->names);
         return;
     }
@@ -228,7 +234,7 @@ ngx_http_llmgw_models_warn(ngx_http_llmgw_models_t *models)
     ngx_log_error(NGX_LOG_WARN, models->log, 0,
                   "llmgw: upstream \"%V\": replicas serve different models; "
                   "most serve \"%s\", so %ui that serve \"%s\" or others are "
-                  "not routed: use \"model=\" of \"llmgw_members\"",
+                  "not routed: use \"models=\" of \"llmgw_members\"",
                   models->upstream, base->names, n, other->names);
 }
 

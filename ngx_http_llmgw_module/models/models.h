@@ -1,8 +1,8 @@
 
 /*
- * The models of a pool's members, as one worker has read them: the lists of
- * names in the segment (proto/members/members.h), each once, and what follows
- * from them (core/models.h).
+ * The models of an upstream's members, as one worker has read them: the lists
+ * of names in the segment (proto/members/members.h), each once, and what
+ * follows from them (core/models.h).
  */
 
 #ifndef _NGX_HTTP_LLMGW_MODELS_H_INCLUDED_
@@ -56,12 +56,16 @@ void ngx_http_llmgw_models_count(ngx_http_llmgw_models_t *models,
     ngx_uint_t stands_by);
 
 /*
- * All members are counted: decides whose base model the pool's is, and frees
- * the lists that nobody has.  1: lists of other base models have changed.
+ * All members are counted, and the upstream has one pool: decides whose base
+ * model is its, and warns of others.  1: lists that it marks have changed.
  */
-ngx_uint_t ngx_http_llmgw_models_end(ngx_http_llmgw_models_t *models);
+ngx_uint_t ngx_http_llmgw_models_settle(ngx_http_llmgw_models_t *models,
+    uint64_t *base);
 
-/* Replicas with this list have another base model than the pool. */
+/* All pools have taken their members: frees the lists that none has. */
+void ngx_http_llmgw_models_end(ngx_http_llmgw_models_t *models);
+
+/* The base model of replicas with this list is not routed. */
 ngx_uint_t ngx_http_llmgw_models_is_other(ngx_http_llmgw_models_t *models,
     ngx_uint_t number);
 

@@ -11,239 +11,13 @@
  */
 
 #include "http/header.h"
-#include "pages/facts/snapshot.h"
-#include "pages/page.h"
+#include "pages/export_inner.h"
 #include "pages/pages.h"
 
 
 #define NGX_HTTP_LLMGW_EXPORT_LINES   64    /* in a piece, about */
 #define NGX_HTTP_LLMGW_EXPORT_FAMILY  1024  /* HELP and TYPE, at most */
-#define NGX_HTTP_LLMGW_EXPORT_HEAD    128   /* without the pool's name */
-#define NGX_HTTP_LLMGW_EXPORT_WORDS   128   /* labels whose values are words */
 #define NGX_HTTP_LLMGW_EXPORT_NUMBER  32    /* with what stands around it */
-
-
-typedef struct ngx_http_llmgw_item_s  ngx_http_llmgw_item_t;
-
-struct ngx_http_llmgw_item_s {
-    ngx_http_llmgw_item_t        *next;
-    ngx_str_t                     label;        /* escaped */
-    uint64_t                      values[];     /* of the scope's metrics:
-                                                   numbers, or pointers */
-};
-
-
-/* The items of a pool or of a zone, by scope. */
-typedef ngx_http_llmgw_item_t  *ngx_http_llmgw_items_t[NGX_HTTP_LLMGW_NSCOPES];
-
-
-typedef struct {
-    ngx_http_llmgw_page_t         page;
-    ngx_http_llmgw_items_t       *kept;         /* of each snapshot */
-    ngx_http_llmgw_item_t       **last;         /* where the next one is kept */
-
-    /* what is kept or written now, or next */
-    ngx_uint_t                    scope;
-    ngx_uint_t                    metric;
-    ngx_uint_t                    snapshot;
-    ngx_http_llmgw_item_t        *item;
-    const ngx_http_llmgw_source_t *source;      /* of the item */
-
-    ngx_str_t                    *name;         /* of the pool or the zone */
-    u_char                       *head;         /* of lines, to the value of the
-                                                   item's label */
-    size_t                        head_len;
-    ngx_uint_t                    lines;        /* in this piece */
-    unsigned                      begun:1;      /* the metric's family */
-    unsigned                      open_metrics:1;
-} ngx_http_llmgw_export_t;
-
-
-/* For the value of a label; most need no escape.  Empty: no memory. */
-
-static ngx_str_t
-ngx_http_llmgw_export_escape(ngx_http_llmgw_export_t *e, ngx_str_t text)
-{
-    u_char  c, *p;
-    size_t  i, n;
-
-    n = 0;
-
-    for (i = 0; i < text.len; i++) {
-        c = text.data[i];
-        n += (c == '"' || c == '\\' || c == '\n');
-    }
-
-    if (n == 0) {
-        return text;
-    }
-
-    p = ngx_pnalloc(e->page.request->pool, text.len + n);
-    n = text.len;
-    text.len = 0;
-
-    if (p == NULL) {
-        e->page.failed = 1;
-        return text;
-    }
-
-    for (i = 0; i < n; i++) {
-        c = text.data[i];
-
-        if (c == '"' || c == '\\' || c == '\n') {
-            p[text.len++] = '\\';
-        }
-
-        p[text.len++] = (c == '\n') ? 'n' : c;
-    }
-
-    text.data = p;
-
-    return text;
-}
-
-
-/* A further label of the item, ended by a NUL; NULL: no memory. */
-
-static u_char *
-ngx_http_llmgw_export_label(ngx_http_llmgw_export_t *e, const char *name,
-    const char *text)
-{
-    u_char     *p;
-    ngx_str_t   value;
-
-    value.data = (u_char *) text;
-    value.len = ngx_strlen(text);
-    value = ngx_http_llmgw_export_escape(e, value);
-
-    p = ngx_pnalloc(e->page.request->pool,
-                    value.len + NGX_HTTP_LLMGW_EXPORT_WORDS);
-    if (p == NULL) {
-        e->page.failed = 1;
-        return NULL;
-    }
-
-    (void) ngx_sprintf(p, ",%s=\"%V\"%Z", name, &value);
-
-    return p;
-}
-
-
-static ngx_uint_t
-ngx_http_llmgw_export_item(ngx_http_llmgw_writer_t *w, const ngx_str_t *label,
-    unsigned pages)
-{
-    size_t                     bytes;
-    ngx_http_llmgw_item_t     *item;
-    ngx_http_llmgw_export_t   *e = (ngx_http_llmgw_export_t *) w;
-
-    if (!(pages & NGX_HTTP_LLMGW_ON_METRICS)) {
-        return 0;
-    }
-
-    bytes = ngx_http_llmgw_scopes[e->scope]->nmetrics * sizeof(uint64_t);
-
-    item = ngx_palloc(e->page.request->pool,
-                      sizeof(ngx_http_llmgw_item_t) + bytes);
-    if (item == NULL) {
-        e->page.failed = 1;
-        return 0;
-    }
-
-    item->next = NULL;
-    item->label = ngx_http_llmgw_export_escape(e, *label);
-    ngx_memset(item->values, 0xff, bytes);      /* all are absent */
-
-    *e->last = item;
-    e->last = &item->next;
-    e->item = item;
-
-    return 1;
-}
-
-
-/* A number with a fraction is kept in thousandths. */
-
-static void
-ngx_http_llmgw_export_put(ngx_http_llmgw_writer_t *w, const char *key,
-    const ngx_http_llmgw_metric_t *metric, ngx_http_llmgw_value_t value)
-{
-    uint64_t                 *kept;
-    ngx_http_llmgw_export_t  *e = (ngx_http_llmgw_export_t *) w;
-
-    kept = &e->item->values[metric - ngx_http_llmgw_scopes[e->scope]->metrics];
-
-    switch (value.type) {
-
-    case NGX_HTTP_LLMGW_IS_REAL:
-        *kept = isnan(value.of.real) ? NGX_HTTP_LLMGW_ABSENT
-                                 : (uint64_t) (value.of.real * 1000 + 0.5);
-        return;
-
-    case NGX_HTTP_LLMGW_IS_TEXT:
-        *kept = (uintptr_t) ngx_http_llmgw_export_label(e,
-                                metric->labels[0].name, value.text);
-        return;
-
-    case NGX_HTTP_LLMGW_IS_COUNTS:
-    case NGX_HTTP_LLMGW_IS_TIMES:
-        *kept = (uintptr_t) value.of.p;
-        return;
-
-    default:
-        *kept = value.of.n;
-        return;
-    }
-}
-
-
-static ngx_int_t
-ngx_http_llmgw_export_keep(ngx_http_llmgw_export_t *e)
-{
-    size_t                          longest;
-    ngx_uint_t                      i, k;
-    ngx_http_llmgw_snapshot_t      *snapshot;
-    const ngx_http_llmgw_source_t  *source;
-
-    longest = 0;
-    snapshot = e->page.snapshots->elts;
-
-    e->kept = ngx_pcalloc(e->page.request->pool, (e->page.snapshots->nelts + 1)
-                                             * sizeof(ngx_http_llmgw_items_t));
-    if (e->kept == NULL) {
-        return NGX_ERROR;
-    }
-
-    for (i = 0; i < e->page.snapshots->nelts; i++) {
-        source = &ngx_http_llmgw_sources[snapshot[i].source];
-
-        for (e->scope = source->first; e->scope < source->end; e->scope++) {
-
-            e->last = &e->kept[i][e->scope];
-            k = 0;
-
-            while (ngx_http_llmgw_scopes[e->scope]->walk(&e->page.writer,
-                                                         &snapshot[i], k)
-                   != NGX_DONE)
-            {
-                k++;
-            }
-        }
-
-        if (e->page.failed) {
-            return NGX_ERROR;
-        }
-
-        longest = ngx_max(longest, e->kept[i][source->first]->label.len);
-    }
-
-    e->scope = 0;
-    e->item = NULL;
-    e->head = ngx_pnalloc(e->page.request->pool,
-                          NGX_HTTP_LLMGW_EXPORT_HEAD + longest);
-
-    return e->head ? NGX_OK : NGX_ERROR;
-}
 
 
 static u_char *
@@ -279,7 +53,7 @@ ngx_http_llmgw_export_line(ngx_http_llmgw_export_t *e, const void *more,
     uint64_t    rest;
     ngx_str_t  *label;
 
-    label = &e->item->label;
+    label = ngx_http_llmgw_scopes[e->scope]->label ? &e->item->label : e->name;
     rest = 0;
 
     p = ngx_http_llmgw_page_room(&e->page, e->head_len + label->len + more_len
@@ -338,7 +112,7 @@ ngx_http_llmgw_export_counts(ngx_http_llmgw_export_t *e,
 
             word = first->word(i);
             is_shown = (*count || count == counts
-                        || metric->which == NGX_HTTP_LLMGW_ALL);
+                        || metric->which != NGX_HTTP_LLMGW_RARE);
 
             if (word == NULL || *count == NGX_HTTP_LLMGW_ABSENT || !is_shown) {
                 continue;
@@ -512,7 +286,14 @@ ngx_http_llmgw_export_metric(ngx_http_llmgw_export_t *e,
 
         i = e->snapshot++;
         e->source = &ngx_http_llmgw_sources[snapshot[i].source];
-        e->name = &e->kept[i][e->source->first]->label;
+        e->name = &e->names[i];
+
+        if (metric->which == NGX_HTTP_LLMGW_SHARED
+            || ngx_http_llmgw_scopes[e->scope]->is_shared)
+        {
+            e->name = &e->kept[i][e->source->first]->label;
+        }
+
         e->item = e->kept[i][e->scope];
         ngx_http_llmgw_export_head(e, metric->kind == NGX_HTTP_LLMGW_COUNTER
                                       ? "_total" : "");
@@ -579,8 +360,6 @@ ngx_http_llmgw_export_handler(ngx_http_request_t *r)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    e->page.writer.item = ngx_http_llmgw_export_item;
-    e->page.writer.put = ngx_http_llmgw_export_put;
     e->page.next = ngx_http_llmgw_export_next;
     e->open_metrics = ngx_http_llmgw_export_accepts(r);
 

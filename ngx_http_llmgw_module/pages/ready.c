@@ -104,9 +104,9 @@ static ngx_uint_t
 ngx_http_llmgw_ready_is(ngx_http_request_t *r,
     ngx_http_upstream_srv_conf_t *us)
 {
-    ngx_http_llmgw_pool_t  *pool;
+    ngx_http_llmgw_upstream_t  *upstream;
 
-    pool = ngx_http_llmgw_worker_pool_of(r, us);
+    upstream = ngx_http_llmgw_worker_upstream(r, us);
 
-    return pool && ngx_http_llmgw_table_has_routable(pool);
+    return upstream && ngx_http_llmgw_upstream_has_routable(upstream);
 }

@@ -167,7 +167,7 @@ ngx_http_llmgw_status_counts(ngx_http_llmgw_status_t *s, const char *key,
     for (i = 0; i < label->n; i++) {
         word = label->word(i);
         is_shown = (counts[i] || i == 0
-                    || metric->which == NGX_HTTP_LLMGW_ALL);
+                    || metric->which != NGX_HTTP_LLMGW_RARE);
 
         if (word && is_shown) {
             ngx_http_llmgw_status_number(s, word, counts[i]);
@@ -384,6 +384,11 @@ ngx_http_llmgw_status_next(ngx_http_llmgw_page_t *page)
         || snapshot->source != s->source)
     {
         return ngx_http_llmgw_status_source(s);
+    }
+
+    if (snapshot->is_rest) {
+        s->snapshot++;
+        return 1;
     }
 
     scope = ngx_http_llmgw_scopes[s->scope];

@@ -35,6 +35,10 @@ ngx_http_llmgw_zone_claim(ngx_shm_zone_t *shm_zone, ngx_log_t *log)
     ngx_http_llmgw_row_t   *row;
     ngx_http_llmgw_zone_t  *zone;
 
+    if (ngx_http_llmgw_zone_make(shm_zone) != NGX_OK) {
+        return NULL;
+    }
+
     zone = ngx_calloc(sizeof(ngx_http_llmgw_zone_t), log);
     if (zone == NULL) {
         return NULL;

@@ -23,6 +23,8 @@ static ngx_int_t ngx_http_llmgw_zone_init(ngx_shm_zone_t *shm_zone,
     void *data);
 static ngx_int_t ngx_http_llmgw_zone_reuse(ngx_shm_zone_t *shm_zone,
     ngx_http_llmgw_srv_conf_t *conf);
+static ngx_int_t ngx_http_llmgw_zone_make_locked(
+    ngx_http_llmgw_srv_conf_t *conf, ngx_slab_pool_t *shpool);
 static ngx_int_t ngx_http_llmgw_zone_make_rows(
     ngx_http_llmgw_zone_shared_t *shared, ngx_slab_pool_t *shpool,
     ngx_uint_t nrows);
@@ -113,10 +115,14 @@ ngx_http_llmgw_zone_compare(ngx_conf_t *cf, ngx_shm_zone_t *shm_zone,
     }
 
     old->noreuse = 0;       /* of a configuration that has failed */
+    shpool = (ngx_slab_pool_t *) old->shm.addr;
+    shared = shpool->data;
+
+    if (shared == NULL) {
+        return;             /* no model was bound to its pool */
+    }
 
     if (ngx_http_llmgw_zone_is_kept(cf, shm_zone)) {
-        shpool = (ngx_slab_pool_t *) old->shm.addr;
-        shared = shpool->data;
 
         if (shared[0] == magic && shared[1] == layout) {
             return;
@@ -174,13 +180,16 @@ ngx_http_llmgw_zone_had(ngx_cycle_t *old, ngx_str_t *name)
 }
 
 
+/*
+ * Of the first pool, here.  The others' are made when a model is bound to them,
+ * by the first worker that claims a row: until then they take no memory.
+ */
+
 static ngx_int_t
 ngx_http_llmgw_zone_init(ngx_shm_zone_t *shm_zone, void *data)
 {
-    ngx_uint_t                     nrows;
-    ngx_slab_pool_t               *shpool;
-    ngx_http_llmgw_srv_conf_t     *conf;
-    ngx_http_llmgw_zone_shared_t  *shared;
+    ngx_slab_pool_t            *shpool;
+    ngx_http_llmgw_srv_conf_t  *conf;
 
     conf = shm_zone->data;
     shpool = (ngx_slab_pool_t *) shm_zone->shm.addr;
@@ -190,17 +199,64 @@ ngx_http_llmgw_zone_init(ngx_shm_zone_t *shm_zone, void *data)
         return ngx_http_llmgw_zone_reuse(shm_zone, conf);
     }
 
+    if (conf->number) {
+        return NGX_OK;
+    }
+
+    if (ngx_http_llmgw_zone_make(shm_zone) != NGX_OK) {
+        ngx_log_error(NGX_LOG_EMERG, shm_zone->shm.log, 0,
+                      "llmgw: zone \"%V\" is too small for its queue and a "
+                      "single replica, enlarge \"llmgw_zone\" of upstream "
+                      "\"%V\"", &shm_zone->shm.name, &conf->name);
+        return NGX_ERROR;
+    }
+
+    return NGX_OK;
+}
+
+
+/*
+ * A worker that is killed here leaves a zone without data: the next one begins
+ * anew.
+ */
+
+ngx_int_t
+ngx_http_llmgw_zone_make(ngx_shm_zone_t *shm_zone)
+{
+    ngx_int_t         rc;
+    ngx_slab_pool_t  *shpool;
+
+    shpool = (ngx_slab_pool_t *) shm_zone->shm.addr;
+    rc = NGX_OK;
+
+    ngx_shmtx_lock(&shpool->mutex);
+
+    if (shpool->data == NULL) {
+        ngx_slab_init(shpool);
+        rc = ngx_http_llmgw_zone_make_locked(shm_zone->data, shpool);
+    }
+
+    ngx_shmtx_unlock(&shpool->mutex);
+
+    return rc;
+}
+
+
+static ngx_int_t
+ngx_http_llmgw_zone_make_locked(ngx_http_llmgw_srv_conf_t *conf,
+    ngx_slab_pool_t *shpool)
+{
+    ngx_uint_t                     nrows;
+    ngx_http_llmgw_zone_shared_t  *shared;
+
     nrows = ngx_http_llmgw_zone_rows(conf->cycle);
-    shared = ngx_slab_calloc(shpool, sizeof(ngx_http_llmgw_zone_shared_t));
+    shared = ngx_slab_calloc_locked(shpool,
+                                    sizeof(ngx_http_llmgw_zone_shared_t));
 
     if (shared == NULL
         || ngx_http_llmgw_zone_make_rows(shared, shpool, nrows) != NGX_OK
         || ngx_http_llmgw_zone_carve(shared, shpool, nrows, conf) != NGX_OK)
     {
-        ngx_log_error(NGX_LOG_EMERG, shm_zone->shm.log, 0,
-                      "llmgw: zone \"%V\" is too small for its queue and a "
-                      "single replica, enlarge \"llmgw_zone\" of upstream "
-                      "\"%V\"", &shm_zone->shm.name, &conf->name);
         return NGX_ERROR;
     }
 
@@ -209,6 +265,8 @@ ngx_http_llmgw_zone_init(ngx_shm_zone_t *shm_zone, void *data)
 
     shared->magic = NGX_HTTP_LLMGW_ZONE_MAGIC;
     shared->layout = ngx_http_llmgw_zone_layout();
+
+    ngx_memory_barrier();
     shpool->data = shared;
 
     return NGX_OK;
@@ -255,14 +313,15 @@ ngx_http_llmgw_zone_make_rows(ngx_http_llmgw_zone_shared_t *shared,
 {
     void  *cohorts;
 
-    shared->rows = ngx_slab_calloc(shpool,
-                                   nrows * sizeof(ngx_http_llmgw_row_t));
-    shared->counters = ngx_slab_calloc(shpool,
+    shared->rows = ngx_slab_calloc_locked(shpool,
+                                 nrows * sizeof(ngx_http_llmgw_row_t));
+    shared->counters = ngx_slab_calloc_locked(shpool,
                                  nrows * sizeof(ngx_http_llmgw_counters_t));
-    shared->levels = ngx_slab_calloc(shpool,
-                                   nrows * sizeof(ngx_http_llmgw_levels_t));
-    cohorts = ngx_slab_calloc(shpool, llmgw_cohorts_bytes(nrows));
-    shared->takeovers = ngx_slab_calloc(shpool, sizeof(llmgw_takeovers_t));
+    shared->levels = ngx_slab_calloc_locked(shpool,
+                                 nrows * sizeof(ngx_http_llmgw_levels_t));
+    cohorts = ngx_slab_calloc_locked(shpool, llmgw_cohorts_bytes(nrows));
+    shared->takeovers = ngx_slab_calloc_locked(shpool,
+                                               sizeof(llmgw_takeovers_t));
 
     if (shared->rows == NULL || shared->counters == NULL
         || shared->levels == NULL || cohorts == NULL
@@ -307,7 +366,7 @@ ngx_http_llmgw_zone_carve(ngx_http_llmgw_zone_shared_t *shared,
         /* void */
     }
 
-    memory = size.nslots ? ngx_slab_calloc(shpool, bytes) : NULL;
+    memory = size.nslots ? ngx_slab_calloc_locked(shpool, bytes) : NULL;
 
     if (memory == NULL) {
         return NGX_ERROR;

@@ -42,7 +42,7 @@
 
 
 /* Raise it with every change of the zone's layout that keeps all sizes. */
-#define NGX_HTTP_LLMGW_ZONE_VERSION  3
+#define NGX_HTTP_LLMGW_ZONE_VERSION  4
 
 #define NGX_HTTP_LLMGW_ZONE_MAGIC    0x656e6f7a77676d6cULL   /* lmgwzone */
 
@@ -75,6 +75,15 @@ typedef struct {
 } ngx_http_llmgw_levels_t;
 
 
+/* What was ever counted, with replicas that are gone. */
+typedef struct {
+    ngx_http_llmgw_counters_t     counters;
+    uint64_t                      tokens;
+    uint64_t                      attempts;
+    uint64_t                      failures;
+} ngx_http_llmgw_totals_t;
+
+
 typedef struct {
     uint64_t                      magic;
     uint64_t                      layout;
@@ -88,6 +97,8 @@ typedef struct {
     ngx_atomic_t                  tokens_base;  /* of slots given up */
     uint64_t                      attempts_base;
     uint64_t                      failures_base;
+    ngx_http_llmgw_totals_t       others;       /* of other models, before this
+                                                   one was bound */
     ngx_atomic_t                  turn;         /* choices by llmgw_policy */
     uint32_t                      made;         /* configurations so far */
     uint32_t                      ordered;      /* by which the queue goes */
@@ -150,6 +161,9 @@ ngx_http_llmgw_zone_unlock(ngx_http_llmgw_zone_t *zone)
 ngx_int_t ngx_http_llmgw_zone_add(ngx_conf_t *cf,
     ngx_http_llmgw_srv_conf_t *conf);
 
+/* Makes what is in it, where nobody has.  NGX_ERROR: it is too small. */
+ngx_int_t ngx_http_llmgw_zone_make(ngx_shm_zone_t *shm_zone);
+
 /* The zone of that name in a configuration before this one; or NULL. */
 ngx_shm_zone_t *ngx_http_llmgw_zone_had(ngx_cycle_t *old, ngx_str_t *name);
 
@@ -181,6 +195,24 @@ void ngx_http_llmgw_recent_update_locked(
     ngx_http_llmgw_zone_shared_t *shared);
 void ngx_http_llmgw_recent_add(uint64_t *sum,
     const ngx_http_llmgw_slot_t *slot);
+
+/*
+ * totals.c: of a zone that this process may have no row in, and which may not
+ * be made.  Adds what was ever counted there; where is_bound, what was counted
+ * for other models than the one that is bound.
+ */
+void ngx_http_llmgw_totals_add(ngx_shm_zone_t *shm_zone, ngx_uint_t is_bound,
+    ngx_http_llmgw_totals_t *to);
+
+/* to += sign * from */
+void ngx_http_llmgw_totals_merge(ngx_http_llmgw_totals_t *to,
+    const ngx_http_llmgw_totals_t *from, int sign);
+
+/* Another model is bound: what was counted so far is not its. */
+void ngx_http_llmgw_totals_part(ngx_shm_zone_t *shm_zone);
+
+/* No stream of any worker runs or waits there. */
+ngx_uint_t ngx_http_llmgw_zone_is_idle(ngx_shm_zone_t *shm_zone);
 
 /* rows.c: processes that come, go and die */
 ngx_http_llmgw_zone_t *ngx_http_llmgw_zone_claim(ngx_shm_zone_t *shm_zone,

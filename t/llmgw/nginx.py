@@ -231,11 +231,18 @@ class Nginx:
     def status(self):
         return json.loads(self.get()[1])
 
-    def pool(self, name="llm"):
+    def pool(self, name="llm", model=None):
+        """The upstream's first pool, or that of a model."""
         for pool in self.status()["pools"]:
-            if pool["name"] == name:
+            if pool["name"] == name and model in (None, pool["model"]):
                 return pool
-        raise AssertionError(f"no pool {name}")
+        raise AssertionError(f"no pool {name} of {model}")
+
+    def models(self, name="llm"):
+        """{model: its routable replicas}, of all pools of the upstream."""
+        return {pool["model"]: sorted(r["id"] for r in pool["replicas"]
+                                      if r["routable"])
+                for pool in self.status()["pools"] if pool["name"] == name}
 
     def replicas(self, name="llm"):
         return {r["id"]: r for r in self.pool(name)["replicas"]}

@@ -168,7 +168,7 @@ class Pool:
         shares = sum(not r["share"] for r in self.replicas.values())
         return {
             "name": self.name, "model": self.model, "view": self.view,
-            "streams": 0,
+            "models_unrouted": 0, "streams": 0,
             "in_flight": sum(r["in_flight"] for r in self.replicas.values()),
             "sessions": len(self.replicas),
             "zone": {"slots": 1033, "used": len(self.replicas)},

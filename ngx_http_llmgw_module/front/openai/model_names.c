@@ -23,9 +23,13 @@
 
 static const ngx_http_llmgw_model_t *ngx_http_llmgw_openai_model_line(
     ngx_http_llmgw_loc_conf_t *llcf, const ngx_str_t *name);
-static llmgw_serves_t ngx_http_llmgw_openai_model_serves(ngx_http_request_t *r,
-    ngx_http_upstream_srv_conf_t *us, const ngx_str_t *name,
-    llmgw_serves_t unsaid);
+static ngx_int_t ngx_http_llmgw_openai_model_of_line(ngx_http_request_t *r,
+    const ngx_http_llmgw_model_t *line, ngx_http_llmgw_openai_model_t *model);
+static ngx_int_t ngx_http_llmgw_openai_model_missing(ngx_http_request_t *r,
+    ngx_http_llmgw_loc_conf_t *llcf, const ngx_str_t *name);
+static llmgw_serves_t ngx_http_llmgw_openai_model_serves(
+    ngx_http_llmgw_upstream_t *upstream, const ngx_str_t *name,
+    llmgw_serves_t unsaid, ngx_http_llmgw_pool_t **pool);
 static ngx_http_upstream_srv_conf_t *ngx_http_llmgw_openai_model_upstream(
     ngx_http_llmgw_loc_conf_t *llcf, ngx_uint_t i);
 static ngx_int_t ngx_http_llmgw_openai_model_names(ngx_http_request_t *r,
@@ -54,7 +58,9 @@ ngx_http_llmgw_openai_model_find(ngx_http_request_t *r, const ngx_str_t *name,
 {
     ngx_uint_t                     i;
     llmgw_serves_t                 serves, best;
+    ngx_http_llmgw_pool_t         *pool;
     ngx_http_llmgw_loc_conf_t     *llcf;
+    ngx_http_llmgw_upstream_t     *upstream;
     ngx_http_upstream_srv_conf_t  *us;
     const ngx_http_llmgw_model_t  *line;
 
@@ -62,49 +68,96 @@ ngx_http_llmgw_openai_model_find(ngx_http_request_t *r, const ngx_str_t *name,
     line = ngx_http_llmgw_openai_model_line(llcf, name);
 
     if (line) {
-        model->upstream = line->upstream ? line->upstream : llcf->upstream;
-        model->engine = line->engine;
-
-        return NGX_OK;
+        return ngx_http_llmgw_openai_model_of_line(r, line, model);
     }
 
-    model->upstream = llcf->upstream;
     ngx_str_null(&model->engine);
     best = LLMGW_SERVES_NOT;
 
     for (i = 0; (us = ngx_http_llmgw_openai_model_upstream(llcf, i)); i++) {
-        serves = ngx_http_llmgw_openai_model_serves(r, us, name,
-                           llcf->models ? LLMGW_SERVES_NOT : LLMGW_SERVES_ALL);
+        upstream = ngx_http_llmgw_worker_upstream(r, us);
+        if (upstream == NULL) {
+            return NGX_ERROR;
+        }
 
-        if (serves > best) {
+        serves = ngx_http_llmgw_openai_model_serves(upstream, name,
+                           llcf->models ? LLMGW_SERVES_NOT : LLMGW_SERVES_ALL,
+                           &pool);
+
+        if (i == 0 || serves > best) {
             best = serves;
-            model->upstream = us;
+            model->pool = pool;
         }
     }
 
-    return best == LLMGW_SERVES_NOT ? NGX_DECLINED : NGX_OK;
+    return best != LLMGW_SERVES_NOT
+           ? NGX_OK : ngx_http_llmgw_openai_model_missing(r, llcf, name);
+}
+
+
+/* No pool serves the name: do replicas report it all the same? */
+
+static ngx_int_t
+ngx_http_llmgw_openai_model_missing(ngx_http_request_t *r,
+    ngx_http_llmgw_loc_conf_t *llcf, const ngx_str_t *name)
+{
+    ngx_uint_t                     i;
+    ngx_http_upstream_srv_conf_t  *us;
+
+    for (i = 0; (us = ngx_http_llmgw_openai_model_upstream(llcf, i)); i++) {
+        if (ngx_http_llmgw_upstream_lacks_pool(
+                ngx_http_llmgw_worker_upstream(r, us), name))
+        {
+            return NGX_BUSY;
+        }
+    }
+
+    return NGX_DECLINED;
+}
+
+
+/* What a line says is good: of a name that no replica reports engines judge. */
+
+static ngx_int_t
+ngx_http_llmgw_openai_model_of_line(ngx_http_request_t *r,
+    const ngx_http_llmgw_model_t *line, ngx_http_llmgw_openai_model_t *model)
+{
+    llmgw_serves_t              serves;
+    const ngx_str_t            *name;
+    ngx_http_llmgw_loc_conf_t  *llcf;
+    ngx_http_llmgw_upstream_t  *upstream;
+
+    llcf = ngx_http_get_module_loc_conf(r, ngx_http_llmgw_module);
+
+    upstream = ngx_http_llmgw_worker_upstream(r, line->upstream
+                                                 ? line->upstream
+                                                 : llcf->upstream);
+    if (upstream == NULL) {
+        return NGX_ERROR;
+    }
+
+    name = line->engine.len ? &line->engine : &line->name;
+    serves = ngx_http_llmgw_upstream_serves(upstream, name, &model->pool);
+    model->engine = line->engine;
+
+    return serves == LLMGW_SERVES_NOT
+           && ngx_http_llmgw_upstream_lacks_pool(upstream, name) ? NGX_BUSY
+                                                                 : NGX_OK;
 }
 
 
 /* How the upstream serves a name; unsaid: none of its replicas says any. */
 
 static llmgw_serves_t
-ngx_http_llmgw_openai_model_serves(ngx_http_request_t *r,
-    ngx_http_upstream_srv_conf_t *us, const ngx_str_t *name,
-    llmgw_serves_t unsaid)
+ngx_http_llmgw_openai_model_serves(ngx_http_llmgw_upstream_t *upstream,
+    const ngx_str_t *name, llmgw_serves_t unsaid, ngx_http_llmgw_pool_t **pool)
 {
-    llmgw_serves_t          serves;
-    ngx_http_llmgw_pool_t  *pool;
+    llmgw_serves_t  serves;
 
-    pool = ngx_http_llmgw_worker_pool_of(r, us);
-    if (pool == NULL) {
-        return LLMGW_SERVES_NOT;
-    }
+    serves = ngx_http_llmgw_upstream_serves(upstream, name, pool);
 
-    serves = ngx_http_llmgw_pool_serves(pool, (ngx_str_t *) name);
-
-    return serves == LLMGW_SERVES_NOT
-           && llmgw_models_base(&pool->models.known) == NULL ? unsaid : serves;
+    return serves == LLMGW_SERVES_NOT && upstream->main->base == 0 ? unsaid
+                                                                   : serves;
 }
 
 
@@ -294,22 +347,25 @@ ngx_http_llmgw_openai_model_merge(ngx_http_request_t *r,
 {
     size_t                         k;
     ngx_str_t                      name, *slot;
-    ngx_http_llmgw_pool_t         *pool;
+    ngx_http_llmgw_models_t       *models;
+    ngx_http_llmgw_upstream_t     *upstream;
     ngx_http_upstream_srv_conf_t  *us;
 
     us = ngx_http_llmgw_openai_model_upstream(llcf, i);
-    pool = ngx_http_llmgw_worker_pool_of(r, us);
+    upstream = ngx_http_llmgw_worker_upstream(r, us);
 
-    if (pool == NULL || ngx_http_llmgw_pool_name(pool) != NGX_OK) {
+    if (upstream == NULL || ngx_http_llmgw_upstream_name(upstream) != NGX_OK) {
         return NGX_ERROR;
     }
+
+    models = &upstream->models;
 
     if (ngx_http_llmgw_openai_model_comes_before(llcf, i, us)) {
         return NGX_OK;
     }
 
-    for (k = 0; k < pool->models.nnames; k++) {
-        name.data = (u_char *) pool->models.names[k];
+    for (k = 0; k < models->nnames; k++) {
+        name.data = (u_char *) models->names[k];
         name.len = ngx_strlen(name.data);
 
         if (ngx_http_llmgw_openai_model_has(names, nlines, &name)
@@ -355,14 +411,14 @@ ngx_http_llmgw_openai_model_is_of(ngx_http_request_t *r,
     ngx_http_llmgw_loc_conf_t *llcf, ngx_uint_t n, const ngx_str_t *name)
 {
     ngx_uint_t                     i;
-    ngx_http_llmgw_pool_t         *pool;
+    ngx_http_llmgw_models_t       *models;
     ngx_http_upstream_srv_conf_t  *us;
 
     for (i = 0; i < n; i++) {
         us = ngx_http_llmgw_openai_model_upstream(llcf, i);
-        pool = ngx_http_llmgw_worker_pool_of(r, us);
+        models = &ngx_http_llmgw_worker_upstream(r, us)->models;
 
-        if (llmgw_models_has(pool->models.names, pool->models.nnames,
+        if (llmgw_models_has(models->names, models->nnames,
                              (char *) name->data, name->len))
         {
             return 1;
@@ -380,16 +436,18 @@ ngx_http_llmgw_openai_model_is_served(ngx_http_request_t *r,
     ngx_http_llmgw_loc_conf_t *llcf, const ngx_http_llmgw_model_t *line)
 {
     ngx_http_llmgw_pool_t         *pool;
-    ngx_http_upstream_srv_conf_t  *us;
+    ngx_http_llmgw_upstream_t     *upstream;
 
-    us = line->upstream ? line->upstream : llcf->upstream;
-    pool = ngx_http_llmgw_worker_pool_of(r, us);
+    upstream = ngx_http_llmgw_worker_upstream(r, line->upstream
+                                                 ? line->upstream
+                                                 : llcf->upstream);
 
-    return pool && ngx_http_llmgw_table_has_routable(pool)
-           && ngx_http_llmgw_openai_model_serves(r, us,
+    return upstream
+           && ngx_http_llmgw_openai_model_serves(upstream,
                             line->engine.len ? &line->engine : &line->name,
-                            LLMGW_SERVES_ALL)
-              != LLMGW_SERVES_NOT;
+                            LLMGW_SERVES_ALL, &pool)
+              != LLMGW_SERVES_NOT
+           && ngx_http_llmgw_table_has_routable(pool);
 }
 
 

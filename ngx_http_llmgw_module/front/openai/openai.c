@@ -59,6 +59,10 @@ static ngx_int_t ngx_http_llmgw_openai_dismiss(ngx_http_request_t *r,
     const ngx_http_llmgw_openai_route_t *route);
 static ngx_int_t ngx_http_llmgw_openai_deny(ngx_http_request_t *r,
     const llmgw_openai_error_t *error);
+static ngx_int_t ngx_http_llmgw_openai_deny_as(ngx_http_request_t *r,
+    const llmgw_openai_error_t *error, llmgw_outcome_t outcome);
+static ngx_int_t ngx_http_llmgw_openai_deny_model(ngx_http_request_t *r,
+    const ngx_str_t *name, ngx_int_t rc);
 static const char *ngx_http_llmgw_openai_media(ngx_http_request_t *r);
 static ngx_uint_t ngx_http_llmgw_openai_is_json(ngx_str_t *type);
 static ngx_int_t ngx_http_llmgw_openai_post(ngx_http_request_t *r,
@@ -286,11 +290,20 @@ static ngx_int_t
 ngx_http_llmgw_openai_deny(ngx_http_request_t *r,
     const llmgw_openai_error_t *error)
 {
+    return ngx_http_llmgw_openai_deny_as(r, error,
+                                 llmgw_openai_status(error->status)->outcome);
+}
+
+
+static ngx_int_t
+ngx_http_llmgw_openai_deny_as(ngx_http_request_t *r,
+    const llmgw_openai_error_t *error, llmgw_outcome_t outcome)
+{
     llmgw_end_t             end;
     ngx_http_llmgw_pool_t  *pool;
 
     ngx_memzero(&end, sizeof(llmgw_end_t));
-    end.outcome = llmgw_openai_status(error->status)->outcome;
+    end.outcome = outcome;
 
     pool = ngx_http_llmgw_worker_pool(r);
 
@@ -407,9 +420,9 @@ ngx_http_llmgw_openai_received(ngx_http_llmgw_openai_body_t *body)
 static ngx_int_t
 ngx_http_llmgw_openai_open(ngx_http_llmgw_openai_body_t *body)
 {
+    ngx_int_t                 rc;
     ngx_str_t                 name;
     ngx_http_request_t       *r;
-    llmgw_openai_error_t      error;
     ngx_http_llmgw_openai_t  *o;
 
     r = body->request;
@@ -424,15 +437,49 @@ ngx_http_llmgw_openai_open(ngx_http_llmgw_openai_body_t *body)
     name.data = (u_char *) body->body.model;
     name.len = body->body.model_len;
 
-    if (!ngx_http_llmgw_caller_may(ngx_http_llmgw_caller(r), &name)
-        || ngx_http_llmgw_openai_model_find(r, &name, &o->model) != NGX_OK)
-    {
-        ngx_http_llmgw_openai_model_unknown(&error, &name);
-        return ngx_http_llmgw_openai_deny(r, &error);
+    rc = ngx_http_llmgw_caller_may(ngx_http_llmgw_caller(r), &name)
+         ? ngx_http_llmgw_openai_model_find(r, &name, &o->model)
+         : NGX_DECLINED;
+
+    if (rc != NGX_OK) {
+        return ngx_http_llmgw_openai_deny_model(r, &name, rc);
     }
 
     return ngx_http_llmgw_stream_open(r, &ngx_http_llmgw_openai_front, o)
            == NGX_OK ? NGX_DONE : NGX_HTTP_INTERNAL_SERVER_ERROR;
+}
+
+
+/*
+ * A model that has replicas and no pool is one to come back for, as is one
+ * whose replicas are down.
+ */
+
+static ngx_int_t
+ngx_http_llmgw_openai_deny_model(ngx_http_request_t *r, const ngx_str_t *name,
+    ngx_int_t rc)
+{
+    llmgw_end_t           end;
+    llmgw_openai_error_t  error;
+
+    if (rc == NGX_ERROR) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    if (rc == NGX_DECLINED) {
+        ngx_http_llmgw_openai_model_unknown(&error, name);
+        return ngx_http_llmgw_openai_deny(r, &error);
+    }
+
+    ngx_memzero(&end, sizeof(llmgw_end_t));
+    end.outcome = LLMGW_OUTCOME_NO_REPLICAS;
+    ngx_http_llmgw_openai_error_of_end(&error, &end);
+    llmgw_openai_error_set(&error, error.status, error.code, NULL,
+                           "The model `%.*s` is not routed: this gateway "
+                           "serves as many other models as it can.",
+                           (int) name->len, (char *) name->data);
+
+    return ngx_http_llmgw_openai_deny_as(r, &error, end.outcome);
 }
 
 

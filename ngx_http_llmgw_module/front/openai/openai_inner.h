@@ -27,7 +27,7 @@
 
 /* Which pool serves a request, and under which name of its model. */
 typedef struct {
-    ngx_http_upstream_srv_conf_t *upstream;
+    ngx_http_llmgw_pool_t        *pool;
     ngx_str_t                     engine;       /* empty: as the client said */
 } ngx_http_llmgw_openai_model_t;
 
@@ -127,7 +127,10 @@ ngx_int_t ngx_http_llmgw_openai_error_headers(ngx_http_request_t *r,
 
 /* model_names.c */
 
-/* NGX_DECLINED: nobody serves a model of that name. */
+/*
+ * NGX_DECLINED: no replica reports that name; NGX_BUSY: some do, but their base
+ * model has no pool; NGX_ERROR: no memory.
+ */
 ngx_int_t ngx_http_llmgw_openai_model_find(ngx_http_request_t *r,
     const ngx_str_t *name, ngx_http_llmgw_openai_model_t *model);
 

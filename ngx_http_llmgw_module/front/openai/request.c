@@ -41,10 +41,10 @@ ngx_http_llmgw_openai_read(ngx_http_llmgw_stream_t *stream)
 
     r = stream->request;
 
-    stream->pool = ngx_http_llmgw_worker_pool_of(r, o->model.upstream);
+    stream->pool = o->model.pool;
     cln = ngx_http_cleanup_add(r, 0);
 
-    if (stream->pool == NULL || cln == NULL) {
+    if (cln == NULL) {
         ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
         return NGX_DONE;
     }

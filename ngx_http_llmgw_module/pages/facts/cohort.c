@@ -1,7 +1,8 @@
 
 /*
  * Classes and tenants: those that ever had requests.  "other" comes first.
- * They are read without the lock, while workers go on counting.
+ * They are the upstream's, whichever model was asked for, and are listed with
+ * its first pool.  They are read without the lock, while workers count on.
  */
 
 #include "conf/admit.h"
@@ -87,7 +88,11 @@ ngx_http_llmgw_class_walk(ngx_http_llmgw_writer_t *w,
 
     static const ngx_http_llmgw_slo_t   none;
 
-    cohort = llmgw_cohorts_at(snapshot->pool->zone->shared->cohorts,
+    if (!snapshot->is_first) {
+        return NGX_DONE;
+    }
+
+    cohort = llmgw_cohorts_at(snapshot->pool->upstream->zone->shared->cohorts,
                               LLMGW_COHORT_CLASS, i);
     if (cohort == NULL) {
         return NGX_DONE;
@@ -116,7 +121,7 @@ ngx_http_llmgw_class_walk(ngx_http_llmgw_writer_t *w,
 
 
 const ngx_http_llmgw_scope_t  ngx_http_llmgw_scope_class = {
-    SCOPE("classes", "class", ngx_http_llmgw_class_walk)
+    SHARED_SCOPE("classes", "class", ngx_http_llmgw_class_walk)
 };
 
 
@@ -153,7 +158,11 @@ ngx_http_llmgw_tenant_walk(ngx_http_llmgw_writer_t *w,
     const llmgw_cohort_t                *cohort;
     const ngx_http_llmgw_cohort_copy_t  *copy;
 
-    cohorts = snapshot->pool->zone->shared->cohorts;
+    if (!snapshot->is_first) {
+        return NGX_DONE;
+    }
+
+    cohorts = snapshot->pool->upstream->zone->shared->cohorts;
 
     cohort = llmgw_cohorts_at(cohorts, LLMGW_COHORT_TENANT, i);
     if (cohort == NULL) {
@@ -179,5 +188,5 @@ ngx_http_llmgw_tenant_walk(ngx_http_llmgw_writer_t *w,
 
 
 const ngx_http_llmgw_scope_t  ngx_http_llmgw_scope_tenant = {
-    SCOPE("tenants", "tenant", ngx_http_llmgw_tenant_walk)
+    SHARED_SCOPE("tenants", "tenant", ngx_http_llmgw_tenant_walk)
 };

@@ -67,8 +67,11 @@ typedef struct {
     ngx_http_llmgw_label_t        labels[2];    /* of counts; of a string */
     enum {
         NGX_HTTP_LLMGW_ALL = 0,
-        NGX_HTTP_LLMGW_RARE                     /* counts above 0, and the
+        NGX_HTTP_LLMGW_RARE,                    /* counts above 0, and the
                                                    first, are shown */
+        NGX_HTTP_LLMGW_SHARED                   /* all are; they are those of
+                                                   all models, without the
+                                                   label `model` */
     } which;
     ngx_uint_t                    bounds;       /* of a histogram: those of
                                                    that number */
@@ -132,6 +135,7 @@ typedef struct {
     ngx_int_t                   (*walk)(ngx_http_llmgw_writer_t *w,
                                     ngx_http_llmgw_snapshot_t *snapshot,
                                     ngx_uint_t i);
+    ngx_uint_t                    is_shared;    /* as SHARED, of all metrics */
 } ngx_http_llmgw_scope_t;
 
 
@@ -141,7 +145,9 @@ typedef struct {
  */
 
 #define SCOPE(key, label, walk)                                               \
-    key, label, METRICS, sizeof(METRICS) / sizeof(METRICS[0]), walk
+    key, label, METRICS, sizeof(METRICS) / sizeof(METRICS[0]), walk, 0
+#define SHARED_SCOPE(key, label, walk)                                        \
+    key, label, METRICS, sizeof(METRICS) / sizeof(METRICS[0]), walk, 1
 
 #define METRIC_INDEX(name_, kind_, unit_, help_)  M_##name_,
 #define METRIC_ROW(name_, kind_, unit_, help_)                                \
@@ -192,7 +198,10 @@ typedef struct {
 #define TIMES(value)        VALUE(TIMES, .of.p = (value))
 
 
-/* Pools, then their lists; zones of keys, then theirs: as pages order them. */
+/*
+ * As pages order them: pools, one for each model that is bound, then their
+ * lists; zones of keys, then theirs.
+ */
 #define NGX_HTTP_LLMGW_POOL_SCOPES(X)                                         \
     X(pool) X(class) X(tenant) X(standby) X(shard) X(gateway) X(replica)
 #define NGX_HTTP_LLMGW_KEY_SCOPES(X)                                          \

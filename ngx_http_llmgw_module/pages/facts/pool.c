@@ -9,20 +9,33 @@
 #include "proto/grpc/session.h"
 
 
+/* With each: which of its values are shown. */
 #define NGX_HTTP_LLMGW_POOL_METRICS(X)                                        \
-    X(queue_length, GAUGE, FRACTION, "Requests waiting in the queue")         \
-    X(queue_size, GAUGE, FRACTION, "Requests that may wait in the queue")     \
-    X(saturation, GAUGE, PERMILLE,                                            \
+    X(queue_length, GAUGE, FRACTION, ALL, "Requests waiting in the queue")    \
+    X(queue_size, GAUGE, FRACTION, ALL,                                       \
+      "Requests that may wait in the queue")                                  \
+    X(saturation, GAUGE, PERMILLE, ALL,                                       \
       "How full the fleet is, by saturation= of llmgw_queue")                 \
-    X(view_age_seconds, GAUGE, MS, "Age of the agent's last heartbeat")       \
-    X(view_stale, GAUGE, FRACTION,                                            \
+    X(view_age_seconds, GAUGE, MS, SHARED,                                    \
+      "Age of the agent's last heartbeat")                                    \
+    X(view_stale, GAUGE, FRACTION, SHARED,                                    \
       "1: the agent is silent, nginx routes by its last view")                \
-    X(view_isolated, GAUGE, FRACTION, "1: the agent is cut off from gossip")  \
-    X(view_members, GAUGE, FRACTION, "Members in the segment")                \
-    X(streams, GAUGE, FRACTION, "Requests that run or wait")                  \
-    X(sessions, GAUGE, FRACTION, "Connections to replicas")                   \
-    X(saturation_unknown, COUNTER, ONE,                                       \
+    X(view_isolated, GAUGE, FRACTION, SHARED,                                 \
+      "1: the agent is cut off from gossip")                                  \
+    X(view_members, GAUGE, FRACTION, SHARED, "Members in the segment")        \
+    X(models_unrouted, GAUGE, FRACTION, SHARED,                               \
+      "Base models that got no pool of the upstream's")                       \
+    X(streams, GAUGE, FRACTION, ALL, "Requests that run or wait")             \
+    X(sessions, GAUGE, FRACTION, ALL, "Connections to replicas")              \
+    X(saturation_unknown, COUNTER, ONE, ALL,                                  \
       "Decisions that held nobody, as no replica told how full it is")
+
+#define POOL_INDEX(name_, kind_, unit_, which_, help_)  M_##name_,
+#define POOL_ROW(name_, kind_, unit_, which_, help_)                          \
+    [M_##name_] = { .name = #name_, .help = help_,                            \
+                    .kind = NGX_HTTP_LLMGW_##kind_,                           \
+                    .unit = NGX_HTTP_LLMGW_##unit_,                           \
+                    .which = NGX_HTTP_LLMGW_##which_ },
 
 #define COUNTER_INDEX(name_, label, n, help)     M_##name_,
 #define COUNTER_ROW(name_, label, n, help)                                    \
@@ -38,7 +51,7 @@ enum {
     M_requests,
     NGX_HTTP_LLMGW_COUNTERS(COUNTER_INDEX)
     NGX_HTTP_LLMGW_HISTOGRAMS(HISTOGRAM_INDEX)
-    NGX_HTTP_LLMGW_POOL_METRICS(METRIC_INDEX)
+    NGX_HTTP_LLMGW_POOL_METRICS(POOL_INDEX)
     M_body_bytes,
     M_members
 };
@@ -62,43 +75,60 @@ static const ngx_http_llmgw_metric_t  METRICS[] = {
 
     NGX_HTTP_LLMGW_COUNTERS(COUNTER_ROW)
     NGX_HTTP_LLMGW_HISTOGRAMS(HISTOGRAM_ROW)
-    NGX_HTTP_LLMGW_POOL_METRICS(METRIC_ROW)
+    NGX_HTTP_LLMGW_POOL_METRICS(POOL_ROW)
 
-    METRIC_LABELLED(body_bytes, GAUGE, ONE, ALL,
+    METRIC_LABELLED(body_bytes, GAUGE, ONE, SHARED,
                     "Bytes that workers hold of llmgw_body_memory",
                     { "what", LLMGW_NSHARES,
                       ngx_http_llmgw_metrics_name_body_refusals })
-    METRIC_LABELLED(members, GAUGE, ONE, ALL,
+    METRIC_LABELLED(members, GAUGE, ONE, SHARED,
                     "Members that the agent lists, by state",
                     { "role", LLMGW_ROLE_SHARD + 1, llmgw_role_name },
                     { "state", LLMGW_LIVENESS_LEFT + 1, llmgw_liveness_name })
 };
 
 
+/* What is the upstream's is among the metrics once. */
+
 static void
 ngx_http_llmgw_pool_view(ngx_http_llmgw_writer_t *w,
-    ngx_http_llmgw_pool_t *pool, uint64_t now_ms)
+    const ngx_http_llmgw_snapshot_t *snapshot)
 {
-    uint64_t    age_ms;
-    ngx_str_t  *source;
+    uint64_t                    age_ms, now_ms;
+    ngx_str_t                  *source;
+    ngx_http_llmgw_upstream_t  *upstream;
 
-    source = &pool->conf->members;
+    if (!w->is_status && !snapshot->is_first) {
+        return;
+    }
+
+    upstream = snapshot->pool->upstream;
+    now_ms = snapshot->now_ms;
+    source = &upstream->conf->members;
     age_ms = 0;
 
-    if (pool->reader) {
-        age_ms = now_ms - ngx_min(now_ms, pool->view.heartbeat_ms);
+    if (upstream->reader) {
+        age_ms = now_ms - ngx_min(now_ms, upstream->view.heartbeat_ms);
     }
 
     OBJECT("view");
-    STATUS("source", TEXT(pool->reader ? (char *) source->data : NULL));
-    STATUS("age_ms", NUMBER(pool->generation ? age_ms
-                                             : NGX_HTTP_LLMGW_ABSENT));
+    STATUS("source", TEXT(upstream->reader ? (char *) source->data : NULL));
+    STATUS("age_ms", NUMBER(upstream->generation ? age_ms
+                                                 : NGX_HTTP_LLMGW_ABSENT));
     METRIC(view_age_seconds, NUMBER(age_ms));
-    FACT("stale", view_stale, FLAG(ngx_http_llmgw_pool_is_stale(pool)));
-    STATUS("generation", NUMBER(pool->generation));
-    FACT("isolated", view_isolated, FLAG(pool->view.isolated));
-    FACT("members", view_members, NUMBER(pool->view.n));
+    FACT("stale", view_stale,
+         FLAG(ngx_http_llmgw_upstream_is_stale(upstream)));
+    STATUS("generation", NUMBER(upstream->generation));
+    FACT("isolated", view_isolated, FLAG(upstream->view.isolated));
+    FACT("members", view_members, NUMBER(upstream->view.n));
     END_OBJECT;
+
+    STATUS("models_unrouted", NUMBER(upstream->nunrouted));
+    METRIC(models_unrouted, NUMBER(snapshot->has_model
+                                   ? upstream->nunrouted
+                                   : NGX_HTTP_LLMGW_ABSENT));
+    METRIC(members, COUNTS(snapshot->members));
+    METRIC(body_bytes, COUNTS(snapshot->levels.body_bytes));
 }
 
 
@@ -179,9 +209,9 @@ ngx_http_llmgw_pool_bucket(ngx_http_llmgw_writer_t *w,
 {
     llmgw_bucket_t  bucket;
 
-    ngx_http_llmgw_zone_lock(pool->zone);
-    bucket = pool->zone->shared->cohorts->bucket;
-    ngx_http_llmgw_zone_unlock(pool->zone);
+    ngx_http_llmgw_zone_lock(pool->upstream->zone);
+    bucket = pool->upstream->zone->shared->cohorts->bucket;
+    ngx_http_llmgw_zone_unlock(pool->upstream->zone);
 
     (void) llmgw_bucket_take(&bucket, 0, (int64_t) ngx_current_msec * 1000);
 
@@ -256,8 +286,7 @@ static ngx_int_t
 ngx_http_llmgw_pool_walk(ngx_http_llmgw_writer_t *w,
     ngx_http_llmgw_snapshot_t *snapshot, ngx_uint_t i)
 {
-    ngx_http_llmgw_pool_t     *pool;
-    const llmgw_model_list_t  *model;
+    ngx_http_llmgw_pool_t  *pool;
 
     pool = snapshot->pool;
 
@@ -265,20 +294,24 @@ ngx_http_llmgw_pool_walk(ngx_http_llmgw_writer_t *w,
         return NGX_DONE;
     }
 
-    if (!w->item(w, &pool->conf->name, NGX_HTTP_LLMGW_ON_BOTH)) {
+    if (!w->item(w, &pool->conf->name,
+                 snapshot->is_rest ? NGX_HTTP_LLMGW_ON_METRICS
+                                   : NGX_HTTP_LLMGW_ON_BOTH))
+    {
         return NGX_OK;
     }
 
-    model = llmgw_models_base(&pool->models.known);
+    if (snapshot->is_rest) {
+        ngx_http_llmgw_pool_counters(w, snapshot);
+        return NGX_OK;
+    }
 
     STATUS("name", STRING(&pool->conf->name));
-    STATUS("model", TEXT(model ? model->names : NULL));
-    ngx_http_llmgw_pool_view(w, pool, snapshot->now_ms);
-    METRIC(members, COUNTS(snapshot->members));
+    STATUS("model", TEXT(ngx_http_llmgw_pool_model(pool)));
+    ngx_http_llmgw_pool_view(w, snapshot);
     FACT("streams", streams, NUMBER(snapshot->levels.streams));
     STATUS("in_flight", NUMBER(snapshot->slots.in_flight));
     FACT("sessions", sessions, NUMBER(snapshot->levels.sessions));
-    METRIC(body_bytes, COUNTS(snapshot->levels.body_bytes));
 
     OBJECT("zone");
     STATUS("slots", NUMBER(pool->zone->self.shared->nslots));

@@ -49,7 +49,7 @@ enum {
 
 static const ngx_http_llmgw_metric_t  METRICS[] = {
     NGX_HTTP_LLMGW_REPLICA_METRICS(METRIC_ROW)
-    METRIC_LABELLED(replica_info, GAUGE, ONE, ALL,
+    METRIC_LABELLED(replica_info, GAUGE, ONE, SHARED,
                     "Always 1: the replica's base model", { "model" })
 };
 
@@ -104,7 +104,7 @@ ngx_http_llmgw_replica_models(ngx_http_llmgw_writer_t *w,
     size_t                     at;
     const llmgw_model_list_t  *list;
 
-    list = replica->pool->models.known.lists[replica->models];
+    list = replica->pool->upstream->models.known.lists[replica->models];
 
     if (list) {
         METRIC(replica_info, TEXT(list->names));

@@ -2,7 +2,7 @@
 /* Snapshots, and the list of all scopes: snapshot.h. */
 
 #include "core/quantile.h"
-#include "pages/facts/snapshot.h"
+#include "pages/facts/snapshot_inner.h"
 
 
 #define NGX_HTTP_LLMGW_SCOPE(name)  &ngx_http_llmgw_scope_##name,
@@ -22,8 +22,6 @@ const ngx_http_llmgw_source_t  ngx_http_llmgw_sources[] = {
 };
 
 
-static ngx_int_t ngx_http_llmgw_snapshot_pools(ngx_array_t *snapshots,
-    ngx_http_llmgw_worker_t *worker);
 static ngx_int_t ngx_http_llmgw_snapshot_zones(ngx_array_t *snapshots,
     const ngx_array_t *zones);
 
@@ -36,7 +34,7 @@ static ngx_int_t ngx_http_llmgw_snapshot_zones(ngx_array_t *snapshots,
 static void
 ngx_http_llmgw_snapshot_rows(ngx_http_llmgw_snapshot_t *snapshot)
 {
-    uint32_t                       i, k;
+    uint32_t                       i;
     ngx_http_llmgw_zone_t         *zone;
     ngx_http_llmgw_levels_t       *levels;
     ngx_http_llmgw_zone_shared_t  *shared;
@@ -59,9 +57,29 @@ ngx_http_llmgw_snapshot_rows(ngx_http_llmgw_snapshot_t *snapshot)
                                    0);
         snapshot->levels.streams += levels->streams;
         snapshot->levels.sessions += levels->sessions;
+    }
 
-        for (k = 0; k < LLMGW_NSHARES; k++) {
-            snapshot->levels.body_bytes[k] += levels->body_bytes[k];
+    ngx_http_llmgw_zone_unlock(zone);
+}
+
+
+/* Bodies, whose model is not known when they are read. */
+
+static void
+ngx_http_llmgw_snapshot_bodies(ngx_http_llmgw_snapshot_t *snapshot)
+{
+    uint32_t                       i, k;
+    ngx_http_llmgw_zone_t         *zone;
+    ngx_http_llmgw_zone_shared_t  *shared;
+
+    zone = snapshot->pool->upstream->zone;
+    shared = zone->shared;
+
+    ngx_http_llmgw_zone_lock(zone);
+
+    for (i = 0; i < shared->admission->nrows; i++) {
+        for (k = 0; shared->rows[i].pid && k < LLMGW_NSHARES; k++) {
+            snapshot->levels.body_bytes[k] += shared->levels[i].body_bytes[k];
         }
     }
 
@@ -146,7 +164,6 @@ ngx_http_llmgw_snapshot_replicas(ngx_http_llmgw_snapshot_t *snapshot)
     u_char                    *seen;
     uint32_t                   nslots;
     ngx_uint_t                 i;
-    llmgw_liveness_t           state;
     ngx_http_llmgw_table_t    *table;
     ngx_http_llmgw_replica_t  *replica;
 
@@ -181,9 +198,6 @@ ngx_http_llmgw_snapshot_replicas(ngx_http_llmgw_snapshot_t *snapshot)
 
         replica->holders++;
         snapshot->replicas[snapshot->n++] = replica;
-
-        state = ngx_http_llmgw_replica_shown(&replica->member, NULL);
-        snapshot->members[LLMGW_ROLE_REPLICA][state]++;
     }
 
     ngx_http_llmgw_snapshot_slots(snapshot, seen);
@@ -222,7 +236,8 @@ ngx_http_llmgw_snapshot_model(ngx_http_llmgw_snapshot_t *snapshot,
     model = ngx_palloc(snapshot->memory, sizeof(llmgw_shard_model_t));
 
     if (model == NULL
-        || llmgw_members_read_list(snapshot->pool->reader, list, names, &bytes)
+        || llmgw_members_read_list(snapshot->pool->upstream->reader, list,
+                                   names, &bytes)
            != LLMGW_MEMBERS_DONE
         || llmgw_shard_model_read(model, names, bytes) != 0)
     {
@@ -230,6 +245,32 @@ ngx_http_llmgw_snapshot_model(ngx_http_llmgw_snapshot_t *snapshot,
     }
 
     return model;
+}
+
+
+/* The replicas of all pools, by state. */
+
+static void
+ngx_http_llmgw_snapshot_states(ngx_http_llmgw_snapshot_t *snapshot)
+{
+    ngx_uint_t                  i, k;
+    llmgw_liveness_t            state;
+    ngx_http_llmgw_table_t     *table;
+    ngx_http_llmgw_upstream_t  *upstream;
+
+    upstream = snapshot->pool->upstream;
+
+    for (i = 0; i < upstream->conf->npools; i++) {
+        table = upstream->pools[i] ? upstream->pools[i]->table : NULL;
+
+        for (k = 0; table && k < table->n; k++) {
+            if (table->replicas[k]->listed) {
+                state = ngx_http_llmgw_replica_shown(
+                            &table->replicas[k]->member, NULL);
+                snapshot->members[LLMGW_ROLE_REPLICA][state]++;
+            }
+        }
+    }
 }
 
 
@@ -244,7 +285,7 @@ ngx_http_llmgw_snapshot_others(ngx_http_llmgw_snapshot_t *snapshot)
     llmgw_members_view_t    *view;
     ngx_http_llmgw_other_t  *other;
 
-    view = &snapshot->pool->view;
+    view = &snapshot->pool->upstream->view;
     n = 0;
     nshards = 0;
 
@@ -296,8 +337,8 @@ ngx_http_llmgw_snapshot_standby(ngx_http_llmgw_snapshot_t *snapshot,
     llmgw_members_view_t      *view;
     ngx_http_llmgw_standby_t  *standby;
 
-    zone = snapshot->pool->zone;
-    view = &snapshot->pool->view;
+    zone = snapshot->pool->upstream->zone;
+    view = &snapshot->pool->upstream->view;
     standby = &snapshot->standbys[snapshot->nstandbys++];
 
     standby->group = *group;
@@ -330,25 +371,26 @@ static ngx_int_t
 ngx_http_llmgw_snapshot_standbys(ngx_http_llmgw_snapshot_t *snapshot)
 {
     size_t                        i;
-    ngx_http_llmgw_pool_t        *pool;
-    const llmgw_standby_group_t  *group;
     llmgw_takeover_t             *takeover;
+    ngx_http_llmgw_upstream_t    *upstream;
+    const llmgw_standby_group_t  *group;
 
-    pool = snapshot->pool;
+    upstream = snapshot->pool->upstream;
 
-    if (pool->standbys.known.n == 0) {
+    if (upstream->standbys.known.n == 0) {
         return NGX_OK;
     }
 
-    snapshot->standbys = ngx_pcalloc(snapshot->memory, pool->standbys.known.n
+    snapshot->standbys = ngx_pcalloc(snapshot->memory,
+                                     upstream->standbys.known.n
                                      * sizeof(ngx_http_llmgw_standby_t));
     if (snapshot->standbys == NULL) {
         return NGX_ERROR;
     }
 
-    for (i = 0; i < pool->view.n; i++) {
-        group = ngx_http_llmgw_standbys_group(&pool->standbys, &pool->view, i,
-                                              &takeover);
+    for (i = 0; i < upstream->view.n; i++) {
+        group = ngx_http_llmgw_standbys_group(&upstream->standbys,
+                                              &upstream->view, i, &takeover);
         if (group) {
             ngx_http_llmgw_snapshot_standby(snapshot, group, takeover);
         }
@@ -358,23 +400,32 @@ ngx_http_llmgw_snapshot_standbys(ngx_http_llmgw_snapshot_t *snapshot)
 }
 
 
-static ngx_int_t
+ngx_int_t
 ngx_http_llmgw_snapshot_pool(ngx_http_llmgw_pool_t *pool,
     ngx_http_llmgw_snapshot_t *snapshot, ngx_pool_t *memory)
 {
-    ngx_memzero(snapshot, sizeof(ngx_http_llmgw_snapshot_t));
     snapshot->pool = pool;
     snapshot->memory = memory;
-
-    ngx_http_llmgw_pool_look(pool);
-    ngx_http_llmgw_pool_loads(pool);
-
     snapshot->now_ms = ngx_http_llmgw_monotonic_ms();
+
     ngx_http_llmgw_snapshot_rows(snapshot);
 
-    if (ngx_http_llmgw_snapshot_replicas(snapshot) != NGX_OK
-        || ngx_http_llmgw_snapshot_others(snapshot) != NGX_OK)
-    {
+    if (ngx_http_llmgw_snapshot_replicas(snapshot) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    if (pool->binding) {
+        ngx_http_llmgw_snapshot_part(snapshot);
+    }
+
+    if (!snapshot->is_first) {
+        return NGX_OK;
+    }
+
+    ngx_http_llmgw_snapshot_bodies(snapshot);
+    ngx_http_llmgw_snapshot_states(snapshot);
+
+    if (ngx_http_llmgw_snapshot_others(snapshot) != NGX_OK) {
         return NGX_ERROR;
     }
 
@@ -425,37 +476,6 @@ ngx_http_llmgw_snapshot_take(ngx_http_request_t *r)
     }
 
     return snapshots;
-}
-
-
-static ngx_int_t
-ngx_http_llmgw_snapshot_pools(ngx_array_t *snapshots,
-    ngx_http_llmgw_worker_t *worker)
-{
-    ngx_queue_t                *q;
-    ngx_http_llmgw_snapshot_t  *snapshot;
-
-    if (worker == NULL) {
-        return NGX_OK;
-    }
-
-    for (q = ngx_queue_head(&worker->pools);
-         q != ngx_queue_sentinel(&worker->pools);
-         q = ngx_queue_next(q))
-    {
-        snapshot = ngx_array_push(snapshots);
-
-        if (snapshot == NULL
-            || ngx_http_llmgw_snapshot_pool(
-                   ngx_queue_data(q, ngx_http_llmgw_pool_t, queue),
-                   snapshot, snapshots->pool)
-               != NGX_OK)
-        {
-            return NGX_ERROR;
-        }
-    }
-
-    return NGX_OK;
 }
 
 

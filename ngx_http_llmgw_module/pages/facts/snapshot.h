@@ -73,6 +73,14 @@ struct ngx_http_llmgw_snapshot_s {
     ngx_pool_t                   *memory;       /* of the request */
     ngx_http_llmgw_key_facts_t   *keys;         /* of KEYS, and no more */
     ngx_http_llmgw_pool_t        *pool;         /* of POOLS, like all below */
+    ngx_str_t                     model;        /* its base model, where the
+                                                   upstream has several; of the
+                                                   rest: empty */
+    unsigned                      has_model:1;  /* the label is shown */
+    unsigned                      is_first:1;   /* of its upstream: has what
+                                                   all its models share */
+    unsigned                      is_rest:1;    /* what was counted for models
+                                                   that are bound no more */
     uint64_t                      now_ms;       /* CLOCK_MONOTONIC */
     ngx_http_llmgw_counters_t     counters;     /* of all workers */
     ngx_http_llmgw_levels_t       levels;       /* the same */
@@ -93,8 +101,9 @@ struct ngx_http_llmgw_snapshot_s {
 
 
 /*
- * An array with one snapshot for each pool, and behind them for each zone of
- * keys, in the request's pool; NULL: out of memory.
+ * An array with one snapshot for each pool that has a model, one of the rest
+ * where several have, and behind them one for each zone of keys, in the
+ * request's pool; NULL: out of memory.
  */
 ngx_array_t *ngx_http_llmgw_snapshot_take(ngx_http_request_t *r);
 

@@ -70,5 +70,5 @@ ngx_http_llmgw_standby_walk(ngx_http_llmgw_writer_t *w,
 
 
 const ngx_http_llmgw_scope_t  ngx_http_llmgw_scope_standby = {
-    SCOPE("groups", "group", ngx_http_llmgw_standby_walk)
+    SHARED_SCOPE("groups", "group", ngx_http_llmgw_standby_walk)
 };

@@ -219,12 +219,13 @@ def test_fleet_exchanges_its_model_under_load(cluster):
     fleet.check()
 
 
-def test_fleet_of_one_upstream_exchanges_its_model(cluster):
+def test_fleet_of_one_pool_exchanges_its_model(cluster):
     """The new one is served when no replica of the old one is left, and then
     nothing else: those that have left count until then."""
     fleet = Fleet(cluster)
     fleet.join("alpha", "a1", "a2", "a3")
-    nginx = cluster.nginx(openai=True)
+    nginx = cluster.nginx(f"llmgw_members {cluster.gateway.members} models=1;"
+                          "\n llmgw_hash prefix=64;", openai=True)
     wait_for(lambda: nginx.routable() == ["a1", "a2", "a3"], "the old model")
     alpha, beta = Crowd(nginx, "alpha"), Crowd(nginx, "beta")
     fleet.join("beta", "b1", "b2")
@@ -247,4 +248,29 @@ def test_fleet_of_one_upstream_exchanges_its_model(cluster):
         # while the last one drains there is nobody, and no other model yet
         assert [one for one in told if one != ABSENT] == [SERVED, UNKNOWN]
     assert nginx.log().count("none of them is up") == 1
+    fleet.check()
+
+
+def test_fleet_of_one_upstream_serves_both_models_meanwhile(cluster):
+    """No line names the new one, and nothing is reloaded."""
+    fleet = Fleet(cluster)
+    fleet.join("alpha", "a1", "a2")
+    nginx = cluster.nginx(openai=True)
+    wait_for(lambda: nginx.routable() == ["a1", "a2"], "the old model")
+    alpha = Crowd(nginx, "alpha")
+    assert ask(nginx, "beta") == UNKNOWN
+    fleet.join("beta", "b1")
+    wait_for(lambda: nginx.models() == {"alpha": ["a1", "a2"],
+                                        "beta": ["b1"]}, "the new one")
+    beta = Crowd(nginx, "beta")
+    assert (alpha.go_on(), beta.go_on()) == ({SERVED}, {SERVED})
+    fleet.leave("a1")
+    fleet.restart_agent("a2", "b1")
+    assert (alpha.go_on(), beta.go_on()) == ({SERVED}, {SERVED})
+    assert alpha.told() == [[SERVED]] * 3
+    fleet.leave("a2")
+    wait_for(lambda: nginx.models()["alpha"] == [], "the old one to be gone")
+    assert (alpha.go_on(), beta.go_on()) == ({ABSENT}, {SERVED})
+    assert alpha.stop() == [[SERVED, ABSENT]] * 3
+    assert beta.stop() == [[SERVED]] * 3
     fleet.check()

@@ -360,6 +360,13 @@ def test_several_pools(scene, open_page):
     refresh(page)
     wait_event(page, "llm: r2 dead")
 
+    # Those of one upstream are told apart by their models.
+    stage.pools["embed"].name = "llm"
+    stage.pools["llm"].model, stage.pools["embed"].model = "a", "b"
+    refresh(page)
+    page.wait_text("#pools", "llm a 1/2")
+    page.wait_text("#pools", "llm b 1/2")
+
 
 GARBAGE = [
     (403, "text/html", b"<b>no</b>", "status answers 403"),

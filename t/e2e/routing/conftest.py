@@ -1,8 +1,9 @@
-"""HTTP servers for native passes."""
+"""HTTP servers for native passes, and replicas of several models."""
 
 import pytest
 
 from llmgw.pyhttp import HttpEngine
+from llmgw.reporter import Reporter
 
 
 @pytest.fixture
@@ -17,3 +18,14 @@ def engines(cluster):
     yield make
     for one in made:
         one.close()
+
+
+@pytest.fixture
+def serving(cluster):
+    """serving(id, models): a replica whose agent is told that it serves
+    these; returns who tells it."""
+    def make(id, models, capacity=1):
+        replica = cluster.replica(id, token_delay="1ms")
+        agent = cluster.agent(id, grpc=replica.target)
+        return Reporter(cluster, agent, models=models, max_capacity=capacity)
+    return make

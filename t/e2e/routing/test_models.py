@@ -23,17 +23,6 @@ TWO = """
 
 
 @pytest.fixture
-def serving(cluster):
-    """serving(id, models): a replica whose agent is told that it serves
-    these; returns who tells it."""
-    def make(id, models, capacity=1):
-        replica = cluster.replica(id, token_delay="1ms")
-        agent = cluster.agent(id, grpc=replica.target)
-        return Reporter(cluster, agent, models=models, max_capacity=capacity)
-    return make
-
-
-@pytest.fixture
 def caller_at(cluster):
     """As `caller`, at a port."""
     from llmgw.callers import Caller
@@ -103,7 +92,7 @@ def test_minority_of_another_model_is_not_routed(cluster, serving, client,
     cluster.agent("gw", "gateway")
     tell = {id: serving(id, [model], capacity=0) for id, model in
             [("r1", "a"), ("r2", "a"), ("r3", "b")]}
-    nginx = cluster.nginx()
+    nginx = cluster.nginx(_one(cluster))
     wait_for(lambda: nginx.routable() == ["r1", "r2"] and
              nginx.replicas().get("r3", {}).get("service") == "READY",
              "the majority, and the other")
@@ -125,6 +114,12 @@ def test_minority_of_another_model_is_not_routed(cluster, serving, client,
     wait_for(lambda: nginx.routable() == ["r2", "r3"], "b")
     assert nginx.pool()["model"] == "b"
     assert len(_warnings(nginx)) <= 3
+
+
+def _one(cluster, lines=""):
+    """An upstream with one pool, which any model may have."""
+    return (f"llmgw_members {cluster.gateway.members} models=1;\n"
+            f"        llmgw_hash prefix=64;\n        {lines}")
 
 
 def _warnings(nginx):
@@ -173,7 +168,7 @@ def mixed(cluster, serving):
         ids = ["m1", "m2", "m3"], [f"t{i + 1}" for i in range(n)]
         tell = {id: serving(id, [model], capacity=0)
                 for model, some in zip(("m", "tiny"), ids) for id in some}
-        nginx = cluster.nginx(openai=True)
+        nginx = cluster.nginx(_one(cluster), openai=True)
         wait_for(lambda: nginx.routable() == ids[0]
                  and all(nginx.replicas().get(id, {}).get("service") == "READY"
                          for id in ids[1]), "the majority, and the other")
@@ -262,7 +257,7 @@ def test_request_ends_with_the_base_model_that_it_came_for(
     cluster.agent("gw", "gateway")
     tell = {id: serving(id, [model]) for id, model in
             [("m1", "m"), ("t1", "tiny")]}
-    nginx = cluster.nginx(pool="llmgw_queue 4;", openai=True)
+    nginx = cluster.nginx(_one(cluster, "llmgw_queue 4;"), openai=True)
     wait_for(lambda: nginx.routable() == ["m1"]
              and nginx.replicas().get("t1", {}).get("service") == "READY",
              "both")

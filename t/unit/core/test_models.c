@@ -16,6 +16,7 @@
 
 typedef struct {
     llmgw_models_t  models;
+    uint64_t        base;       /* of the only pool */
 } scene_t;
 
 
@@ -84,10 +85,33 @@ add(scene_t *s, const char *words, int is_cut, uint32_t nmembers)
 }
 
 
-static llmgw_serves_t
-serves(const scene_t *s, const char *name)
+static int
+settle(scene_t *s)
 {
-    return llmgw_models_serves(&s->models, hash(name));
+    return llmgw_models_settle(&s->models, &s->base);
+}
+
+
+static llmgw_serves_t
+serves(scene_t *s, const char *name)
+{
+    if (s->base == 0) {
+        (void) settle(s);
+    }
+
+    return llmgw_models_serves(&s->models, s->base, hash(name));
+}
+
+
+/* The name of the base model whose pool serves it; NULL: none does. */
+static const char *
+served_by(const scene_t *s, const char *first, const char *name)
+{
+    uint64_t  base;
+
+    return llmgw_models_find_base(&s->models, hash(first), hash(name), &base)
+           != LLMGW_SERVES_NOT ? llmgw_models_named(&s->models, base)->names
+                               : NULL;
 }
 
 
@@ -96,7 +120,7 @@ selects(const scene_t *s, const char *name, uint32_t number)
 {
     llmgw_model_set_t  set;
 
-    assert_true(llmgw_models_restrict(&s->models, 0, hash(name), &set));
+    assert_true(llmgw_models_restrict(&s->models, 0, 0, hash(name), &set));
 
     return set.words[number / 64] >> number % 64 & 1;
 }
@@ -113,7 +137,7 @@ base_is_served_by_all_and_adapters_by_some(void **state)
     plain = add(s, "base", 0, 3);
     one = add(s, "base sql", 0, 1);
     two = add(s, "base law sql", 0, 1);
-    assert_int_equal(llmgw_models_settle(&s->models), 0);
+    assert_int_equal(settle(s), 0);
 
     assert_int_equal(serves(s, "base"), LLMGW_SERVES_ALL);
     assert_int_equal(serves(s, "sql"), LLMGW_SERVES_SOME);
@@ -207,37 +231,37 @@ majority_decides_whose_pool_it_is(void **state)
 
     b = add(s, "b", 0, 2);
     b2 = add(s, "b x", 0, 1);
-    assert_int_equal(llmgw_models_settle(&s->models), 0);
+    assert_int_equal(settle(s), 0);
     a = add(s, "a y", 0, 2);
 
-    assert_int_equal(llmgw_models_settle(&s->models), 1);
+    assert_int_equal(settle(s), 1);
     assert_true(s->models.lists[a]->is_other);
     assert_false(s->models.lists[b]->is_other);
     assert_false(s->models.lists[b2]->is_other);
     assert_int_equal(serves(s, "a"), LLMGW_SERVES_NOT);
     assert_int_equal(serves(s, "y"), LLMGW_SERVES_NOT);
     assert_int_equal(llmgw_models_count(&s->models), 3);
-    assert_string_equal(llmgw_models_base(&s->models)->names, "b");
+    assert_string_equal(llmgw_models_named(&s->models, s->base)->names, "b");
 
     /* Once more: nothing has changed. */
-    assert_int_equal(llmgw_models_settle(&s->models), 0);
+    assert_int_equal(settle(s), 0);
 
     s->models.lists[a]->nmembers = 3;
-    assert_int_equal(llmgw_models_settle(&s->models), 1);
+    assert_int_equal(settle(s), 1);
     assert_false(s->models.lists[a]->is_other);
     assert_true(s->models.lists[b]->is_other);
     assert_true(s->models.lists[b2]->is_other);
     assert_int_equal(serves(s, "a"), LLMGW_SERVES_ALL);
 
     s->models.lists[b]->nmembers = 3;
-    assert_int_equal(llmgw_models_settle(&s->models), 1);
+    assert_int_equal(settle(s), 1);
     assert_int_equal(serves(s, "b"), LLMGW_SERVES_ALL);
 
     /* All are gone: nobody is told from anybody. */
     s->models.lists[a]->nmembers = s->models.lists[b]->nmembers = 0;
     s->models.lists[b2]->nmembers = 0;
-    assert_null(llmgw_models_base(&s->models));
-    assert_int_equal(llmgw_models_settle(&s->models), 0);
+    assert_int_equal(settle(s), 0);
+    assert_int_equal(s->base, 0);
 }
 
 
@@ -251,27 +275,27 @@ base_model_that_none_serves_yields(void **state)
     m = add(s, "m", 0, 2);
     m2 = add(s, "m x", 0, 1);
     tiny = add(s, "tiny", 0, 2);
-    (void) llmgw_models_settle(&s->models);
+    (void) settle(s);
     assert_int_equal(serves(s, "m"), LLMGW_SERVES_ALL);
     assert_null(llmgw_models_yielding(&s->models));
-    assert_int_equal(s->models.base, hash("m"));
+    assert_int_equal(s->base, hash("m"));
 
     /* Two of three crash, and one is left, under another list. */
     s->models.lists[m]->nserving = 0;
-    assert_int_equal(llmgw_models_settle(&s->models), 0);
+    assert_int_equal(settle(s), 0);
     assert_int_equal(serves(s, "m"), LLMGW_SERVES_ALL);
 
     s->models.lists[m2]->nserving = 0;
-    assert_int_equal(llmgw_models_settle(&s->models), 1);
+    assert_int_equal(settle(s), 1);
     assert_int_equal(serves(s, "tiny"), LLMGW_SERVES_ALL);
     assert_int_equal(serves(s, "m"), LLMGW_SERVES_NOT);
-    assert_string_equal(llmgw_models_base(&s->models)->names, "tiny");
+    assert_string_equal(llmgw_models_named(&s->models, s->base)->names, "tiny");
     assert_string_equal(llmgw_models_yielding(&s->models)->names, "m");
-    assert_int_equal(s->models.base, hash("tiny"));
-    assert_int_equal(llmgw_models_settle(&s->models), 0);
+    assert_int_equal(s->base, hash("tiny"));
+    assert_int_equal(settle(s), 0);
 
     s->models.lists[tiny]->nserving = 0;
-    assert_int_equal(llmgw_models_settle(&s->models), 1);
+    assert_int_equal(settle(s), 1);
     assert_int_equal(serves(s, "m"), LLMGW_SERVES_ALL);
     assert_null(llmgw_models_yielding(&s->models));
 }
@@ -287,22 +311,104 @@ request_is_not_served_by_a_base_model_that_took_over(void **state)
     plain = add(s, "m", 0, 2);
     sql = add(s, "m sql", 0, 1);
     add(s, "tiny", 0, 1);
-    assert_false(llmgw_models_restrict(&s->models, hash("m"), 0, &set));
-    (void) llmgw_models_settle(&s->models);
+    assert_false(llmgw_models_restrict(&s->models, s->base, hash("m"), 0,
+                                       &set));
+    (void) settle(s);
 
-    assert_false(llmgw_models_restrict(&s->models, 0, 0, &set));
-    assert_false(llmgw_models_restrict(&s->models, hash("m"), 0, &set));
-    assert_true(llmgw_models_restrict(&s->models, hash("m"), hash("sql"),
-                                      &set));
+    assert_false(llmgw_models_restrict(&s->models, s->base, 0, 0, &set));
+    assert_false(llmgw_models_restrict(&s->models, s->base, hash("m"), 0,
+                                       &set));
+    assert_true(llmgw_models_restrict(&s->models, s->base, hash("m"),
+                                      hash("sql"), &set));
     assert_int_equal(set.words[0], 1ULL << sql);
 
     s->models.lists[plain]->nserving = 0;
     s->models.lists[sql]->nserving = 0;
-    (void) llmgw_models_settle(&s->models);
-    assert_true(llmgw_models_restrict(&s->models, hash("m"), 0, &set));
+    (void) settle(s);
+    assert_true(llmgw_models_restrict(&s->models, s->base, hash("m"), 0,
+                                      &set));
     assert_int_equal(set.words[0], 0);
-    assert_false(llmgw_models_restrict(&s->models, 0, 0, &set));
-    assert_false(llmgw_models_restrict(&s->models, hash("tiny"), 0, &set));
+    assert_false(llmgw_models_restrict(&s->models, s->base, 0, 0, &set));
+    assert_false(llmgw_models_restrict(&s->models, s->base, hash("tiny"), 0,
+                                       &set));
+}
+
+
+/* Each base model by its own replicas, and what no name tells by the first. */
+static void
+names_are_told_apart_by_base_models(void **state)
+{
+    size_t              n;
+    uint64_t            routed[2];
+    uint32_t            a, b, c;
+    scene_t            *s = *state;
+    const char         *names[16];
+    llmgw_model_set_t   set;
+    llmgw_model_base_t  bases[LLMGW_MODELS_MAX];
+
+    a = add(s, "a sql", 0, 1);
+    b = add(s, "b sql law", 0, 3);
+    c = add(s, "c tax", 0, 2);
+    s->models.lists[c]->nserving = 0;
+
+    n = llmgw_models_bases(&s->models, bases);
+    assert_int_equal(n, 3);
+    assert_string_equal(bases[0].name, "b");
+    assert_string_equal(bases[1].name, "a");
+    assert_string_equal(bases[2].name, "c");
+    assert_int_equal(bases[0].nmembers, 3);
+    assert_false(bases[2].serves);
+
+    routed[0] = hash("a");
+    routed[1] = hash("b");
+    assert_int_equal(llmgw_models_route(&s->models, routed, 2), 1);
+    assert_int_equal(llmgw_models_route(&s->models, routed, 2), 0);
+    assert_false(s->models.lists[a]->is_other);
+    assert_true(s->models.lists[c]->is_other);
+
+    assert_string_equal(served_by(s, "b", "a"), "a");
+    assert_string_equal(served_by(s, "b", "law"), "b");
+    assert_string_equal(served_by(s, "b", "sql"), "b");
+    assert_string_equal(served_by(s, "a", "sql"), "a");
+    assert_null(served_by(s, "b", "c"));
+    assert_null(served_by(s, "b", "tax"));
+    assert_null(served_by(s, "b", "other"));
+
+    /* Known, and without a pool. */
+    assert_true(llmgw_models_are_reported(&s->models, hash("tax")));
+    assert_false(llmgw_models_are_reported(&s->models, hash("other")));
+
+    n = llmgw_models_names(&s->models, names);
+    assert_int_equal(n, 4);
+
+    /* In its pool a name is restricted to lists of the pool's base model. */
+    assert_true(llmgw_models_restrict(&s->models, hash("a"), hash("a"),
+                                      hash("sql"), &set));
+    assert_int_equal(set.words[0], 1ULL << a);
+    assert_true(llmgw_models_restrict(&s->models, hash("b"), hash("a"), 0,
+                                      &set));
+    assert_int_equal(set.words[0], 0);
+    assert_true(llmgw_models_restrict(&s->models, hash("b"), 0, hash("sql"),
+                                      &set));
+    assert_int_equal(set.words[0], 1ULL << b);
+}
+
+
+/* Whichever list was read first: all workers find the same. */
+static void
+name_of_several_base_models_goes_to_one_of_them(void **state)
+{
+    scene_t     *s = *state;
+    const char  *least, *other;
+
+    least = hash("x") < hash("y") ? "x" : "y";
+    other = least[0] == 'x' ? "y" : "x";
+    add(s, other[0] == 'x' ? "x sql" : "y sql", 0, 1);
+    add(s, least[0] == 'x' ? "x sql" : "y sql", 0, 1);
+
+    assert_string_equal(served_by(s, "none", "sql"), least);
+    assert_string_equal(served_by(s, other, "sql"), other);
+    assert_string_equal(served_by(s, other, least), least);
 }
 
 
@@ -363,6 +469,8 @@ main(void)
         TEST(majority_decides_whose_pool_it_is),
         TEST(base_model_that_none_serves_yields),
         TEST(request_is_not_served_by_a_base_model_that_took_over),
+        TEST(names_are_told_apart_by_base_models),
+        TEST(name_of_several_base_models_goes_to_one_of_them),
         TEST(name_is_found_among_those_in_order),
         TEST(more_lists_than_numbers_are_not_taken),
     };

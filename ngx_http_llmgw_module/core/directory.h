@@ -1,0 +1,79 @@
+
+/*
+ * The directory of an upstream: which base model has which of its pools.
+ *
+ * An upstream has so many pools as it is configured for, and its replicas may
+ * serve any base models.  A base model that appears is bound to the first
+ * place that is free, and place i is that of pool i.  It keeps the place while
+ * it has a member, a stream or a waiter, and for ten minutes more.  All workers
+ * bind in one directory, so all of them find the same.
+ *
+ * It always has the same number of places, however many pools are configured:
+ * a reload with more pools or fewer keeps the bindings that it can keep.
+ *
+ * CRASH RULES
+ *
+ * The directory is in shared memory and changes under its lock.  A process may
+ * be killed between any two stores: a place is bound by the last store of a
+ * binding, that of the hash, and free by the only store of an unbinding.  So
+ * there is nothing to mend.
+ *
+ * Pure; zeroed memory is a directory.
+ */
+
+#ifndef LLMGW_DIRECTORY_H
+#define LLMGW_DIRECTORY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+
+#define LLMGW_DIRECTORY_PLACES      64      /* pools of an upstream */
+#define LLMGW_DIRECTORY_NAME_BYTES  256     /* gossip has no longer names */
+#define LLMGW_DIRECTORY_UNUSED_MS   600000
+#define LLMGW_DIRECTORY_NONE        UINT32_MAX
+
+typedef struct {
+    uint64_t  hash;             /* llmgw_models_hash(); 0: the place is free */
+    uint64_t  binding;          /* its number; each has another one */
+    uint64_t  used_ms;          /* when it last had a member, a stream or a
+                                   waiter */
+    char      name[LLMGW_DIRECTORY_NAME_BYTES];
+} llmgw_directory_place_t;
+
+typedef struct {
+    uint64_t                 nbindings;     /* so far */
+    uint32_t                 nrefused;      /* models without a pool, when that
+                                               was last said in the log */
+    llmgw_directory_place_t  places[LLMGW_DIRECTORY_PLACES];
+} llmgw_directory_t;
+
+
+/* The place of a base model among the first n; LLMGW_DIRECTORY_NONE. */
+uint32_t llmgw_directory_find(const llmgw_directory_t *directory, uint32_t n,
+    uint64_t hash);
+
+/* The first of them that is free. */
+uint32_t llmgw_directory_free(const llmgw_directory_t *directory, uint32_t n);
+
+/*
+ * As find, but a model that has none is bound to the first that is free.
+ * NONE: there is none, or the name is empty or too long.
+ */
+uint32_t llmgw_directory_bind(llmgw_directory_t *directory, uint32_t n,
+    const char *name, uint64_t hash, uint64_t now_ms);
+
+/* It has a member, a stream or a waiter. */
+void llmgw_directory_use(llmgw_directory_t *directory, uint32_t place,
+    uint64_t now_ms);
+
+/* 1: it is bound, and has had none of them for LLMGW_DIRECTORY_UNUSED_MS. */
+int llmgw_directory_is_unused(const llmgw_directory_t *directory,
+    uint32_t place, uint64_t now_ms);
+
+void llmgw_directory_unbind(llmgw_directory_t *directory, uint32_t place);
+
+/* So many models have no pool now.  1: there were fewer when it was said. */
+int llmgw_directory_refused(llmgw_directory_t *directory, uint32_t n);
+
+#endif /* LLMGW_DIRECTORY_H */

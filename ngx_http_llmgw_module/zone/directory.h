@@ -1,0 +1,27 @@
+
+/*
+ * The directory of an upstream with several pools (core/directory.h) as memory
+ * that all workers share: a zone of its own, which no setting changes, so that
+ * reloads keep it.
+ */
+
+#ifndef _NGX_HTTP_LLMGW_ZONE_DIRECTORY_H_INCLUDED_
+#define _NGX_HTTP_LLMGW_ZONE_DIRECTORY_H_INCLUDED_
+
+
+#include "conf/conf.h"
+#include "core/directory.h"
+
+
+ngx_int_t ngx_http_llmgw_directory_add(ngx_conf_t *cf,
+    ngx_http_llmgw_srv_conf_t *conf);
+
+/*
+ * Locked until it is unlocked.  The lock of a pool's zone may be taken inside
+ * it, and it is never taken inside one of those.
+ */
+llmgw_directory_t *ngx_http_llmgw_directory_lock(ngx_shm_zone_t *shm_zone);
+void ngx_http_llmgw_directory_unlock(ngx_shm_zone_t *shm_zone);
+
+
+#endif /* _NGX_HTTP_LLMGW_ZONE_DIRECTORY_H_INCLUDED_ */
