@@ -8,7 +8,7 @@
 
 #include "agent/agent.h"
 #include "common/tls/door.h"
-#include "supervise/child.h"
+#include "common/child/child.h"
 #include "control/control.h"
 #include "supervise/health.h"
 #include "agent/local.h"
@@ -21,7 +21,7 @@
 #include "state/epoch.h"
 #include "state/state_file.h"
 #include "state/writer.h"
-#include "supervise/supervise.h"
+#include "common/child/supervise.h"
 
 
 typedef struct agent_job_s       agent_job_t;

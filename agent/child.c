@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "agent/agent_inner.h"
-#include "supervise/child_words.h"
+#include "common/child/words.h"
 
 
 static uint64_t
@@ -57,7 +57,8 @@ agent_child_spawn(agent_t *agent, char *error)
     int     rc;
     char  **words;
 
-    words = child_words_create(agent->settings->command, agent->version);
+    words = words_fill(agent->settings->command, WORDS_VERSION,
+                       agent->version);
 
     if (words == NULL) {
         snprintf(error, CHILD_ERROR_BYTES, "out of memory");
@@ -72,7 +73,7 @@ agent_child_spawn(agent_t *agent, char *error)
     }
 
     rc = child_start(&agent->child, words, error);
-    child_words_destroy(words);
+    words_destroy(words);
 
     return rc;
 }

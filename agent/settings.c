@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "supervise/child_words.h"
+#include "common/child/words.h"
 #include "agent/settings.h"
 #include "state/state_file.h"
 #include "swim/swim.h"
@@ -287,9 +287,9 @@ settings_set_version(settings_t *settings, char *error)
 
     if (version == NULL) {
 
-        if (child_words_want_version(settings->command)) {
+        if (words_have(settings->command, WORDS_VERSION)) {
             snprintf(error, SETTINGS_ERROR_BYTES,
-                     "the command wants " CHILD_WORDS_VERSION ": set "
+                     "the command wants " WORDS_VERSION ": set "
                      SETTINGS_VERSION_ENV " to what it is at first");
             return -1;
         }

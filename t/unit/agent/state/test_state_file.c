@@ -1,5 +1,5 @@
 
-/* What one start leaves to the next, and the words of a command. */
+/* What one start leaves to the next. */
 
 #include <errno.h>
 #include <setjmp.h>
@@ -14,7 +14,6 @@
 
 #include <cmocka.h>
 
-#include "supervise/child_words.h"
 #include "state/state_file.h"
 
 
@@ -95,39 +94,12 @@ what_is_no_line_is_an_error(void **state)
 }
 
 
-static void
-version_is_put_wherever_it_is_wanted(void **state)
-{
-    char         **words;
-    char *const    wants[] = { "run", "--v={version}",
-                               "{version}-{version}", "{version", "", NULL };
-    char *const    does_not[] = { "run", "{versions}", NULL };
-
-    assert_true(child_words_want_version(wants));
-    assert_false(child_words_want_version(does_not));
-
-    words = child_words_create(wants, "v2.1-rc");
-    assert_string_equal(words[0], "run");
-    assert_string_equal(words[1], "--v=v2.1-rc");
-    assert_string_equal(words[2], "v2.1-rc-v2.1-rc");
-    assert_string_equal(words[3], "{version");
-    assert_string_equal(words[4], "");
-    assert_null(words[5]);
-    child_words_destroy(words);
-
-    words = child_words_create(wants, "1");
-    assert_string_equal(words[2], "1-1");
-    child_words_destroy(words);
-}
-
-
 int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(text_comes_back_and_the_directory_has_nothing_else),
         cmocka_unit_test(what_is_no_line_is_an_error),
-        cmocka_unit_test(version_is_put_wherever_it_is_wanted),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,7 @@
 
 #include <string.h>
 
-#include "supervise/supervise.h"
+#include "common/child/supervise.h"
 
 
 static void
@@ -19,9 +19,18 @@ supervise_init(supervise_t *supervise, uint64_t drain_timeout_us,
 {
     memset(supervise, 0, sizeof(supervise_t));
     supervise->drain_timeout_us = drain_timeout_us;
+    supervise_set_stop(supervise, SUPERVISE_TERMS, SUPERVISE_KILL_US);
     supervise->orphan_us = may_have_orphan ? SUPERVISE_ORPHAN_US : 0;
     supervise->backoff_us = SUPERVISE_BACKOFF_MIN_US;
     supervise_enter(supervise, SUPERVISE_ORPHAN, now_us);
+}
+
+
+void
+supervise_set_stop(supervise_t *supervise, int terms, uint64_t kill_us)
+{
+    supervise->terms_most = terms;
+    supervise->kill_us = kill_us;
 }
 
 
@@ -100,7 +109,7 @@ supervise_exited(supervise_t *supervise, uint64_t now_us)
 static int
 supervise_terms(const supervise_t *supervise)
 {
-    return supervise->is_restart ? 3 : 2;
+    return supervise->is_restart ? 3 : supervise->terms_most;
 }
 
 
@@ -138,8 +147,8 @@ supervise_stop(supervise_t *supervise, uint64_t now_us)
             return SUPERVISE_WAIT;
         }
 
-        return supervise->terms < 2 ? supervise_term(supervise, now_us)
-                                    : SUPERVISE_WAIT;
+        return supervise->terms < supervise->terms_most
+               ? supervise_term(supervise, now_us) : SUPERVISE_WAIT;
     default:
         supervise_enter(supervise, SUPERVISE_ENDED, now_us);
         return SUPERVISE_WAIT;
@@ -216,7 +225,7 @@ supervise_next_us(const supervise_t *supervise)
 
     case SUPERVISE_STOPPING:
         if (supervise->terms >= supervise_terms(supervise)) {
-            return supervise->since_us + SUPERVISE_KILL_US;
+            return supervise->since_us + supervise->kill_us;
         }
 
         if (supervise->terms == 2) {

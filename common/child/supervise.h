@@ -46,8 +46,10 @@
 #define SUPERVISE_BACKOFF_MAX_US 10000000ULL
 #define SUPERVISE_STEADY_US      30000000ULL
 
-/* From the last SIGTERM to SIGKILL: long enough for its last messages. */
+/* From the last SIGTERM to SIGKILL: long enough for its last messages.  And so
+   many SIGTERMs; both unless supervise_set_stop() says otherwise. */
 #define SUPERVISE_KILL_US         5000000ULL
+#define SUPERVISE_TERMS           2
 
 /* A replica that is restarted has been drained, as far as that was waited for:
    a second SIGTERM follows, and streams that still run move elsewhere. */
@@ -76,6 +78,8 @@ typedef enum {
 typedef struct {
     supervise_state_t  state;
     uint64_t           drain_timeout_us;
+    uint64_t           kill_us;         /* from the last SIGTERM */
+    int                terms_most;      /* of a stop for good */
     uint64_t           orphan_us;       /* that one is waited for */
     uint64_t           since_us;        /* in this state */
     uint64_t           backoff_us;      /* the next pause */
@@ -89,6 +93,10 @@ typedef struct {
 /* may_have_orphan: 0 means that nothing can be adopted. */
 void supervise_init(supervise_t *supervise, uint64_t drain_timeout_us,
     int may_have_orphan, uint64_t now_us);
+
+/* How it is stopped for good: by so many SIGTERMs, the last of which leaves it
+   that time. */
+void supervise_set_stop(supervise_t *supervise, int terms, uint64_t kill_us);
 
 /*
  * A process reports that is not the child. 1: it is the child from now on, and

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "supervise/child.h"
+#include "common/child/child.h"
 
 
 extern char  **environ;
@@ -31,23 +31,26 @@ child_empty(child_t *child)
 }
 
 
+void
+child_tell_end(int status, char how[CHILD_END_BYTES])
+{
+    if (WIFSIGNALED(status)) {
+        snprintf(how, CHILD_END_BYTES, "signal %d", WTERMSIG(status));
+
+    } else {
+        snprintf(how, CHILD_END_BYTES, "exit status %d", WEXITSTATUS(status));
+    }
+}
+
+
 static void
 child_reaped(struct ev_loop *loop, ev_child *reaper, int events)
 {
-    int       status;
     char      how[CHILD_END_BYTES];
     pid_t     pid;
     child_t  *child = reaper->data;
 
-    status = reaper->rstatus;
-
-    if (WIFSIGNALED(status)) {
-        snprintf(how, sizeof(how), "signal %d", WTERMSIG(status));
-
-    } else {
-        snprintf(how, sizeof(how), "exit status %d", WEXITSTATUS(status));
-    }
-
+    child_tell_end(reaper->rstatus, how);
     pid = child->pid;
     child_empty(child);
     child->on_gone(child->data, pid, how);
@@ -67,14 +70,24 @@ child_vanished(struct ev_loop *loop, ev_io *watch, int events)
 
 
 void
+child_spec(child_t *child)
+{
+    memset(child, 0, sizeof(child_t));
+    child->pidfd = -1;
+    child->output_fd = -1;
+    child->kept_fds[0] = -1;
+    child->kept_fds[1] = -1;
+}
+
+
+void
 child_init(child_t *child, struct ev_loop *loop, child_gone_pt on_gone,
     void *data)
 {
+    child_spec(child);
     child->loop = loop;
     child->on_gone = on_gone;
     child->data = data;
-    child->pid = 0;
-    child->pidfd = -1;
 
     ev_init(&child->reaper, child_reaped);
     ev_init(&child->watch, child_vanished);
@@ -95,11 +108,58 @@ child_done(child_t *child)
 
 
 /*
+ * To 3 and 4, by way of numbers above all of them: what lies where the child
+ * looks for another one would be lost.
+ */
+static int
+child_keep(const child_t *child, posix_spawn_file_actions_t *files)
+{
+    int  above, i, n, rc;
+
+    above = STDERR_FILENO + 1 + CHILD_KEPT_MAX;
+
+    for (n = 0; n < CHILD_KEPT_MAX && child->kept_fds[n] != -1; n++) {
+        above = child->kept_fds[n] >= above ? child->kept_fds[n] + 1 : above;
+    }
+
+    for (i = rc = 0; i < n; i++) {
+        rc = rc || posix_spawn_file_actions_adddup2(
+                       files, child->kept_fds[i], above + i);
+    }
+
+    for (i = 0; i < n; i++) {
+        rc = rc || posix_spawn_file_actions_adddup2(
+                       files, above + i, STDERR_FILENO + 1 + i);
+    }
+
+    return rc || posix_spawn_file_actions_addclosefrom_np(
+                     files, STDERR_FILENO + 1 + n);
+}
+
+
+static int
+child_give(const child_t *child, posix_spawn_file_actions_t *files)
+{
+    int  fd;
+
+    fd = child->output_fd;
+
+    return posix_spawn_file_actions_addopen(files, STDIN_FILENO, "/dev/null",
+                                            O_RDONLY, 0)
+           || (fd != -1
+               && (posix_spawn_file_actions_adddup2(files, fd, STDOUT_FILENO)
+                   || posix_spawn_file_actions_adddup2(files, fd,
+                                                       STDERR_FILENO)))
+           || child_keep(child, files);
+}
+
+
+/*
  * All of this is done by the C library between clone and exec: no code of
  * ours runs there, where locks of other threads may be held for ever.
  */
 static int
-child_spawn(pid_t *pid, char *const *argv)
+child_clone(const child_t *child, pid_t *pid, char *const *argv)
 {
     int                         rc;
     sigset_t                    all, none;
@@ -122,17 +182,17 @@ child_spawn(pid_t *pid, char *const *argv)
 
     rc = posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGDEF
                                          | POSIX_SPAWN_SETSIGMASK
-                                         | POSIX_SPAWN_SETPGROUP)
+                                         | (child->is_session
+                                            ? POSIX_SPAWN_SETSID
+                                            : POSIX_SPAWN_SETPGROUP))
          || posix_spawnattr_setsigdefault(&attr, &all)
          || posix_spawnattr_setsigmask(&attr, &none)
          || posix_spawnattr_setpgroup(&attr, 0)
-         || posix_spawn_file_actions_addopen(&files, STDIN_FILENO,
-                                             "/dev/null", O_RDONLY, 0)
-         || posix_spawn_file_actions_addclosefrom_np(&files,
-                                                     STDERR_FILENO + 1);
+         || child_give(child, &files);
 
-    rc = rc ? ENOMEM : posix_spawnp(pid, argv[0], &files, &attr, argv,
-                                    environ);
+    rc = rc ? ENOMEM : posix_spawnp(pid, child->program != NULL
+                                    ? child->program : argv[0], &files, &attr,
+                                    argv, environ);
 
     posix_spawn_file_actions_destroy(&files);
     posix_spawnattr_destroy(&attr);
@@ -141,19 +201,34 @@ child_spawn(pid_t *pid, char *const *argv)
 }
 
 
-int
-child_start(child_t *child, char *const *argv, char *error)
+pid_t
+child_spawn(const child_t *child, char *const *argv, char *error)
 {
     int    rc;
     pid_t  pid;
 
-    assert(child->pid == 0);
-
-    rc = child_spawn(&pid, argv);
+    rc = child_clone(child, &pid, argv);
 
     if (rc != 0) {
         snprintf(error, CHILD_ERROR_BYTES, "cannot execute \"%.128s\": %s",
                  argv[0], strerror(rc));
+        return -1;
+    }
+
+    return pid;
+}
+
+
+int
+child_start(child_t *child, char *const *argv, char *error)
+{
+    pid_t  pid;
+
+    assert(child->pid == 0);
+
+    pid = child_spawn(child, argv, error);
+
+    if (pid == -1) {
         return -1;
     }
 

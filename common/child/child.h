@@ -2,11 +2,11 @@
 /*
  * One child process: started, signalled, watched until it is gone.
  *
- * It gets /dev/null as standard input, the agent's standard output and error,
+ * It gets /dev/null as standard input, the parent's standard output and error,
  * no other descriptor, and default signals.  It leads a process group, so that
- * Ctrl-C in a terminal reaches the agent alone, and so that a child that has
- * to be killed takes its workers along.  When the agent is killed the child
- * serves on, and the next agent adopts it by its pid.
+ * Ctrl-C in a terminal reaches the parent alone, and so that a child that has
+ * to be killed takes its workers along.  A parent that is killed leaves it
+ * serving; the agent's next run adopts its replica by its pid.
  *
  * Signals go through a pidfd, which never means another process that was
  * given the same number.  The end of our own child comes from libev, whose
@@ -23,6 +23,7 @@
 
 #define CHILD_ERROR_BYTES  256
 #define CHILD_END_BYTES    64
+#define CHILD_KEPT_MAX     2
 
 /* how: "exit status 1", "signal 9", "ended".  Another child may be started. */
 typedef void (*child_gone_pt)(void *data, pid_t pid, const char *how);
@@ -31,6 +32,13 @@ typedef struct {
     struct ev_loop  *loop;
     child_gone_pt    on_gone;
     void            *data;
+
+    /* What each start gives along; the caller may change it in between. */
+    const char      *program;       /* NULL: argv[0] */
+    int              output_fd;     /* its output and error; -1: as ours */
+    int              kept_fds[CHILD_KEPT_MAX];  /* its 3, 4; -1: none */
+    int              is_session;    /* it leads a session of its own */
+
     pid_t            pid;       /* 0: none */
     int              pidfd;     /* -1: none */
     ev_child         reaper;    /* of our own */
@@ -38,15 +46,27 @@ typedef struct {
 } child_t;
 
 
-/* loop: the default one. */
+/* For child_spawn() alone: nothing is given along. */
+void child_spec(child_t *child);
+
+/* loop: the default one.  Nothing is given along. */
 void child_init(child_t *child, struct ev_loop *loop, child_gone_pt on_gone,
     void *data);
 
 /* Stops watching; the process goes on. */
 void child_done(child_t *child);
 
+/* "exit status 1" or "signal 9", of what waitpid() says. */
+void child_tell_end(int status, char how[CHILD_END_BYTES]);
+
 /* argv[0] is looked for in PATH.  0, or -1 and a reason in error. */
 int child_start(child_t *child, char *const *argv, char *error);
+
+/*
+ * The same without a loop, for a process that waits for its children by itself:
+ * the pid; -1 and a reason in error.
+ */
+pid_t child_spawn(const child_t *child, char *const *argv, char *error);
 
 /* pidfd is taken over.  on_gone comes also for one that is gone already. */
 void child_adopt(child_t *child, pid_t pid, int pidfd);

@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-#include "supervise/child.h"
+#include "common/child/child.h"
 
 
 typedef struct {
@@ -119,6 +119,85 @@ it_gets_nothing_of_ours(void **state)
     assert_int_equal(rc, 0);
     signal(SIGPIPE, SIG_DFL);
     child_done(&scene.child);
+}
+
+
+/*
+ * In a process of its own, since it takes 3 and 4 from whatever has them: what
+ * is given lies where the child looks for the other one.  Does not return.
+ */
+static void __attribute__((noreturn))
+give(const int first[2], const int second[2], const int output[2])
+{
+    int          status;
+    char         error[CHILD_ERROR_BYTES];
+    pid_t        pid;
+    child_t      child;
+    char *const  argv[] = {
+        "sh", "-c", "echo 1 >&3; echo 2 >&4; echo o; echo e >&2; "
+        "test $(cut -d' ' -f6 /proc/$$/stat) = $$", NULL
+    };
+
+    if (dup2(first[1], 24) != 24 || dup2(second[1], 23) != 23
+        || dup2(output[1], 25) != 25 || dup2(24, 4) != 4 || dup2(23, 3) != 3)
+    {
+        _exit(90);
+    }
+
+    child_spec(&child);
+    child.output_fd = 25;
+    child.kept_fds[0] = 4;
+    child.kept_fds[1] = 3;
+    child.is_session = 1;
+    pid = child_spawn(&child, argv, error);
+
+    if (pid == -1 || waitpid(pid, &status, 0) != pid) {
+        _exit(91);
+    }
+
+    _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 92);
+}
+
+
+static void
+assert_says(int fd, const char *text)
+{
+    char     said[16];
+    ssize_t  n;
+
+    n = read(fd, said, sizeof(said));
+    assert_int_equal(n, strlen(text));
+    assert_memory_equal(said, text, strlen(text));
+}
+
+
+static void
+it_gets_what_it_is_given(void **state)
+{
+    int    first[2], output[2], second[2], status;
+    pid_t  pid;
+
+    assert_int_equal(pipe(first), 0);
+    assert_int_equal(pipe(second), 0);
+    assert_int_equal(pipe(output), 0);
+    pid = fork();
+
+    if (pid == 0) {
+        give(first, second, output);
+    }
+
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    assert_says(first[0], "1\n");
+    assert_says(second[0], "2\n");
+    assert_says(output[0], "o\ne\n");
+
+    close(first[0]);
+    close(first[1]);
+    close(second[0]);
+    close(second[1]);
+    close(output[0]);
+    close(output[1]);
 }
 
 
@@ -299,6 +378,7 @@ main(void)
         cmocka_unit_test(the_end_is_told_with_its_status),
         cmocka_unit_test(signals_reach_it),
         cmocka_unit_test(it_gets_nothing_of_ours),
+        cmocka_unit_test(it_gets_what_it_is_given),
         cmocka_unit_test(
             a_command_that_is_not_there_is_an_error_with_its_name),
         cmocka_unit_test(an_adopted_one_is_watched_and_signalled),

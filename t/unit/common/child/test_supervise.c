@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "supervise/supervise.h"
+#include "common/child/supervise.h"
 
 
 #define MS     1000ULL
@@ -364,6 +364,27 @@ stop_within_a_restart_starts_nothing(void **state)
 }
 
 
+static void
+stop_is_TERM_then_KILL_where_one_was_asked_for(void **state)
+{
+    supervise_t  supervise;
+
+    supervise = running();
+    supervise_set_stop(&supervise, 1, 10 * S);
+    assert_int_equal(supervise_stop(&supervise, BEGIN + S), SUPERVISE_TERM);
+    assert_int_equal(supervise_next_us(&supervise), BEGIN + 11 * S);
+    assert_int_equal(supervise_stop(&supervise, BEGIN + 2 * S),
+                     SUPERVISE_WAIT);
+    assert_int_equal(supervise_tick(&supervise, BEGIN + 11 * S - 1),
+                     SUPERVISE_WAIT);
+    assert_int_equal(supervise_tick(&supervise, BEGIN + 11 * S),
+                     SUPERVISE_KILL);
+    assert_int_equal(supervise_exited(&supervise, BEGIN + 12 * S),
+                     SUPERVISE_WAIT);
+    assert_int_equal(supervise.state, SUPERVISE_ENDED);
+}
+
+
 int
 main(void)
 {
@@ -386,6 +407,7 @@ main(void)
         cmocka_unit_test(restart_stops_and_starts_at_once),
         cmocka_unit_test(restart_waits_for_no_streams),
         cmocka_unit_test(stop_within_a_restart_starts_nothing),
+        cmocka_unit_test(stop_is_TERM_then_KILL_where_one_was_asked_for),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
