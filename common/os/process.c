@@ -10,11 +10,13 @@
 #include "common/os/process.h"
 
 
-#define PROCESS_START_FIELD  22     /* of /proc/PID/stat, see proc(5) */
+/* Of /proc/PID/stat, see proc(5). */
+#define PROCESS_PARENT_FIELD  4
+#define PROCESS_START_FIELD   22
 
 
-uint64_t
-process_start_ticks(pid_t pid)
+static uint64_t
+process_field(pid_t pid, int number)
 {
     int       fd, i;
     char     *field, path[32], text[1024];
@@ -38,11 +40,25 @@ process_start_ticks(pid_t pid)
     text[n] = '\0';
     field = strrchr(text, ')');
 
-    for (i = 2; field != NULL && i < PROCESS_START_FIELD; i++) {
+    for (i = 2; field != NULL && i < number; i++) {
         field = strchr(field + 1, ' ');
     }
 
     return field != NULL ? strtoull(field, NULL, 10) : 0;
+}
+
+
+uint64_t
+process_start_ticks(pid_t pid)
+{
+    return process_field(pid, PROCESS_START_FIELD);
+}
+
+
+pid_t
+process_parent(pid_t pid)
+{
+    return (pid_t) process_field(pid, PROCESS_PARENT_FIELD);
 }
 
 

@@ -15,6 +15,9 @@
  */
 uint64_t process_start_ticks(pid_t pid);
 
+/* Its parent's number; 0: as above. */
+pid_t process_parent(pid_t pid);
+
 /*
  * 1: the process that had that number and began then is dead, for certain.  A
  * start time that could not be read, now or then, proves nothing.

@@ -1,0 +1,35 @@
+
+/*
+ * A control group for one child and all that it starts (cgroups version 2):
+ * one write kills everything in it, whoever its parent has become.
+ *
+ * Only where this process's own group was delegated to it, as by Delegate=yes
+ * of a systemd unit: elsewhere groups are another program's to make.  What is
+ * killed is the group that was made here, which has the child's processes and
+ * no other.
+ */
+
+#ifndef CGROUP_H
+#define CGROUP_H
+
+
+#define CGROUP_PATH_BYTES  4096
+
+/*
+ * Makes the group `name` within the own one, or finds it, as an earlier run has
+ * left it.  Its path is "" where there is none to be had, which is no error.
+ */
+void cgroup_make(const char *name, char path[CGROUP_PATH_BYTES]);
+
+/* This process goes into the group, and back to where that was made. */
+int cgroup_enter(const char *path);
+int cgroup_leave(const char *path);
+
+/* SIGKILL to all in it; and whether there is nothing in it. */
+void cgroup_kill(const char *path);
+int cgroup_is_empty(const char *path);
+
+/* It is empty and not needed any more; one that is not empty stays. */
+void cgroup_remove(const char *path);
+
+#endif /* CGROUP_H */
