@@ -32,11 +32,13 @@
 /* What these options are unless they are given, in ms. */
 #define ENGINE_STALL_TIMEOUT_MS  0      /* learnt: health.h */
 #define ENGINE_IDLE_TIMEOUT_MS   600000
+#define ENGINE_STOP_TIMEOUT_MS   10000
 #define ENGINE_TOKEN_DELAY_MS    50
 
 #define ENGINE_VERSION_BYTES  64
 #define ENGINE_GROUP_BYTES    64
 #define ENGINE_MODELS_BYTES   4096      /* of all names, NULs included */
+#define ENGINE_DETAIL_BYTES   128       /* agents refuse more */
 
 
 typedef struct engine_s  engine_t;
@@ -80,6 +82,9 @@ typedef struct {
     char            models[ENGINE_MODELS_BYTES];    /* NUL-ended names, one
                                                        behind the other */
     size_t          models_bytes;       /* 0: not known */
+    char            detail[ENGINE_DETAIL_BYTES];    /* why it does not run, of
+                                                       one that is started
+                                                       here; "": it does */
     engine_group_t  group;
     uint32_t        generation;         /* raised by engine_told(): a report
                                            is due */
@@ -101,6 +106,9 @@ typedef struct {
 typedef struct {
     const char  *kind;
     const char  *url;                   /* NULL: none */
+    const char  *command;               /* starts it; NULL: it runs already */
+    const char  *socket;                /* of that one; NULL: by the URL */
+    uint64_t     stop_timeout_ms;       /* from its SIGTERM to SIGKILL */
     const char  *key_file;              /* NULL: none */
     const char  *ca_file;               /* NULL: the system's */
     const char  *model;                 /* a name, or a file; NULL: none */

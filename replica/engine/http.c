@@ -59,14 +59,16 @@ http_free(http_request_t *r)
 }
 
 
-/* By the host, and not for want of a descriptor or of a network here. */
+/* By the host, or for want of its socket's file; not for want of a descriptor
+   or of a network here. */
 static int
 http_is_refused(const http_request_t *r)
 {
     long  error;
 
     return curl_easy_getinfo(r->easy, CURLINFO_OS_ERRNO, &error) == CURLE_OK
-           && (error == ECONNREFUSED || error == EHOSTUNREACH);
+           && (error == ECONNREFUSED || error == EHOSTUNREACH
+               || error == ENOENT);
 }
 
 
@@ -273,6 +275,10 @@ http_set_habits(http_request_t *r)
     curl_easy_setopt(e, CURLOPT_WRITEFUNCTION, http_on_bytes);
     curl_easy_setopt(e, CURLOPT_WRITEDATA, r);
     curl_easy_setopt(e, CURLOPT_ERRORBUFFER, r->error);
+
+    if (r->client->socket != NULL) {
+        curl_easy_setopt(e, CURLOPT_UNIX_SOCKET_PATH, r->client->socket);
+    }
 
     if (r->client->ca_file != NULL) {
         curl_easy_setopt(e, CURLOPT_CAINFO, r->client->ca_file);

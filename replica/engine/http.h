@@ -77,6 +77,12 @@ typedef struct {
 http_client_t *http_create(struct ev_loop *loop, const char *url,
     const char *key, const char *ca_file);
 
+/*
+ * Requests from now on go there.  socket: of a unix socket, which the URL's
+ * host only names; it lives as long as the client; NULL: by TCP.
+ */
+void http_point(http_client_t *client, const char *url, const char *socket);
+
 /* Cancels what is under way.  Not within a callback. */
 void http_destroy(http_client_t *client);
 

@@ -25,6 +25,7 @@ struct http_client_s {
     ev_timer            timer;
     struct curl_slist  *fields;         /* of each request */
     char                url[URL_BYTES];
+    const char         *socket;         /* NULL: by TCP */
     const char         *ca_file;        /* NULL: the system's */
     http_request_t     *requests;       /* all */
     http_request_t     *later;          /* to be added, or to be freed */

@@ -255,6 +255,14 @@ http_set_fields(http_client_t *c, const char *key)
 }
 
 
+void
+http_point(http_client_t *c, const char *url, const char *socket)
+{
+    snprintf(c->url, sizeof(c->url), "%s", url);
+    c->socket = socket;
+}
+
+
 http_client_t *
 http_create(struct ev_loop *loop, const char *url, const char *key,
     const char *ca_file)
@@ -273,7 +281,7 @@ http_create(struct ev_loop *loop, const char *url, const char *key,
 
     c->loop = loop;
     c->ca_file = ca_file;
-    snprintf(c->url, sizeof(c->url), "%s", url);
+    http_point(c, url, NULL);
     ev_init(&c->timer, http_on_timer);
     c->timer.data = c;
     c->multi = curl_multi_init();

@@ -31,12 +31,10 @@
 #include <sys/random.h>
 
 #include "common/http/sse.h"
-#include "replica/engine/ca.h"
-#include "replica/engine/key.h"
+#include "replica/engine/connect.h"
 #include "replica/engine/openai.h"
 #include "replica/engine/run.h"
 #include "replica/engine/scrape.h"
-#include "replica/engine/url.h"
 
 
 #define OPENAI_SIGN_MS  1000    /* of silence, then a sign of life */
@@ -484,58 +482,6 @@ openai_on_pulse(struct ev_loop *loop, ev_timer *w, int revents)
 /* --- the kind */
 
 static int
-openai_check_ca(const char *url, const char *path, char error[CA_ERROR_BYTES])
-{
-    if (strncmp(url, "https://", sizeof("https://") - 1) != 0) {
-        snprintf(error, CA_ERROR_BYTES, "--engine-ca-file: an engine without "
-                 "https:// has no certificate");
-        return -1;
-    }
-
-    return ca_check(path, error);
-}
-
-
-static http_client_t *
-openai_connect(engine_t *engine, const engine_options_t *options)
-{
-    char            key[KEY_BYTES], url[URL_BYTES], error[KEY_ERROR_BYTES];
-    http_client_t  *http;
-
-    if (url_read(options->url, url, error) != 0) {
-        log_write(engine->log, LOG_ERROR, "--engine-url \"%s\": %s",
-                  options->url, error);
-        return NULL;
-    }
-
-    if (options->ca_file != NULL
-        && openai_check_ca(url, options->ca_file, error) != 0)
-    {
-        log_write(engine->log, LOG_ERROR, "%s", error);
-        return NULL;
-    }
-
-    if (options->key_file != NULL
-        && key_read(options->key_file, key, error) != 0)
-    {
-        log_write(engine->log, LOG_ERROR, "%s", error);
-        return NULL;
-    }
-
-    http = http_create(engine->loop, url,
-                       options->key_file != NULL ? key : NULL,
-                       options->ca_file);
-    explicit_bzero(key, sizeof(key));
-
-    if (http == NULL) {
-        log_write(engine->log, LOG_ERROR, "out of memory");
-    }
-
-    return http;
-}
-
-
-static int
 openai_open(engine_t *engine, const engine_options_t *options)
 {
     openai_t  *o;
@@ -548,7 +494,7 @@ openai_open(engine_t *engine, const engine_options_t *options)
     }
 
     o->engine = engine;
-    o->http = openai_connect(engine, options);
+    o->http = connect_create(engine, options);
 
     if (o->http == NULL) {
         free(o);
@@ -586,6 +532,26 @@ openai_close(engine_t *engine)
     scrape_done(&o->scrape);
     http_destroy(o->http);
     free(o);
+}
+
+
+void
+openai_move(engine_t *engine, const char *url)
+{
+    openai_t  *o;
+
+    o = engine->data;
+    http_point(o->http, url, NULL);
+}
+
+
+void
+openai_look_now(engine_t *engine)
+{
+    openai_t  *o;
+
+    o = engine->data;
+    scrape_now(&o->scrape);
 }
 
 

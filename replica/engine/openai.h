@@ -11,4 +11,9 @@
 
 extern const engine_kind_t  openai_kind;
 
+/* For an engine of this kind that was started here: its next process listens
+   there; its process has ended. */
+void openai_move(engine_t *engine, const char *url);
+void openai_look_now(engine_t *engine);
+
 #endif /* OPENAI_H */
