@@ -40,6 +40,7 @@ local_report(local_t *local, const report_t *report, uint64_t now_us)
     local->replica_start_ms = report->replica_start_ms;
     strcpy(local->model_version, report->model_version);
     strcpy(local->resume_group, report->resume_group);
+    strcpy(local->detail, report->detail);
     local->group = report->group;
     local->shard = report->shard.facts;
     local->orchestrates = report->pipelines != NULL;
@@ -54,6 +55,7 @@ local_lost(local_t *local)
     local->active_requests = 0;
     local->engine = (llmgw_engine_load_t) { 0 };
     local->orchestrates = 0;
+    local->detail[0] = '\0';
 
     if (local->service != LLMGW_SERVICE_STOPPED) {
         local->service = LLMGW_SERVICE_DOWN;

@@ -54,6 +54,8 @@ typedef struct {
     int                  draining;
     char                 model_version[LLMGW_MEMBERS_NAME_BYTES];
     char                 resume_group[LLMGW_MEMBERS_NAME_BYTES];
+    char                 detail[REPORT_DETAIL_BYTES];   /* why its engine does
+                                           not run; "": it does */
     report_models_t      models;
     report_group_t       group;
     llmgw_shard_t        shard;         /* layers 0: it says nothing */

@@ -1,6 +1,8 @@
 
 /* What the control socket shows of the agent and its cluster. */
 
+#include <string.h>
+
 #include "agent/agent_inner.h"
 
 
@@ -24,6 +26,8 @@ agent_show_traits(void *data, const char *id, command_traits_t *traits)
 
     traits->can_restart = member != NULL && member->traits.can_restart;
     traits->update = member != NULL ? member->traits.update : "";
+    traits->detail = strcmp(id, agent->settings->id) == 0
+                     ? agent->local.detail : "";
 }
 
 

@@ -62,6 +62,8 @@ typedef struct {
 typedef struct {
     int          can_restart;
     const char  *update;        /* the rolling update it drives; "": none */
+    const char  *detail;        /* of our own replica: why its engine does not
+                                   run; "": it does, or is not told */
 } command_traits_t;
 
 /* The agent itself. */

@@ -75,6 +75,34 @@ report_resume_group(const json_t *json, char *text)
 }
 
 
+/* Absent means the empty one: it runs. */
+static int
+report_detail(const json_t *json, char *text)
+{
+    size_t   len;
+    json_t  *field;
+
+    text[0] = '\0';
+    field = json_object_get(json, "detail");
+
+    if (field == NULL) {
+        return 0;
+    }
+
+    len = json_string_length(field);
+
+    if (!json_is_string(field) || len >= REPORT_DETAIL_BYTES
+        || strlen(json_string_value(field)) != len)
+    {
+        return -1;
+    }
+
+    memcpy(text, json_string_value(field), len + 1);
+
+    return 0;
+}
+
+
 /* Absent means READY: the replica serves as soon as it reports. */
 static int
 report_state(const json_t *json, llmgw_service_t *state)
@@ -515,6 +543,12 @@ report_facts(const json_t *json, report_t *report, const char **error)
     if (report_state(json, &report->state) != 0
         || report_group(json, &report->group, error) != 0)
     {
+        return -1;
+    }
+
+    *error = "\"detail\" is not a line of up to 127 bytes";
+
+    if (report_detail(json, report->detail) != 0) {
         return -1;
     }
 

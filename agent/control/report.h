@@ -8,7 +8,8 @@
  *
  * and with "goodbye":true as its last word.  A replica with an engine behind it
  * also says what that engine is: "state", "models", "running", "waiting",
- * "kv_permille", "kv_free_blocks", "hit_permille", "resume_group".  One of a
+ * "kv_permille", "kv_free_blocks", "hit_permille", "resume_group"; and one that
+ * starts its engine "detail", why that does not run.  One of a
  * standby group says "group", "group_state", "group_epoch", "group_lock",
  * "group_lock_away".  A shard says "shard", what it computes; a replica that
  * orchestrates shards says "pipelines", how they do.  docs/control.md has it
@@ -27,6 +28,7 @@
 #define REPORT_MAX_MODELS      64   /* a replica with more adapters than that
                                        serves nobody well */
 #define REPORT_MAX_NAME_BYTES  255
+#define REPORT_DETAIL_BYTES    128  /* a line for people, with its NUL */
 
 /* As compact JSON: a dozen figures, and of each of a few dozen shards up to
    500 bytes. */
@@ -65,6 +67,7 @@ typedef struct {
     int                  draining;
     int                  goodbye;
     llmgw_service_t      state;                 /* of the engine; else READY */
+    char                 detail[REPORT_DETAIL_BYTES];   /* "": none */
     report_group_t       group;
     report_models_t      models;
     report_shard_t       shard;

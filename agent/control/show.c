@@ -166,6 +166,10 @@ command_show_traits(json_t *shown, const command_traits_t *traits)
     if (traits->update[0] != '\0') {
         json_object_set_new(shown, "update", json_string(traits->update));
     }
+
+    if (traits->detail[0] != '\0') {
+        json_object_set_new(shown, "detail", json_string(traits->detail));
+    }
 }
 
 

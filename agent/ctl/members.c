@@ -91,13 +91,15 @@ ctl_fill_models(char *cell, const json_t *member)
 }
 
 
-/* "3 running, 1 waiting, KV 45%, hits 80%": what it tells of these. */
+/* "3 running, 1 waiting, KV 45%, hits 80%": what it tells of these; or why it
+   does not run. */
 static void
 ctl_fill_engine(char *cell, const json_t *member)
 {
     size_t       i, len;
     json_t      *value;
     json_int_t   number;
+    const char  *detail;
 
     static const struct {
         const char  *name, *before, *after;
@@ -106,6 +108,13 @@ ctl_fill_engine(char *cell, const json_t *member)
         { "running", "", " running", 1 }, { "waiting", "", " waiting", 1 },
         { "kv_permille", "KV ", "%", 10 }, { "hit_permille", "hits ", "%", 10 }
     };
+
+    detail = json_string_value(json_object_get(member, "detail"));
+
+    if (detail != NULL) {
+        snprintf(cell, CTL_CELL_BYTES, "%s", detail);
+        return;
+    }
 
     for (i = 0, len = 0; i < sizeof(figures) / sizeof(figures[0]); i++) {
         value = json_object_get(member, figures[i].name);

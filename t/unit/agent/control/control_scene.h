@@ -83,6 +83,7 @@ scene_show_traits(void *data, const char *id, command_traits_t *traits)
 {
     traits->can_restart = 0;
     traits->update = "";
+    traits->detail = "";
 }
 
 
