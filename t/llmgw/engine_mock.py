@@ -91,6 +91,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--kind", choices=KINDS, default="vllm")
     parser.add_argument("--listen", default="127.0.0.1:8000")
+    parser.add_argument("--uds", help="a socket in place of --listen")
     parser.add_argument("--log", default="/dev/null")
     parser.add_argument("--model", default="mock-model")
     parser.add_argument("--adapter", action="append", default=[],
@@ -118,7 +119,7 @@ def main():
     engine = dialect.engine = Engine(dialect, wire.Log(args.log), args)
     host, _, port = args.listen.rpartition(":")
     engine.faults.set(**json.loads(args.faults))
-    wire.serve(App(engine), engine, host, int(port), args.tls)
+    wire.serve(App(engine), engine, host, int(port), args.tls, args.uds)
 
 
 if __name__ == "__main__":

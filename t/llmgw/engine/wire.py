@@ -191,11 +191,11 @@ class Events:
         cycle.on_response()
 
 
-def serve(app, engine, host, port, tls):
+def serve(app, engine, host, port, tls, uds=None):
     logging.getLogger("uvicorn.error").addFilter(
         lambda record: not record.msg.startswith("ASGI callable returned"))
     config = uvicorn.Config(
-        app, host=host, port=port, http=protocol(engine), ws="none",
+        app, host=host, port=port, uds=uds, http=protocol(engine), ws="none",
         lifespan="off", log_level="warning", access_log=False, ssl_certfile=tls,
         timeout_keep_alive=engine.keep_alive)
     server = uvicorn.Server(config)
