@@ -109,6 +109,10 @@ agent_link_report_facts(json_t *report, const engine_facts_t *f)
         json_object_set_new(report, "resume_group",
                             json_string(f->resume_group));
     }
+
+    if (f->detail[0] != '\0') {
+        json_object_set_new(report, "detail", json_string(f->detail));
+    }
 }
 
 

@@ -99,6 +99,13 @@ static const option_t  cmdline_table[] = {
     { "engine-url", OPTION_STRING, FIELD(engine.url), NULL, "URL",
       "of an engine behind HTTP: http://HOST:PORT", 0, 0, 0 },
 
+    { "engine-command", OPTION_STRING, FIELD(engine.command), NULL,
+      "'CMD {port}'", "starts it, and again; instead of a URL", 0, 0, 0 },
+
+    { "engine-stop-timeout", OPTION_DURATION, FIELD(engine.stop_timeout_ms),
+      "10s", NULL, "from its SIGTERM, behind the drain, to SIGKILL", 0,
+      ENGINE_DELAY_MAX_MS, 0 },
+
     { "engine-key-file", OPTION_STRING, FIELD(engine.key_file), NULL, "FILE",
       "holds the key that it asks for", 0, 0, 0 },
 

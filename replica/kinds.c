@@ -17,6 +17,7 @@
 #include "replica/engine/openai.h"
 #include "replica/engine/sim/sim.h"
 #include "replica/kinds.h"
+#include "replica/launch/place.h"
 #include "replica/shard/options.h"
 #include "replica/shard/orchestrate/orchestrate.h"
 #include "replica/shard/serve/kind.h"
@@ -24,7 +25,8 @@
 
 /* What a kind takes beyond what all take. */
 enum {
-    KINDS_URL = 1,          /* and has to have it; keys, certificates */
+    KINDS_URL = 1,          /* or a command, one of them; keys,
+                               certificates */
     KINDS_SIM = 2,          /* delays, faults, a model's name */
     KINDS_FILE = 4,         /* --model is a file, and needed; exactness */
     KINDS_MODEL = 8,        /* what shapes the model of a replica, its name */
@@ -95,6 +97,10 @@ kinds_stranger(const engine_options_t *o, int takes)
 
         if (o->url != NULL) {
             return "--engine-url";
+        }
+
+        if (o->command != NULL) {
+            return "--engine-command";
         }
 
         if (o->key_file != NULL) {
@@ -226,6 +232,32 @@ kinds_check_weights(const engine_options_t *o, int takes,
 }
 
 
+/* Which process is asked: one that runs, or one that is started. */
+static int
+kinds_check_url(const engine_options_t *o, char error[KINDS_ERROR_BYTES])
+{
+    if (o->url == NULL && o->command == NULL) {
+        snprintf(error, KINDS_ERROR_BYTES, "--engine %s needs --engine-url or "
+                 "--engine-command", o->kind);
+        return -1;
+    }
+
+    if (o->url != NULL && o->command != NULL) {
+        snprintf(error, KINDS_ERROR_BYTES, "--engine-url: not with "
+                 "--engine-command, which says where the engine listens");
+        return -1;
+    }
+
+    if (o->command == NULL && o->stop_timeout_ms != ENGINE_STOP_TIMEOUT_MS) {
+        snprintf(error, KINDS_ERROR_BYTES, "--engine-stop-timeout: needs "
+                 "--engine-command");
+        return -1;
+    }
+
+    return o->command != NULL ? place_check(o->command, error) : 0;
+}
+
+
 static int
 kinds_check(const engine_options_t *o, const engine_kind_t *kind, int takes,
     char error[KINDS_ERROR_BYTES])
@@ -240,6 +272,12 @@ kinds_check(const engine_options_t *o, const engine_kind_t *kind, int takes,
         return -1;
     }
 
+    if (o->is_standby && o->command != NULL) {
+        snprintf(error, KINDS_ERROR_BYTES, "--standby: not with "
+                 "--engine-command: such an engine cannot wait asleep yet");
+        return -1;
+    }
+
     if (o->is_standby && kind->wake == NULL) {
         snprintf(error, KINDS_ERROR_BYTES, "--standby: not with --%s%s, %s",
                  takes & KINDS_SHARDS ? "" : "engine ", o->kind,
@@ -249,9 +287,7 @@ kinds_check(const engine_options_t *o, const engine_kind_t *kind, int takes,
         return -1;
     }
 
-    if ((takes & KINDS_URL) && o->url == NULL) {
-        snprintf(error, KINDS_ERROR_BYTES, "--engine %s needs --engine-url",
-                 o->kind);
+    if ((takes & KINDS_URL) && kinds_check_url(o, error) != 0) {
         return -1;
     }
 

@@ -9,6 +9,7 @@
  *   agent_link.c  reports to the agent beside the replica
  *   retire.c      SIGTERM
  *   standby/      an engine that serves when another one of its group is gone
+ *   launch/       an engine that is started here; its keepers are this program
  */
 
 #include <errno.h>
@@ -21,6 +22,8 @@
 #include "common/tls/door.h"
 #include "replica/agent_link.h"
 #include "replica/cmdline.h"
+#include "replica/launch/keeper.h"
+#include "replica/launch/launch.h"
 #include "replica/retire.h"
 #include "replica/service.h"
 #include "replica/standby/standby.h"
@@ -41,6 +44,7 @@ typedef struct {
     agent_link_t     link;
     retire_t         retire;
     standby_t        standby;
+    launch_t         launch;
 } main_t;
 
 
@@ -244,6 +248,12 @@ main_log_start(const main_t *m)
 
     o = &m->options;
 
+    if (o->engine.command != NULL) {
+        log_write(&m->log, LOG_INFO, "serving engine \"%s\", to be started "
+                  "here, on %s", o->engine.kind, o->listen);
+        return;
+    }
+
     if (o->engine.url != NULL) {
         log_write(&m->log, LOG_INFO, "serving engine \"%s\" at %s on %s",
                   o->engine.kind, o->engine.url, o->listen);
@@ -290,15 +300,84 @@ main_serve(main_t *m)
 }
 
 
+static void
+main_stop_engine(void *data, int is_hurried)
+{
+    main_t  *m;
+
+    m = data;
+    launch_stop(&m->launch, is_hurried);
+}
+
+
+static void
+main_on_engine_over(void *data)
+{
+    main_t  *m;
+
+    m = data;
+    retire_stopped(&m->retire);
+}
+
+
+/* Where the engine will be is known before it runs. */
+static int
+main_open_launch(main_t *m)
+{
+    launch_t          *l;
+    engine_options_t  *o;
+
+    l = &m->launch;
+    o = &m->options.engine;
+
+    if (o->command == NULL) {
+        return 0;
+    }
+
+    l->loop = m->loop;
+    l->log = &m->log;
+    l->engine = &m->engine;
+    l->id = m->options.id;
+    l->command = o->command;
+    l->stop_timeout_ms = o->stop_timeout_ms;
+    l->on_over = main_on_engine_over;
+    l->data = m;
+
+    if (launch_open(l) != 0) {
+        return -1;
+    }
+
+    o->url = l->place.url;
+    o->socket = l->place.socket[0] != '\0' ? l->place.socket : NULL;
+    m->retire.stop_engine = main_stop_engine;
+    m->retire.data = m;
+
+    return 0;
+}
+
+
+static void
+main_close_launch(main_t *m)
+{
+    if (m->options.engine.command != NULL) {
+        launch_close(&m->launch);
+        m->options.engine.url = NULL;       /* it was the launch's */
+    }
+}
+
+
 /* An engine that serves from its start on. */
 static int
 main_run_alone(main_t *m)
 {
     int  rc;
 
-    if (main_take_memory(m) != 0
-        || m->engine.kind->open(&m->engine, &m->options.engine) != 0)
-    {
+    if (main_take_memory(m) != 0 || main_open_launch(m) != 0) {
+        return -1;
+    }
+
+    if (m->engine.kind->open(&m->engine, &m->options.engine) != 0) {
+        main_close_launch(m);
         return -1;
     }
 
@@ -306,12 +385,18 @@ main_run_alone(main_t *m)
 
     if (rc == 0) {
         main_log_start(m);
+
+        if (m->options.engine.command != NULL) {
+            launch_begin(&m->launch);
+        }
+
         main_serve(m);
     }
 
+    main_close_launch(m);
     m->engine.kind->close(&m->engine);
 
-    return rc;
+    return rc != 0 || m->launch.is_left ? -1 : 0;
 }
 
 
@@ -424,6 +509,10 @@ main(int argc, char **argv)
     int           rc;
     main_t        m;
     options_rc_t  parsed;
+
+    if (keeper_is_asked_for(argc, argv)) {
+        return keeper_main(argc, argv);
+    }
 
     memset(&m, 0, sizeof(m));
     signal(SIGPIPE, SIG_IGN);

@@ -8,7 +8,13 @@
  *                                                          |
  *                     goodbye to the agent, end  <---------'
  *                     of the loop                 no connection is left,
- *                                                 or RETIRE_FLUSH_S
+ *                          ^                      or RETIRE_FLUSH_S
+ *                          | engine ended            |
+ *                      STOPPING <--------------------'
+ *                                 it was started here
+ *
+ * An engine that was started here is told to end when no stream is left; a
+ * second signal has it killed.
  *
  * An engine that is not the Active one of its group serves nobody, and leaves
  * at the first signal.
@@ -30,13 +36,27 @@
 #define RETIRE_POLL_S   0.005
 
 
+void
+retire_stopped(retire_t *r)
+{
+    agent_link_goodbye(r->link);
+    log_write(r->log, LOG_INFO, "stopped");
+    ev_break(r->loop, EVBREAK_ALL);
+}
+
+
 static void
 retire_leave(retire_t *r)
 {
     ev_timer_stop(r->loop, &r->timer);
-    agent_link_goodbye(r->link);
-    log_write(r->log, LOG_INFO, "stopped");
-    ev_break(r->loop, EVBREAK_ALL);
+
+    if (r->stop_engine == NULL) {
+        retire_stopped(r);
+        return;
+    }
+
+    r->state = RETIRE_STOPPING;
+    r->stop_engine(r->data, r->is_hurried);
 }
 
 
@@ -105,7 +125,14 @@ retire_on_signal(struct ev_loop *loop, ev_signal *w, int revents)
         retire_drain(r);
 
     } else if (r->state == RETIRE_DRAINING) {
+        r->is_hurried = 1;
         retire_flush(r);
+
+    } else if (r->state == RETIRE_FLUSHING) {
+        r->is_hurried = 1;
+
+    } else if (r->stop_engine != NULL) {
+        r->stop_engine(r->data, 1);
     }
 }
 

@@ -18,7 +18,8 @@
 typedef enum {
     RETIRE_SERVING = 0,
     RETIRE_DRAINING,        /* running streams may finish */
-    RETIRE_FLUSHING         /* last bytes are on their way */
+    RETIRE_FLUSHING,        /* last bytes are on their way */
+    RETIRE_STOPPING         /* its engine ends */
 } retire_state_t;
 
 typedef struct {
@@ -31,6 +32,12 @@ typedef struct {
     void            (*on_drain)(void *data);    /* it has begun; or NULL */
     void             *data;
 
+    /*
+     * No stream is left: ends the engine, then retire_stopped().  is_hurried:
+     * at once; also while it is under way.  NULL: it ends with the process.
+     */
+    void            (*stop_engine)(void *data, int is_hurried);
+
     /* retire.c's own */
     ev_signal         sigterm;
     ev_signal         sigint;
@@ -38,11 +45,15 @@ typedef struct {
     ev_timer          timer;
     retire_state_t    state;
     double            flush_until;      /* of the loop's clock */
+    int               is_hurried;       /* a second signal came */
 } retire_t;
 
 
 /* The caller has filled in the first part.  Ends the loop when all is done. */
 void retire_init(retire_t *retire);
+
+/* The engine has ended, as stop_engine() was to see to. */
+void retire_stopped(retire_t *retire);
 
 /* Another engine serves as soon as this one has ended: streams that still run
    go on there.  Nothing where it does not drain. */

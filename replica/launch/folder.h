@@ -1,0 +1,53 @@
+
+/*
+ * The folder of an engine, for its user alone: DIR/llmgw-engine-ID.
+ *
+ *   lock    locked by the adapter and its keepers: as long as it is, processes
+ *           of the engine may be left, and no other adapter starts one
+ *   took    what the engine took on each device, for the adapter's next run
+ *   http    the socket of an engine that listens on one
+ *
+ * DIR is the first of $RUNTIME_DIRECTORY (a unit's), $XDG_RUNTIME_DIR and /tmp.
+ */
+
+#ifndef FOLDER_H
+#define FOLDER_H
+
+#include <stdint.h>
+
+
+#define FOLDER_BYTES        256
+#define FOLDER_PATH_BYTES   (FOLDER_BYTES + 16)
+#define FOLDER_ERROR_BYTES  384
+
+/* A socket's path ends there. */
+#define FOLDER_SOCKET_BYTES  108
+
+typedef struct {
+    char  path[FOLDER_BYTES];
+    int   lock_fd;                      /* -1: not open */
+} folder_t;
+
+
+/* 0, or -1 and a line that says what is wrong. */
+int folder_open(folder_t *folder, const char *id,
+    char error[FOLDER_ERROR_BYTES]);
+void folder_close(folder_t *folder);
+
+/* 0; -1: an earlier run's keepers have it, or another adapter. */
+int folder_lock(folder_t *folder);
+
+/* The path of the engine's socket, where none lies any more.  0; -1: it would
+   be too long. */
+int folder_socket(const folder_t *folder, char path[FOLDER_SOCKET_BYTES]);
+
+/*
+ * A number for each device, kept for one command: another one may take less.
+ * What cannot be read is 0, and what cannot be written is not kept.
+ */
+void folder_read(const folder_t *folder, const char *command,
+    uint64_t *bytes, int count);
+void folder_write(const folder_t *folder, const char *command,
+    const uint64_t *bytes, int count);
+
+#endif /* FOLDER_H */

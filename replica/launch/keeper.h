@@ -1,0 +1,63 @@
+
+/*
+ * The process between an adapter and its engine: it sees to it that no process
+ * of the engine outlives the adapter.
+ *
+ * An engine is many processes.  SIGKILL of vLLM's front leaves its core, and
+ * that the workers, on the device for ever; SIGKILL of the adapter would leave
+ * all of them.  So there are keepers:
+ *
+ *   adapter --- keeper --- keeper --- engine --- all that this starts
+ *
+ * Each of the first three is a subreaper (common/child/tree.h).  A keeper whose
+ * child has ended, or whose adapter is gone, kills what it has for children
+ * until there is none, and ends: its end proves that nothing of the engine is
+ * left.  The adapter does the same when a keeper dies.
+ *
+ *               its child has ended: that is told
+ *   WATCHING ----------------------------------------> ENDING ----> end
+ *      |  ^      adapter gone, or says so             kill children  no child
+ *      '--'      (end of file on the socket)          every 20 ms
+ *    SIGTERM: passed on to the child
+ *
+ * There are two, so that any two of the three may die at the same moment: what
+ * they leave comes to the third.
+ *
+ * A keeper has no time-out: a process that hangs in the kernel keeps its
+ * memory, and the keeper is what knows when that is free.  It holds the lock of
+ * the engine's folder until then.
+ *
+ * It is this same program under another name: `llmgw-keeper`, descriptor 3 a
+ * socket to the adapter, 4 the lock, and behind "--" the engine's command.
+ */
+
+#ifndef KEEPER_H
+#define KEEPER_H
+
+
+#define KEEPER_NAME  "llmgw-keeper"
+
+/* How many of them stand between the adapter and its engine. */
+#define KEEPER_DEPTH  2
+
+/*
+ * What it tells on its socket, one message each: KEEPER_STARTED and a pid;
+ * KEEPER_ENDED and how, as child_tell_end() says it.
+ */
+#define KEEPER_STARTED      '+'
+#define KEEPER_ENDED        '-'
+#define KEEPER_WORD_BYTES   256
+
+/* Was this process started as a keeper? */
+int keeper_is_asked_for(int argc, char **argv);
+
+/* Its exit status. */
+int keeper_main(int argc, char **argv);
+
+/*
+ * The words that start one: depth is KEEPER_DEPTH; cgroup may be NULL.  The
+ * array alone is the caller's to free; NULL: out of memory.
+ */
+char **keeper_words(char *depth, const char *cgroup, char *const *command);
+
+#endif /* KEEPER_H */

@@ -1,0 +1,44 @@
+
+/*
+ * What an engine's processes print, as lines of the adapter's log.
+ *
+ * An engine must not wait for its log.  So what comes is read at once, and a
+ * line that the adapter's own log does not take at this moment is dropped; how
+ * many that were is said when it takes lines again.  Of a line longer than
+ * OUTPUT_LINE_BYTES the rest is left out, and of a progress bar, which goes
+ * back to the line's begin again and again, all but the last state.
+ */
+
+#ifndef OUTPUT_H
+#define OUTPUT_H
+
+#include <ev.h>
+#include <stddef.h>
+
+#include "common/log.h"
+
+
+/* With the log's own words below what a pipe takes in one piece. */
+#define OUTPUT_LINE_BYTES  1024
+
+typedef struct {
+    struct ev_loop  *loop;
+    const log_t     *log;
+    ev_io            watch;
+    int              read_fd;       /* -1: not open */
+    int              write_fd;      /* for the engine; -1: not open */
+    char             line[OUTPUT_LINE_BYTES + 1];
+    size_t           len;
+    int              is_cut;
+    int              is_return;     /* the last byte was a carriage return */
+    unsigned long    dropped;       /* lines */
+} output_t;
+
+
+/* A pipe.  0, or -1 and errno. */
+int output_open(output_t *output, struct ev_loop *loop, const log_t *log);
+
+/* Reads what is there, and ends. */
+void output_close(output_t *output);
+
+#endif /* OUTPUT_H */

@@ -1,0 +1,47 @@
+
+/*
+ * Where an engine that is started here listens, and its command with that in
+ * it: a port of this host that is free, or a socket in the engine's folder,
+ * which no other user can open.
+ */
+
+#ifndef PLACE_H
+#define PLACE_H
+
+#include "replica/launch/folder.h"
+
+
+/* What stands for it in a command. */
+#define PLACE_PORT    "{port}"
+#define PLACE_SOCKET  "{socket}"
+
+#define PLACE_URL_BYTES    64
+#define PLACE_ERROR_BYTES  256
+
+typedef struct {
+    char      **words;                      /* of the command */
+    unsigned    port;                       /* 0: by the socket */
+    char        url[PLACE_URL_BYTES];
+    char        socket[FOLDER_SOCKET_BYTES];    /* "": by the port */
+} place_t;
+
+
+/* Whether it can be a command: 0, or -1 and a reason. */
+int place_check(const char *command, char error[PLACE_ERROR_BYTES]);
+
+/* 0, or -1 and a reason. */
+int place_open(place_t *place, const char *command, const folder_t *folder,
+    char error[PLACE_ERROR_BYTES]);
+void place_close(place_t *place);
+
+/*
+ * Before each start: another process may have taken the port, and the last
+ * engine has left its socket.  0; 1: the URL is another one; -1 and a reason.
+ */
+int place_renew(place_t *place, const folder_t *folder,
+    char error[PLACE_ERROR_BYTES]);
+
+/* The command for this start, for words_destroy(); NULL: out of memory. */
+char **place_words(const place_t *place);
+
+#endif /* PLACE_H */
