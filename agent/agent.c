@@ -342,6 +342,7 @@ agent_create_control(agent_t *agent, char *error)
     env->on_keys = agent_keys_command;
     env->on_inject = agent_inject;
     env->data = agent;
+    agent_show_files(agent);
 
     agent->control = control_create(agent->loop, settings->control_path, env,
                                     agent_replica_lost, error);

@@ -43,6 +43,9 @@ typedef struct {
     int   error;                        /* of the last write, errno */
 } agent_kept_t;
 
+/* Files that options name, which the control socket shows. */
+#define AGENT_NGIVEN  5
+
 struct agent_s {
     const settings_t  *settings;
     log_t             *log;
@@ -104,6 +107,8 @@ struct agent_s {
     int                is_hurried;      /* no streams are waited for */
     int                has_parted;      /* LEFT is being told */
     int                has_conflict;    /* another had our id first */
+    command_file_t     files[AGENT_NGIVEN + 1];
+    char               drop_from[ADDRESS_TEXT_BYTES];
     char               trouble[LLMGW_MEMBERS_ERROR_BYTES];
                                         /* why the segment is not written; "":
                                            it is */
@@ -310,6 +315,7 @@ const char *agent_keys_primary(agent_t *agent);
 
 void agent_show_view(void *data, command_view_t *view);
 void agent_show_traits(void *data, const char *id, command_traits_t *traits);
+void agent_show_files(agent_t *agent);
 void agent_show_status(void *data, command_status_t *status);
 
 #endif /* AGENT_INNER_H */

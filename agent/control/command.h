@@ -64,7 +64,18 @@ typedef struct {
     const char  *update;        /* the rolling update it drives; "": none */
     const char  *detail;        /* of our own replica: why its engine does not
                                    run; "": it does, or is not told */
+    uint32_t     pings_lost;    /* the last ones, that no datagram answered */
+    int64_t      heard_ms;      /* since its last ping; -1: none came */
+    int64_t      clock_ahead_ms;
+    int          has_clock;
 } command_traits_t;
+
+/* Files that the agent was given, by the option of each, for those who look
+   whether they are right; a NULL ends them. */
+typedef struct {
+    const char  *option;
+    const char  *path;          /* NULL: not given */
+} command_file_t;
 
 /* The agent itself. */
 typedef struct {
@@ -80,6 +91,10 @@ typedef struct {
     const char                 *state_trouble;      /* NULL: it is */
     json_t                     *pipelines;          /* NULL: it has none */
     int                         is_lock_away;       /* of its replica's group */
+    const command_file_t       *files;              /* NULL: none */
+    const char                 *drop_reason;    /* of the last datagram that */
+    const char                 *drop_from;      /* was dropped; NULL: none */
+    uint64_t                    drop_us;
 } command_status_t;
 
 typedef enum {

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "control/show.h"
 
@@ -170,6 +171,20 @@ command_show_traits(json_t *shown, const command_traits_t *traits)
     if (traits->detail[0] != '\0') {
         json_object_set_new(shown, "detail", json_string(traits->detail));
     }
+
+    if (traits->pings_lost != 0) {
+        json_object_set_new(shown, "pings_lost",
+                            json_integer(traits->pings_lost));
+    }
+
+    if (traits->heard_ms >= 0) {
+        json_object_set_new(shown, "heard_ms", json_integer(traits->heard_ms));
+    }
+
+    if (traits->has_clock) {
+        json_object_set_new(shown, "clock_ahead_ms",
+                            json_integer(traits->clock_ahead_ms));
+    }
 }
 
 
@@ -269,6 +284,41 @@ command_show_troubles(const command_status_t *status)
 }
 
 
+static json_t *
+command_show_files(const command_status_t *status)
+{
+    json_t                *shown;
+    const command_file_t  *file;
+
+    shown = json_object();
+
+    for (file = status->files; file != NULL && file->option != NULL; file++) {
+        if (file->path != NULL) {
+            json_object_set_new(shown, file->option, json_string(file->path));
+        }
+    }
+
+    return shown;
+}
+
+
+static json_t *
+command_show_drop(const command_env_t *env, const command_status_t *status)
+{
+    uint64_t  ago_us;
+
+    if (status->drop_reason == NULL) {
+        return json_null();
+    }
+
+    ago_us = env->now_us(env->data) - status->drop_us;
+
+    return json_pack("{s:s, s:s, s:I}", "reason", status->drop_reason,
+                     "from", status->drop_from,
+                     "ms", (json_int_t) (ago_us / 1000));
+}
+
+
 json_t *
 command_show_status(const command_env_t *env)
 {
@@ -283,7 +333,7 @@ command_show_status(const command_env_t *env)
 
     shown = json_pack(
         "{s:b, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:b, s:I, s:I, s:I,"
-        " s:I, s:I, s:s?, s:s?, s:o, s:o, s:o, s:o}",
+        " s:I, s:I, s:s?, s:s?, s:o, s:o, s:o, s:i, s:o, s:o, s:o}",
         "ok", 1, "id", env->id, "role", env->role, "cluster", env->cluster,
         "version", LLMGW_VERSION, "address", own->address, "grpc", own->grpc,
         "service", llmgw_service_name(own->service),
@@ -298,6 +348,9 @@ command_show_status(const command_env_t *env)
         "key", status.key,
         "troubles", command_show_troubles(&status),
         "update", env->on_show_update(env->data),
+        "last_drop", command_show_drop(env, &status),
+        "pid", (int) getpid(),
+        "files", command_show_files(&status),
         "members", command_show_counts(env),
         "counters", command_show_counters(status.counters));
 

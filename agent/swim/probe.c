@@ -69,6 +69,7 @@ probe_ask_others(swim_t *swim, uint64_t now_us)
     swim_message_t  message;
 
     swim->counters.pings_missed++;
+    swim->probe.target->path.pings_lost++;
 
     memset(&message, 0, sizeof(message));
     message.type = PACKET_PING_REQ;
@@ -90,6 +91,33 @@ probe_ask_others(swim_t *swim, uint64_t now_us)
 }
 
 
+/* A datagram of the target's own: it was read there half of the way ago. */
+static void
+probe_measure(swim_t *swim, const packet_head_t *ack, uint64_t now_us)
+{
+    uint64_t   there_us;
+    probe_t   *probe;
+    member_t  *target;
+
+    probe = &swim->probe;
+    target = probe->target;
+    target->path.pings_lost = 0;
+
+    if (probe->sent_us == 0) {
+        return;
+    }
+
+    member_measure_rtt(target, now_us - probe->sent_us);
+
+    if (ack->time_us != 0 && swim->wall_ahead_us != 0) {
+        there_us = probe->sent_us + (now_us - probe->sent_us) / 2
+                   + swim->wall_ahead_us;
+        target->path.clock_ahead_us = (int64_t) (ack->time_us - there_us);
+        target->path.has_clock = 1;
+    }
+}
+
+
 void
 probe_ack(swim_t *swim, const packet_head_t *ack, uint64_t now_us)
 {
@@ -105,10 +133,10 @@ probe_ack(swim_t *swim, const packet_head_t *ack, uint64_t now_us)
         return;
     }
 
-    if (probe->sequence == ack->sequence && probe->sent_us != 0
+    if (probe->sequence == ack->sequence
         && strcmp(ack->sender_id, ack->target_id) == 0)
     {
-        member_measure_rtt(probe->target, now_us - probe->sent_us);
+        probe_measure(swim, ack, now_us);
     }
 
     local_health_improve(swim);

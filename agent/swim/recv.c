@@ -160,6 +160,20 @@ swim_recv_order(swim_t *swim, const packet_head_t *head,
 }
 
 
+/* A ping over TCP comes from another port. */
+static void
+swim_note_ping(member_t *sender, const address_t *from, uint64_t now_us)
+{
+    char  text[ADDRESS_TEXT_BYTES];
+
+    address_format(from, text);
+
+    if (strcmp(text, sender->facts.address) == 0) {
+        sender->path.heard_us = now_us;
+    }
+}
+
+
 static void
 swim_recv_member(swim_t *swim, const packet_t *packet, const address_t *from,
     member_t *sender, uint64_t now_us)
@@ -179,6 +193,7 @@ swim_recv_member(swim_t *swim, const packet_t *packet, const address_t *from,
 
     switch (head->type) {
     case PACKET_PING:
+        swim_note_ping(sender, from, now_us);
         swim_answer_ping(swim, packet, from, sender, now_us);
         break;
     case PACKET_PING_REQ:
@@ -238,6 +253,7 @@ swim_recv_dropped(swim_t *swim, const address_t *from,
     swim->counters.datagrams_received++;
     swim->counters.bytes_received += len;
     swim->counters.dropped[rc]++;
+    swim->last_drop = (swim_drop_t) { rc, *from, now_us };
 
     if (rc == PACKET_ECLOCK) {
         skew_refused(swim, &packet->head, from, now_us);

@@ -147,6 +147,10 @@ swim_fill_head(swim_t *swim, packet_head_t *head,
         head->uptime_ms = (now_us - swim->started_us) / 1000;
     }
 
+    if (message->type == PACKET_ACK && swim->wall_ahead_us != 0) {
+        head->time_us = now_us + swim->wall_ahead_us;
+    }
+
     if (is_short) {
         head->own_incarnation = swim->own->facts.incarnation;
         head->own_active_requests = swim->own->load.active_requests;

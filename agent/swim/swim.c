@@ -233,6 +233,13 @@ swim_is_isolated(const swim_t *swim)
 }
 
 
+const swim_drop_t *
+swim_last_drop(const swim_t *swim)
+{
+    return &swim->last_drop;
+}
+
+
 unsigned
 swim_local_health(const swim_t *swim)
 {

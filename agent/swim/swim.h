@@ -270,6 +270,15 @@ int swim_has_left(const swim_t *swim);
  */
 int swim_is_isolated(const swim_t *swim);
 
+/* The last datagram that was dropped. */
+typedef struct {
+    packet_rc_t  why;           /* PACKET_DONE: there was none */
+    address_t    from;
+    uint64_t     at_us;
+} swim_drop_t;
+
+const swim_drop_t *swim_last_drop(const swim_t *swim);
+
 /* Local health, 0 (good) .. 8 (swim/local_health.c). */
 unsigned swim_local_health(const swim_t *swim);
 

@@ -202,6 +202,7 @@ struct swim_s {
     uint64_t         boot_nonce;
 
     swim_counters_t  counters;
+    swim_drop_t      last_drop;
 };
 
 

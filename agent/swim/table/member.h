@@ -99,6 +99,14 @@ typedef struct {
     size_t               models_bytes;
 } member_update_t;
 
+/* How its agent is reached from here: for people, nothing is decided by it. */
+typedef struct {
+    uint32_t  pings_lost;       /* the last ones, that no datagram answered */
+    uint64_t  heard_us;         /* its last ping by a datagram; 0: none */
+    int64_t   clock_ahead_us;   /* its wall clock before ours */
+    int       has_clock;
+} member_path_t;
+
 /* Its drain in its earlier run, which it may not know of. */
 typedef struct {
     uint64_t  until_us;     /* it is told until then; 0: not drained */
@@ -114,6 +122,7 @@ typedef struct {
     llmgw_member_t       facts;
     member_traits_t      traits;
     member_past_t        past;
+    member_path_t        path;
     char                *models;    /* the list that facts.models is of */
     size_t               models_bytes;
     llmgw_member_load_t  load;      /* reported_ms: when it told us itself */

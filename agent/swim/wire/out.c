@@ -126,6 +126,7 @@ packet_begin(packet_out_t *out, const packet_head_t *head)
     message->own_load_seq = head->own_load_seq;
     message->boot_nonce = head->boot_nonce;
     message->uptime_ms = head->uptime_ms;
+    message->time_us = head->time_us;
     message->updates = out->pointers;
 
     if (head->order != NULL) {

@@ -397,6 +397,7 @@ packet_decode_head(packet_head_t *head, const message_t *message,
     head->own_load_seq = message->own_load_seq;
     head->boot_nonce = message->boot_nonce;
     head->uptime_ms = message->uptime_ms;
+    head->time_us = message->time_us;
 
     return PACKET_DONE;
 }

@@ -81,9 +81,8 @@ scene_show_view(void *data, command_view_t *view)
 static void
 scene_show_traits(void *data, const char *id, command_traits_t *traits)
 {
-    traits->can_restart = 0;
-    traits->update = "";
-    traits->detail = "";
+    *traits = (command_traits_t) { .update = "", .detail = "",
+                                      .heard_ms = -1 };
 }
 
 
