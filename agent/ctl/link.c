@@ -17,7 +17,7 @@
 static int
 ctl_link_unreachable(const ctl_t *ctl, const char *what)
 {
-    fprintf(stderr, "llmgwctl: cannot reach the %s at \"%s\": %s\n",
+    fprintf(ctl->errors, "llmgwctl: cannot reach the %s at \"%s\": %s\n",
             ctl->options.service != NULL ? "service" : "agent", ctl->socket,
             what);
 
@@ -211,7 +211,7 @@ ctl_link_status(const json_t *answer)
 
 
 static int
-ctl_link_check(json_t *answer)
+ctl_link_check(const ctl_t *ctl, json_t *answer)
 {
     const char  *error;
 
@@ -221,7 +221,7 @@ ctl_link_check(json_t *answer)
     }
 
     error = json_string_value(json_object_get(answer, "error"));
-    fprintf(stderr, "llmgwctl: %s\n",
+    fprintf(ctl->errors, "llmgwctl: %s\n",
             error ? error : "the answer is malformed");
 
     return ctl_link_status(answer);
@@ -248,7 +248,7 @@ ctl_link_ask(const ctl_t *ctl, json_t *request, json_t **answer)
         return CTL_UNREACHABLE;
     }
 
-    status = ctl_link_check(json);
+    status = ctl_link_check(ctl, json);
 
     if (status != CTL_DONE) {
         json_decref(json);
@@ -326,7 +326,7 @@ ctl_link_follow(const ctl_t *ctl, json_t *request, ctl_event_pt on_event,
 
     last = ctl_link_read_events(ctl, stream, on_event, data);
     fclose(stream);
-    status = last ? ctl_link_check(last) : CTL_UNREACHABLE;
+    status = last ? ctl_link_check(ctl, last) : CTL_UNREACHABLE;
 
     if (answer != NULL) {
         *answer = last;

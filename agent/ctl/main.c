@@ -81,6 +81,9 @@ static const ctl_command_t  ctl_commands[] = {
       "show each line that is wrong", ctl_keys, &ctl_keys_spec },
     { "usage", " FILE [options]", 1, CTL_MAX_WORDS,
       "add up logs of usage records", ctl_usage_logs, &ctl_usage_spec },
+    { "doctor", " [options]", 0, 0,
+      "say what is wrong here, and what to do", ctl_doctor,
+      &ctl_doctor_spec },
     { "inject-suspect", " ID", 1, 1, NULL, ctl_inject_suspect, NULL }
 };
 
@@ -111,7 +114,7 @@ ctl_help(void)
            "  --json              print JSON, for programs\n"
            "  --help, --version\n\n"
            "exit status: 0 done, 1 failed, 2 usage, 3 refused, 4 not found,\n"
-           "             5 timed out, 6 agent not reachable\n");
+           "             5 timed out, 6 agent not reachable, 7 warnings\n");
 }
 
 
@@ -201,7 +204,7 @@ ctl_run(const ctl_command_t *command, ctl_t *ctl)
 
     path = ctl_default_socket();
 
-    if (path == NULL) {
+    if (path == NULL && command->run != ctl_doctor) {
         fprintf(stderr, "llmgwctl: not exactly one socket in " CTL_RUN_DIR
                 ", use -s PATH\n");
         return CTL_UNREACHABLE;
@@ -374,6 +377,7 @@ main(int argc, char **argv)
         return ctl_usage("there is no command", argv[optind]);
     }
 
+    ctl.errors = stderr;
     ctl.is_terminal = isatty(STDOUT_FILENO);
     ctl.has_colours = ctl.is_terminal && getenv("NO_COLOR") == NULL;
     status = ctl_run_command(&ctl, command, argc - optind, argv + optind);

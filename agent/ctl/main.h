@@ -26,6 +26,7 @@
 #define CTL_NOT_FOUND    4
 #define CTL_TIMED_OUT    5
 #define CTL_UNREACHABLE  6
+#define CTL_WARNED       7
 
 /* Files of a year of days, of some gateways. */
 #define CTL_MAX_WORDS    1024
@@ -59,12 +60,20 @@ typedef struct {
     const char  *by;
     const char  *format;
 
+    const char  *nginx_conf;        /* doctor, all that follow */
+    const char  *gateway;
+    const char  *engine_urls;
+    const char  *engine_key_file;
+    const char  *engine_ca_file;
+
     const char  *service;           /* path of its socket; NULL: the
                                        command is for an agent */
 } ctl_options_t;
 
 typedef struct {
-    const char     *socket;         /* path */
+    const char     *socket;         /* path; NULL: of a command that can do
+                                       without, and there is not just one */
+    FILE           *errors;         /* why an agent was not asked */
     int             is_json;        /* for programs, not for people */
     int             is_terminal;    /* standard output is one */
     int             has_colours;
@@ -91,6 +100,7 @@ int ctl_lock(const ctl_t *ctl);
 int ctl_certs(const ctl_t *ctl);
 int ctl_keys(const ctl_t *ctl);
 int ctl_usage_logs(const ctl_t *ctl);
+int ctl_doctor(const ctl_t *ctl);
 
 extern const options_spec_t  ctl_drain_spec;
 extern const options_spec_t  ctl_group_spec;
@@ -102,6 +112,7 @@ extern const options_spec_t  ctl_lock_spec;
 extern const options_spec_t  ctl_certs_spec;
 extern const options_spec_t  ctl_keys_spec;
 extern const options_spec_t  ctl_usage_spec;
+extern const options_spec_t  ctl_doctor_spec;
 
 /*
  * Asks, and shows the answer: once, or again each second with --watch. show()

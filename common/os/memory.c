@@ -148,7 +148,7 @@ memory_read_groups(memory_t *memory, const memory_version_t *version,
 
 /* Lines of "0::PATH" (version 2) and "N:CONTROLLER,...:PATH" (1). */
 void
-memory_read(memory_t *memory, const char *root)
+memory_read_process(memory_t *memory, const char *root, const char *process)
 {
     char   path[PATH_MAX], line[PATH_MAX];
     char  *names, *group;
@@ -158,7 +158,7 @@ memory_read(memory_t *memory, const char *root)
     memory->available_bytes = UINT64_MAX;
     memory_read_host(memory, root);
 
-    snprintf(path, sizeof(path), "%s/proc/self/cgroup", root);
+    snprintf(path, sizeof(path), "%s/proc/%s/cgroup", root, process);
     f = fopen(path, "re");
 
     while (f != NULL && fgets(line, sizeof(line), f) != NULL) {
@@ -183,4 +183,11 @@ memory_read(memory_t *memory, const char *root)
     if (f != NULL) {
         fclose(f);
     }
+}
+
+
+void
+memory_read(memory_t *memory, const char *root)
+{
+    memory_read_process(memory, root, "self");
 }

@@ -32,4 +32,8 @@ typedef struct {
  */
 void memory_read(memory_t *memory, const char *root);
 
+/* The same for another process, by its number. */
+void memory_read_process(memory_t *memory, const char *root,
+    const char *process);
+
 #endif /* MEMORY_H */

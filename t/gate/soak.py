@@ -50,7 +50,7 @@ OF_POLICIES = (
     "openai/test_front_failures.py", "openai/test_front_resume.py")
 
 SLICES = {
-    "agents": Slice(("agents",), ("agent/", "t/sim/"),
+    "agents": Slice(("agents", "doctor"), ("agent/", "t/sim/"),
                     {"LLMGW_UPDATES": "3"}, sims=True),
     "requests": Slice(("requests", "routing", "tls"), GATEWAY),
     "failures": Slice(("failures",), (*GATEWAY, "replica/"),

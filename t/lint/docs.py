@@ -30,6 +30,10 @@ def check(tree):
                r"^## \$(llmgw_\w+)$")
     _both_ways(tree, "metric", _metrics(tree), "docs/metrics.md",
                r"^\| `(llmgw_\w+)`")
+    _both_ways(tree, "check", set(re.findall(
+        r'^    \{ "(\w+)", \{ "', tree.text.get(
+            "agent/ctl/doctor/check.c", ""), re.M)), "docs/doctor.md",
+        r"^\| `(\w+)` \|")
     _links(tree)
     for path in tree.of(".md"):
         _shown(tree, path)

@@ -55,6 +55,14 @@ class Machine:
     def cut(self):
         _ip("-n", self.name, "link", "set", "eth0", "down")
 
+    def lose(self, *what, answer="blackhole"):
+        """What comes from this machine and fits these words of `ip rule` is
+        lost there, with no answer, or with another one of ip-rule(8)."""
+        _ip("-n", self.name, "rule", "add", "priority", "9", "table", "local")
+        _ip("-n", self.name, "rule", "del", "priority", "0")
+        _ip("-n", self.name, "rule", "add", "priority", "1", "from",
+            self.near, *what, answer)
+
     def close(self):
         """When its processes have ended."""
         subprocess.run(["ip", "link", "del", self.cable], capture_output=True)

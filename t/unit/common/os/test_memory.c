@@ -205,6 +205,21 @@ a_path_that_is_not_there_leads_to_the_groups_above(void **state)
 #define TEST(name)  cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 
+static void
+another_process_has_its_own_groups(void **state)
+{
+    memory_t  memory;
+
+    put(*state, "proc/self/cgroup", "0::/\n");
+    put(*state, "proc/77/cgroup", "0::/small\n");
+    put_v2(*state, "/small", "1073741824\n", "536870912\n", "");
+    memory_read_process(&memory, *state, "77");
+    assert_int_equal(memory.limit_bytes / MB, 1024);
+    assert_int_equal(memory.available_bytes / MB, 512);
+    expect(*state, 64000, 48000);
+}
+
+
 int
 main(void)
 {
@@ -216,7 +231,8 @@ main(void)
         TEST(page_cache_of_a_group_is_still_to_be_had_and_shared_memory_is_not),
         TEST(a_group_over_its_limit_has_nothing_left),
         TEST(groups_of_version_1_bound_it),
-        TEST(a_path_that_is_not_there_leads_to_the_groups_above)
+        TEST(a_path_that_is_not_there_leads_to_the_groups_above),
+        TEST(another_process_has_its_own_groups)
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,47 @@
+
+/*
+ * What the doctor looks at, and what it says of it.
+ *
+ * A check is a row of one table: its name, the facts that it needs, and a
+ * function of these facts.  The function is pure: all that takes time or may
+ * fail was done when the facts were gathered (gather.h).  It says what is not
+ * as it should be, one line each; when it has said nothing, the runner says
+ * that all is well, in the words of its row.  Where a fact that it needs could
+ * not be had, it is not run, and the line says why: what was not looked at is
+ * never called ok.
+ *
+ *     ok         as it should be
+ *     warning    works now, and will not under load, or soon
+ *     wrong      does not work now, or not as it was configured to
+ *     unchecked  a fact is missing
+ *
+ * docs/doctor.md has a section for each check.
+ */
+
+#ifndef DOCTOR_CHECK_H
+#define DOCTOR_CHECK_H
+
+#include <jansson.h>
+
+
+typedef enum {
+    DOCTOR_OK = 0,
+    DOCTOR_UNCHECKED,
+    DOCTOR_WARNING,
+    DOCTOR_WRONG,
+    DOCTOR_NLEVELS
+} doctor_level_t;
+
+/* "ok", ... */
+const char *doctor_level_name(doctor_level_t level);
+
+typedef struct {
+    json_t      *lines;                 /* {"check", "level", "text", "do"} */
+    unsigned     n[DOCTOR_NLEVELS];
+    const char  *check;                 /* that is run */
+} doctor_report_t;
+
+/* All checks over these facts; lines is an empty array. */
+void doctor_check(const json_t *facts, doctor_report_t *report);
+
+#endif /* DOCTOR_CHECK_H */

@@ -1,0 +1,43 @@
+
+/* Private to the questions over the network: what they share. */
+
+#ifndef DOCTOR_GATHER_NET_H
+#define DOCTOR_GATHER_NET_H
+
+#include <ev.h>
+
+#include "common/http/curl_loop.h"
+#include "common/tls/tls.h"
+#include "ctl/doctor/gather_inner.h"
+
+
+typedef struct net_s       net_t;
+typedef struct net_port_s  net_port_t;
+
+struct net_s {
+    struct ev_loop       *loop;
+    const ctl_t          *ctl;
+    json_t               *facts;
+    unsigned              npending;     /* questions without an end */
+    curl_loop_t           curl;
+    struct curl_slist    *headers;      /* of questions to engines */
+    net_port_t           *ports;        /* a list */
+    tls_t                *tls;          /* NULL: replicas are asked plainly */
+    tls_files_t           files;
+    char                 *paths[TLS_NFILES];
+    const char           *tls_name;     /* of all replicas; NULL: their ids */
+    char                  tls_error[TLS_ERROR_BYTES];   /* "": none */
+};
+
+
+/* A question has had its end: the last one ends the loop. */
+void net_end(net_t *net);
+
+/* gather_net.c's parts. */
+void net_ask_members(net_t *net);
+void net_forget_members(net_t *net);
+void net_ask_page(net_t *net);
+void net_ask_engines(net_t *net);
+void net_on_got(void *data, CURL *easy, CURLcode rc);
+
+#endif /* DOCTOR_GATHER_NET_H */

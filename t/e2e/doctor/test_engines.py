@@ -1,0 +1,67 @@
+"""Engines that their adapters could not use, or not as their neighbours."""
+
+import signal
+
+from llmgw import doctor
+from llmgw.wait import wait_for
+
+
+def engines(cluster, *options):
+    urls = ",".join(e.url for e in cluster.engines.values())
+    return doctor.ask(None, None, "--engine-url", urls, *options)
+
+
+def test_an_engine_that_is_not_there(cluster):
+    url = f"http://127.0.0.1:{cluster.ports.take()}"
+    said = doctor.ask(None, None, "--engine-url", url)
+    said.found("engines", "wrong", f"the engine at {url} is not reached")
+
+
+def test_an_engine_that_asks_for_a_key(cluster):
+    cluster.engine(api_key="secret")
+    line = engines(cluster).found("engines", "wrong", "asks for a key (401)")
+    assert "--engine-key-file" in line[2]
+    key = cluster.dir / "key"
+    key.write_text("secret\n")
+    engines(cluster, "--engine-key-file", key).ok("engines")
+
+
+def test_an_engine_without_metrics(cluster):
+    cluster.engine(kind="openai")
+    line = engines(cluster).found("engines", "warning", "has no metrics")
+    assert "--enable-metrics" in line[2]
+
+
+def test_an_engine_that_hangs(cluster):
+    engine = cluster.engine()
+    engine.proc.send(signal.SIGSTOP)
+    said = engines(cluster)
+    engine.proc.send(signal.SIGCONT)
+    said.found("engines", "wrong", "takes connections and does not answer")
+
+
+def test_neighbours_with_another_context_or_model(cluster):
+    cluster.engine("e1", max_context=4096)
+    cluster.engine("e2", "sglang", max_context=8192)
+    cluster.engine("e3", "llamacpp", max_context=4096)
+    cluster.engine("e4", model="other")
+    said = engines(cluster)
+    line = said.found("context", "wrong", "has a context of 8192 tokens")
+    assert cluster.engines["e2"].url in line[1] and "one of 4096" in line[1]
+    line = said.found("context", "warning", 'serves "other"')
+    assert len(said.lines["context"]) == 2
+
+
+def test_an_engine_with_another_model_than_its_adapter_reports(cluster):
+    """And a replica whose pool has another one gets nothing."""
+    nginx = cluster.engines_fleet(2)
+    cluster.engine("e3", model="other")
+    said = doctor.ask(cluster.agents["a1"], None, "--engine-url",
+                      cluster.engines["e3"].url)
+    said.found("engines", "wrong",
+               'serves "other", and replica "a1" reports "mock-model"')
+    cluster.adapter(cluster.engines["e3"], "a3")
+    wait_for(lambda: "a3" in nginx.replicas()
+             and nginx.replicas()["a3"]["models"], "a3 to be listed")
+    doctor.ask(cluster.gateway, nginx).found(
+        "models", "wrong", 'replica "a3" serves "other"')
