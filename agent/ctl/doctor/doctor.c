@@ -25,7 +25,7 @@ static const option_t  doctor_table[] = {
       .help = "the status page; else as nginx's configuration says" },
     { .name = "engine-url", .kind = OPTION_STRING, .metavar = "URL[,URL]",
       .offset = offsetof(ctl_options_t, engine_urls),
-      .help = "engines to ask, as their adapters would" },
+      .help = "engines to ask; else that of the adapter here" },
     { .name = "engine-key-file", .kind = OPTION_STRING, .metavar = "FILE",
       .offset = offsetof(ctl_options_t, engine_key_file),
       .help = "the key that they ask for" },

@@ -70,11 +70,13 @@ gather_read(const char *path, size_t max, size_t *len)
 static json_t *
 gather_said(const char *said)
 {
+    json_t      *json;
     const char  *text;
 
     text = strncmp(said, "llmgwctl: ", 10) == 0 ? said + 10 : said;
+    json = json_stringn(text, strcspn(text, "\n"));
 
-    return json_stringn(text, strcspn(text, "\n"));
+    return json != NULL ? json : json_string("its path is not UTF-8");
 }
 
 

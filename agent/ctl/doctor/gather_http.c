@@ -304,9 +304,8 @@ net_ask_engine(net_t *net, const char *base, json_t *engine)
         easy = net_get(net, url, engine, questions[i].take);
         curl_easy_setopt(easy, CURLOPT_HTTPHEADER, net->headers);
 
-        if (net->ctl->options.engine_ca_file != NULL) {
-            curl_easy_setopt(easy, CURLOPT_CAINFO,
-                             net->ctl->options.engine_ca_file);
+        if (net->engines.ca_file != NULL) {
+            curl_easy_setopt(easy, CURLOPT_CAINFO, net->engines.ca_file);
         }
 
         net_start(net, easy);
@@ -322,7 +321,7 @@ net_engine_key(net_t *net)
     size_t       len;
     const char  *path;
 
-    path = net->ctl->options.engine_key_file;
+    path = net->engines.key_file;
 
     if (path == NULL) {
         return 0;
@@ -349,25 +348,49 @@ net_engine_key(net_t *net)
 }
 
 
+/* Those of the options, or else that of the adapter here.  0, or -1: none. */
+static int
+net_find_engines(net_t *net)
+{
+    const json_t         *agent;
+    const ctl_options_t  *options;
+
+    options = &net->ctl->options;
+    agent = gather_had(net->facts, "agent");
+
+    if (options->engine_urls != NULL) {
+        net->engines.url = options->engine_urls;
+        net->engines.key_file = options->engine_key_file;
+        net->engines.ca_file = options->engine_ca_file;
+        return 0;
+    }
+
+    if (strcmp(ctl_text(agent, "role"), "replica") == 0
+        && gather_adapter(net->ctl->socket, &net->engines))
+    {
+        return 0;
+    }
+
+    json_object_set_new(net->facts, "engines", gather_why(
+        "no adapter was found here, and --engine-url URL,... is not given"));
+
+    return -1;
+}
+
+
 void
 net_ask_engines(net_t *net)
 {
     char    *urls, *url, *rest;
     json_t  *engines, *engine;
 
-    if (net->ctl->options.engine_urls == NULL) {
-        json_object_set_new(net->facts, "engines", gather_why(
-            "--engine-url URL,... is not given"));
-        return;
-    }
-
-    if (net_engine_key(net) != 0) {
+    if (net_find_engines(net) != 0 || net_engine_key(net) != 0) {
         return;
     }
 
     engines = json_array();
     json_object_set_new(net->facts, "engines", engines);
-    urls = strdup(net->ctl->options.engine_urls);
+    urls = strdup(net->engines.url);
     rest = urls;
 
     while ((url = strsep(&rest, ",")) != NULL

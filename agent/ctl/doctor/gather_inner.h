@@ -45,6 +45,18 @@ json_t *gather_disks(const json_t *facts);
 json_t *gather_segments(const json_t *facts);
 json_t *gather_memory(const json_t *facts);
 
+/* gather_adapter.c */
+typedef struct {
+    char        *words;                 /* to be freed; the others are in it */
+    const char  *url;
+    const char  *key_file;              /* NULL: not given */
+    const char  *ca_file;
+} gather_adapter_t;
+
+/* The one that reports at this socket.  1, or 0: none that has an engine's URL
+   on its command line. */
+int gather_adapter(const char *socket, gather_adapter_t *adapter);
+
 /* gather_net.c: gateway, page, ports, replicas, engines. */
 void gather_net(const ctl_t *ctl, json_t *facts);
 

@@ -45,6 +45,7 @@ gather_net(const ctl_t *ctl, json_t *facts)
 
     net_forget_members(&net);
     curl_slist_free_all(net.headers);
+    free(net.engines.words);
     curl_loop_done(&net.curl);
     ev_loop_destroy(net.loop);
 }

@@ -20,6 +20,7 @@ struct net_s {
     json_t               *facts;
     unsigned              npending;     /* questions without an end */
     curl_loop_t           curl;
+    gather_adapter_t      engines;      /* which to ask, and how */
     struct curl_slist    *headers;      /* of questions to engines */
     net_port_t           *ports;        /* a list */
     tls_t                *tls;          /* NULL: replicas are asked plainly */

@@ -26,6 +26,25 @@ def test_an_engine_that_asks_for_a_key(cluster):
     engines(cluster, "--engine-key-file", key).ok("engines")
 
 
+def test_an_engine_is_found_by_its_adapters_command_line(cluster):
+    """With the adapter's key; when it is gone, its agent knows that, too."""
+    key = cluster.dir / "key"
+    key.write_text("secret\n")
+    key.chmod(0o600)
+    cluster.agent("gw", "gateway")
+    engine = cluster.engine(api_key="secret")
+    cluster.adapter(engine, "a1", engine_key_file=key)
+    cluster.wait_ready()
+    doctor.ask(cluster.agents["a1"]).ok("engines", "context")
+    doctor.ask(cluster.gateway).found("engines", "unchecked", "no adapter")
+    engine.kill()
+    wait_for(lambda: cluster.gateway.table()["a1"]["service"] == "DOWN",
+             "a1 to be DOWN", takes=5)
+    said = doctor.ask(cluster.agents["a1"])
+    said.found("members", "wrong", 'replica "a1" is DOWN')
+    said.found("engines", "wrong", f"{engine.url} is not reached")
+
+
 def test_an_engine_without_metrics(cluster):
     cluster.engine(kind="openai")
     line = engines(cluster).found("engines", "warning", "has no metrics")

@@ -39,8 +39,7 @@ def test_engines_and_a_replicas_own_host(cluster):
     said = doctor.ask(cluster.gateway, nginx, "--engine-url", urls)
     assert said.troubles() == set(), said.lines
     said.ok("engines", "context", "models")
-    said = doctor.ask(cluster.agents["a1"], None, "--engine-url",
-                      cluster.engines["e1"].url)
+    said = doctor.ask(cluster.agents["a1"])
     assert said.troubles() == set(), said.lines
     said.ok("agent", "members", "udp", "tcp", "replicas", "engines")
     assert said.lines["gateway"][0][0] == "unchecked"
