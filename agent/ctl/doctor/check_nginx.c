@@ -356,15 +356,38 @@ check_replica_model(const json_t *pool, const json_t *replica,
 }
 
 
+/* All pools of an upstream say the same of it, one behind the other. */
+static void
+check_unrouted_models(const json_t *pool, const json_t *before,
+    doctor_report_t *report)
+{
+    json_int_t  n;
+
+    n = ctl_number(pool, "models_unrouted");
+
+    if (n > 0 && strcmp(ctl_text(pool, "name"), ctl_text(before, "name")) != 0)
+    {
+        doctor_say(report, DOCTOR_WRONG,
+                   "give llmgw_members models=NUMBER with more",
+                   "%" JSON_INTEGER_FORMAT " models found no pool in upstream "
+                   "\"%s\": their requests are refused", n,
+                   ctl_text(pool, "name"));
+    }
+}
+
+
 void
 doctor_check_models(const json_t *facts, doctor_report_t *report)
 {
     size_t   i, k;
-    json_t  *pool, *replica;
+    json_t  *pool, *pools, *replica;
 
-    json_array_foreach(json_object_get(json_object_get(facts, "page"),
-                                       "pools"), i, pool)
-    {
+    pools = json_object_get(json_object_get(facts, "page"), "pools");
+
+    json_array_foreach(pools, i, pool) {
+        check_unrouted_models(pool, i > 0 ? json_array_get(pools, i - 1)
+                                          : NULL, report);
+
         json_array_foreach(json_object_get(pool, "replicas"), k, replica) {
             check_replica_model(pool, replica, report);
         }

@@ -215,6 +215,26 @@ zones_have_room_for_twice_the_replicas(void **state)
 }
 
 
+static void
+models_without_a_pool_are_told_once_for_each_upstream(void **state)
+{
+    begins(says("models", "{'page':{'pools':[{'name':'a'}]}}"), "ok: ");
+    assert_string_equal(says("models", "{'page':{'pools':["
+                             "{'name':'a','models_unrouted':2},"
+                             "{'name':'a','models_unrouted':2},"
+                             "{'name':'b','models_unrouted':0}]}}"),
+                        "wrong: 2 models found no pool in upstream \"a\": "
+                        "their requests are refused");
+    begins(says("models", "{'page':{'pools':[{'name':'a','model':'x',"
+                "'replicas':[{'id':'r1','state':'ALIVE','models':['y'],"
+                "'routable':false}]}]}}"),
+           "wrong: replica \"r1\" serves \"y\"");
+    begins(says("models", "{'page':{'pools':[{'name':'a','model':'x',"
+                "'replicas':[{'id':'r1','state':'DEAD','models':['y'],"
+                "'routable':false}]}]}}"), "ok: ");
+}
+
+
 #define CONF(of)  "{'conf':[{'name':'events','words':[],'at':'c:1','block':["  \
                   "{'name':'worker_connections','words':['100'],'at':'c:2'}"   \
                   "]}],'workers':[{'pid':1,'nofile':" of "},{'pid':2,"         \
@@ -268,6 +288,8 @@ main(void)
         cmocka_unit_test(certificates_are_told_of_two_weeks_before),
         cmocka_unit_test(disks_and_memory_have_their_last_part),
         cmocka_unit_test(zones_have_room_for_twice_the_replicas),
+        cmocka_unit_test(
+            models_without_a_pool_are_told_once_for_each_upstream),
         cmocka_unit_test(connections_and_descriptors_are_counted),
         cmocka_unit_test(module_without_rights_is_unchecked),
         cmocka_unit_test(page_that_is_for_others_is_unchecked),
