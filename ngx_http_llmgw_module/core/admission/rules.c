@@ -67,3 +67,18 @@ llmgw_rule_admit(const llmgw_rule_t *rule, const llmgw_rule_request_t *request)
         return LLMGW_RULE_ADMITTED;
     }
 }
+
+
+int
+llmgw_tenant_init(llmgw_tenant_t *tenant, double fraction)
+{
+    if (!(fraction >= 0 && fraction <= 1)) {
+        return -1;
+    }
+
+    tenant->fraction = fraction;
+    tenant->has_budget = 1;
+    tenant->in_flight = 0;
+
+    return 0;
+}

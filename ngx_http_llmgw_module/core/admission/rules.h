@@ -8,7 +8,11 @@
  *     token-bucket  its input tokens fit into the bucket (bucket.h)
  *
  * Before any of them a tenant that is over its budget loses its sheddable
- * requests (tenant.h).
+ * requests.  A budget is the share of the fleet's places that it may hold, and
+ * over it is in_flight > fraction x capacity: a tenant with fraction 0 gets one
+ * request through, since that is counted only when it is sent.  A tenant
+ * without a budget is never over it, and is not counted either.  The array of
+ * budgets is the caller's, indexed by the caller's own numbers of tenants.
  *
  * Semantics are those of BLIS, whose names these are.
  */
@@ -19,8 +23,13 @@
 #include <stddef.h>
 
 #include "core/admission/bucket.h"
-#include "core/admission/tenant.h"
 
+
+typedef struct {
+    double    fraction;         /* 0 to 1 */
+    uint32_t  has_budget;
+    uint32_t  in_flight;
+} llmgw_tenant_t;
 
 typedef enum {
     LLMGW_RULE_ALWAYS = 0,
@@ -49,6 +58,19 @@ typedef enum {
     LLMGW_RULE_NO_TOKENS
 } llmgw_rule_code_t;
 
+
+/* Returns 0; -1: the fraction is not from 0 to 1. */
+int llmgw_tenant_init(llmgw_tenant_t *tenant, double fraction);
+
+/* capacity: places of the whole fleet; below 1 counts as 1 */
+static inline int
+llmgw_tenant_is_over(const llmgw_tenant_t *tenant, int64_t capacity)
+{
+    capacity = capacity < 1 ? 1 : capacity;
+
+    return tenant->has_budget
+           && tenant->in_flight > tenant->fraction * (double) capacity;
+}
 
 /* By its name, with '-' or '_' between words: 0; -1: there is none. */
 int llmgw_rule_kind(const char *name, size_t len, llmgw_rule_kind_t *kind);
