@@ -387,6 +387,27 @@ health_look(health_t *h, uint32_t streams, uint64_t now_ms)
 }
 
 
+uint64_t
+health_pause_ms(health_t *h, uint64_t now_ms)
+{
+    if (health_is_there(h) && !h->is_leaving) {
+        h->has_served = 1;
+        h->gone_ms = 0;
+        return UINT64_MAX;
+    }
+
+    if (h->gone_ms == 0) {
+        h->gone_ms = now_ms;
+    }
+
+    if (h->has_served && now_ms - h->gone_ms < HEALTH_CHASE_MS) {
+        return HEALTH_GONE_MS;
+    }
+
+    return health_is_there(h) ? UINT64_MAX : HEALTH_HURRY_MS;
+}
+
+
 void
 health_learn_capacity(health_capacity_t *c, int64_t running, int64_t waiting,
     uint64_t now_ms)

@@ -69,6 +69,9 @@ typedef struct {
     int             is_leaving;     /* it takes nothing new */
     int             was_ready;      /* since it was last STARTING */
     int             is_silent;      /* STALLED for want of answers */
+    int             has_served;     /* READY or STALLED, and not leaving */
+    uint64_t        gone_ms;        /* with has_served: not so since then; 0: it
+                                       is so */
     uint64_t        given_ms;       /* the stall time-out; 0: learnt */
     uint64_t        answered_ms;    /* the last answered probe */
     uint64_t        asked_ms;       /* the first probe since; 0: none */
@@ -142,6 +145,18 @@ int health_is_alive(const health_t *health, uint64_t since_ms,
 #define HEALTH_LOOK_MS  500
 
 void health_look(health_t *health, uint32_t streams, uint64_t now_ms);
+
+
+/*
+ * How long the next look may wait at most; UINT64_MAX: there is no limit.  An
+ * engine that has just gone is looked at most often, since gateways hold
+ * requests until it is back; for a while only, as it may not come back.
+ */
+#define HEALTH_HURRY_MS  250            /* until it is ready */
+#define HEALTH_GONE_MS   100            /* for HEALTH_CHASE_MS after it went */
+#define HEALTH_CHASE_MS  10000
+
+uint64_t health_pause_ms(health_t *health, uint64_t now_ms);
 
 
 /*

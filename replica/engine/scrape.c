@@ -12,7 +12,7 @@
  * metrics are asked all the same: they may say that it stands still.
  *
  * A look begins about every SCRAPE_PERIOD_MS; more often at an engine that is
- * not ready.
+ * not ready (health_pause_ms()).
  */
 
 #include <stdlib.h>
@@ -23,7 +23,6 @@
 
 #define SCRAPE_PERIOD_MS     1500
 #define SCRAPE_SLACK_MS      20         /* timers may be a little early */
-#define SCRAPE_HURRY_MS      250        /* until it is ready */
 #define SCRAPE_BROKEN_MS     10         /* its process may be about to end */
 #define SCRAPE_LATE_MS       500        /* is it silent, or this probe alone? */
 #define SCRAPE_TIMEOUT_MS    2000
@@ -180,7 +179,7 @@ scrape_pause_ms(const scrape_t *s)
     uint64_t  now_ms, stall_ms, least_ms, pause_ms;
 
     if (s->dialect == NULL) {
-        return SCRAPE_HURRY_MS;
+        return HEALTH_HURRY_MS;
     }
 
     now_ms = engine_clock_ms();
@@ -235,9 +234,10 @@ scrape_is_due(const scrape_t *s)
 static void
 scrape_pause(scrape_t *s, uint64_t pause_ms)
 {
-    if (!scrape_is_there(s) && pause_ms > SCRAPE_HURRY_MS) {
-        pause_ms = SCRAPE_HURRY_MS;
-    }
+    uint64_t  most_ms;
+
+    most_ms = health_pause_ms(&s->health, engine_clock_ms());
+    pause_ms = pause_ms < most_ms ? pause_ms : most_ms;
 
     if (s->is_urgent) {
         s->is_urgent = 0;
@@ -275,7 +275,7 @@ scrape_finish(scrape_t *s)
             return;
         }
 
-        scrape_pause(s, SCRAPE_HURRY_MS);
+        scrape_pause(s, HEALTH_HURRY_MS);
         return;
     }
 

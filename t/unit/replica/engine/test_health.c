@@ -75,6 +75,33 @@ a_refused_connection_is_the_end_at_once(void **state)
 
 
 static void
+one_that_has_just_gone_is_looked_at_most_often(void **state)
+{
+    health_t  h;
+
+    health_init(&h, GRACE, START);
+    assert_int_equal(health_pause_ms(&h, START), HEALTH_HURRY_MS);
+
+    h = ready();
+    assert_true(health_pause_ms(&h, START) == UINT64_MAX);
+    health_refused(&h, 0);
+    assert_int_equal(health_pause_ms(&h, START + 1), HEALTH_GONE_MS);
+    assert_int_equal(health_pause_ms(&h, START + HEALTH_CHASE_MS),
+                     HEALTH_GONE_MS);
+    assert_int_equal(health_pause_ms(&h, START + 1 + HEALTH_CHASE_MS),
+                     HEALTH_HURRY_MS);
+
+    /* one that is leaving, too, and again after it was back */
+    health_answer(&h, ENGINE_READY, START + 20000);
+    assert_true(health_pause_ms(&h, START + 20000) == UINT64_MAX);
+    health_unwilling(&h, START + 30000);
+    assert_int_equal(health_pause_ms(&h, START + 30000), HEALTH_GONE_MS);
+    assert_true(health_pause_ms(&h, START + 30000 + HEALTH_CHASE_MS)
+                == UINT64_MAX);
+}
+
+
+static void
 no_progress_for_a_grace_is_a_stall(void **state)
 {
     health_t  h;
@@ -506,6 +533,7 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(an_engine_starts_until_it_has_been_ready),
         cmocka_unit_test(a_refused_connection_is_the_end_at_once),
+        cmocka_unit_test(one_that_has_just_gone_is_looked_at_most_often),
         cmocka_unit_test(no_progress_for_a_grace_is_a_stall),
         cmocka_unit_test(a_counter_that_moved_is_no_stall),
         cmocka_unit_test(bytes_on_our_streams_are_progress),
