@@ -25,11 +25,12 @@ def need_js():
 def run_js(jobs, timeout=60):
     """{key: result} of all jobs, which run at the same time in one process.
 
-    A job is (key, client, base, api, stream, body[, secret]);
+    A job is (key, client, base, api, stream, body[, secret[, retries]]);
     t/openai/drive.js says what they mean, and what a result holds.
     """
     need_js()
-    names = ("key", "client", "base", "api", "stream", "body", "secret")
+    names = ("key", "client", "base", "api", "stream", "body", "secret",
+             "retries")
     lines = [json.dumps(dict(zip(names, job))) for job in jobs]
     out = subprocess.run(
         ["node", str(DRIVER)], input="\n".join(lines), text=True,

@@ -1,10 +1,12 @@
 // Runs jobs with real clients of OpenAI's API and Anthropic's, one process for
 // many jobs.
 //
-// stdin: one JSON object a line: {key, client, base, api, stream, body, secret}
+// stdin: one JSON object a line: {key, client, base, api, stream, body, secret,
+// retries}
 //   client: a file beside this one; api: chat, text, embeddings or models; of
 //   anthropic: messages
 //   body: as that API has it; secret: the API's key, if it matters
+//   retries: how often openai and ai ask again by themselves
 // stdout: one JSON object a line, as each job ends:
 //   {key, text: [of each choice], finish_reason: [...], usage, tool_calls,
 //    reasoning, logprobs, ids, roles, vectors, error, seconds}
