@@ -13,6 +13,7 @@ const FIGURES = [
     p.capacity && p.inFlight >= p.capacity ? 'warn' : '']],
   ['Waiting', (p) => [WHOLE.format(p.waiting), p.circuit
     ? 'for a circuit' : p.standby ? 'for a standby'
+    : p.held ? 'for a replica'
     : p.room ? `of ${many(p.room, 'place')}` : 'the queue is off',
     p.room && p.waiting > p.room / 2 ? 'warn' : '']],
   ['Tokens', (p) => [Number.isNaN(p.rate) ? '–' : amount(p.rate),

@@ -7,6 +7,10 @@ const TIMEOUT_MS = 3000;    // then it is given up
 const SILENT_MS = 2500;     // without an answer for so long: say so
 const POOLS = 64;
 
+function holds(pool) {
+  return pool.held ? ': requests wait until there is one' : '';
+}
+
 class Page {
   constructor() {
     this.tracks = new Map();
@@ -136,10 +140,10 @@ class Page {
                   ': stop one of them']);
     }
     if (!pool.replicas.length) {
-      found.push(['bad', 'The pool has no replica', '', '']);
+      found.push(['bad', 'The pool has no replica', '', holds(pool)]);
     } else if (!pool.serving && !pool.isolated) {
       found.push(['bad', 'No replica is serving', '', pool.standby
-        ? ': requests wait for a standby' : '']);
+        ? ': requests wait for a standby' : holds(pool)]);
     }
   }
 

@@ -181,7 +181,7 @@ function readPool(x) {
     warm: replicas.filter((r) => r.kind === 'standby').length,
     waiting: num(queue.length), room: num(queue.size),
     circuit: queue.waits_for === 'circuit',
-    standby: queue.waits_for === 'standby',
+    standby: queue.waits_for === 'standby', held: num(queue.held),
     shards: list(from.shards).slice(0, 1024).map(readShard),
     standbys: list(from.groups).slice(0, 128).map(readStandby),
     stale: view.stale === true, isolated: view.isolated === true,

@@ -27,6 +27,8 @@ static void ngx_http_llmgw_claim_trace(ngx_http_llmgw_claim_t *claim,
     const llmgw_admission_answer_t *answer, ngx_uint_t is_hedge);
 static void ngx_http_llmgw_claim_obey(ngx_http_llmgw_claim_t *claim,
     uint32_t entry, llmgw_admission_answer_t *answer);
+static void ngx_http_llmgw_claim_count_held(ngx_http_llmgw_claim_t *claim,
+    ngx_uint_t was_held);
 static ngx_uint_t ngx_http_llmgw_claim_again(ngx_http_llmgw_claim_t *claim,
     llmgw_admission_answer_t *answer);
 static void ngx_http_llmgw_claim_leased(ngx_http_llmgw_pool_t *pool,
@@ -74,6 +76,10 @@ ngx_http_llmgw_claim(ngx_http_llmgw_claim_t *claim,
 
     ngx_http_llmgw_pool_look(pool);
 
+    if (pool->table->nusable == 0 && ngx_http_llmgw_table_is_behind(pool)) {
+        ngx_http_llmgw_table_finish(pool);
+    }
+
     do {
         ngx_http_llmgw_claim_ask(claim, lease, &answer);
     } while (ngx_http_llmgw_claim_again(claim, &answer));
@@ -100,6 +106,7 @@ ngx_http_llmgw_claim_ask(ngx_http_llmgw_claim_t *claim,
 {
     uint32_t                 entry;
     uint64_t                 chance;
+    ngx_uint_t               was_held;
     llmgw_model_set_t        serving;
     ngx_http_llmgw_zone_t   *zone;
     ngx_http_llmgw_asked_t   told;
@@ -107,6 +114,7 @@ ngx_http_llmgw_claim_ask(ngx_http_llmgw_claim_t *claim,
 
     zone = claim->pool->zone;
     entry = claim->ask.entry;
+    was_held = claim->ask.is_held;
     chance = ((uint64_t) ngx_random() << 32) ^ (uint64_t) ngx_random();
 
     ngx_http_llmgw_excluded_tell(claim, &told);
@@ -124,6 +132,7 @@ ngx_http_llmgw_claim_ask(ngx_http_llmgw_claim_t *claim,
     ngx_http_llmgw_zone_unlock(zone);
 
     ngx_http_llmgw_claim_obey(claim, entry, answer);
+    ngx_http_llmgw_claim_count_held(claim, was_held);
 }
 
 
@@ -150,6 +159,8 @@ ngx_http_llmgw_claim_view(ngx_http_llmgw_claim_t *claim, uint64_t chance,
 
     view->places = pool->table->places;
     view->queue_size = pool->conf->queue_size;
+    view->hold_ms = ngx_http_llmgw_table_hold_ms(pool);
+    view->is_empty = ngx_http_llmgw_table_is_empty(pool) != 0;
     view->hedge_budget_permille = pool->conf->hedge_budget;
     view->saturation = ngx_http_llmgw_table_saturation(pool, &is_known);
 
@@ -266,6 +277,35 @@ ngx_http_llmgw_claim_obey(ngx_http_llmgw_claim_t *claim, uint32_t entry,
 }
 
 
+static void
+ngx_http_llmgw_claim_count_held(ngx_http_llmgw_claim_t *claim,
+    ngx_uint_t was_held)
+{
+    int                        change;
+    ngx_http_llmgw_pool_t     *pool;
+    ngx_http_llmgw_waiting_t  *waiting;
+
+    change = (int) claim->ask.is_held - (int) was_held;
+
+    if (change == 0) {
+        return;
+    }
+
+    pool = claim->pool;
+    waiting = pool->waiting;
+    waiting->nheld += change;
+
+    ngx_http_llmgw_metrics_held(pool->zone, change);
+
+    if (change > 0 && waiting->nheld == 1) {
+        ngx_log_error(NGX_LOG_NOTICE, pool->worker->log, 0,
+                      "llmgw: upstream \"%V\": no replica is there, requests "
+                      "are held for %M ms", &pool->conf->name,
+                      pool->conf->queue_hold);
+    }
+}
+
+
 /* 1: the pool has changed, and is worth asking again. */
 
 static ngx_uint_t
@@ -377,8 +417,11 @@ ngx_http_llmgw_claim_log_full(ngx_http_llmgw_pool_t *pool)
     pool->waiting->full_logged = ngx_time();
 
     ngx_log_error(NGX_LOG_WARN, pool->worker->log, 0,
-                  "llmgw: upstream \"%V\": replicas and queue are full, "
-                  "%uD wait, refusing requests", &pool->conf->name,
+                  "llmgw: upstream \"%V\": %s, %uD wait, refusing requests",
+                  &pool->conf->name,
+                  ngx_http_llmgw_table_is_empty(pool)
+                  ? "no replica is there and the queue is full"
+                  : "replicas and queue are full",
                   pool->zone->self.shared->queue.length);
 }
 
@@ -408,6 +451,10 @@ ngx_http_llmgw_claim_patience(ngx_http_llmgw_claim_t *claim)
 llmgw_outcome_t
 ngx_http_llmgw_claim_expires(ngx_http_llmgw_claim_t *claim)
 {
+    if (claim->ask.is_held) {
+        return LLMGW_OUTCOME_NO_REPLICAS;
+    }
+
     if (claim->pool->zone->self.shared->waits_for == LLMGW_WAITS_CIRCUIT) {
         return LLMGW_OUTCOME_CIRCUITS_OPEN;
     }
@@ -421,10 +468,12 @@ void
 ngx_http_llmgw_claim_leave(ngx_http_llmgw_claim_t *claim)
 {
     uint32_t                entry;
+    ngx_uint_t              was_held;
     llmgw_wake_t            wake;
     ngx_http_llmgw_zone_t  *zone;
 
     entry = claim->ask.entry;
+    was_held = claim->ask.is_held;
 
     if (entry == LLMGW_QUEUE_NONE) {
         return;
@@ -438,6 +487,7 @@ ngx_http_llmgw_claim_leave(ngx_http_llmgw_claim_t *claim)
 
     ngx_http_llmgw_queue_left(claim, entry);
     ngx_http_llmgw_queue_tell(claim->pool, &wake);
+    ngx_http_llmgw_claim_count_held(claim, was_held);
 }
 
 

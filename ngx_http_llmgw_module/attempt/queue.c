@@ -14,6 +14,10 @@
  * 50 ms: a free place goes unnoticed for no longer.  Skipped claims look again
  * as well, for capacity that no lease's end has freed: a replica that joins,
  * or is no longer full.
+ *
+ * When the last replica is gone all claims that wait are held, and when one is
+ * there again none is (core/admission/admission.h).  Each worker has its own
+ * claims made again for that, not the head alone.
  */
 
 #include "attempt/queue.h"
@@ -27,6 +31,7 @@
 static ngx_http_llmgw_claim_t *ngx_http_llmgw_queue_turn(
     ngx_http_llmgw_pool_t *pool, uint32_t *entry, uint64_t *ticket);
 static void ngx_http_llmgw_queue_look(ngx_http_llmgw_pool_t *pool);
+static void ngx_http_llmgw_queue_hold(ngx_http_llmgw_pool_t *pool);
 static void ngx_http_llmgw_queue_timer_handler(ngx_event_t *ev);
 static void ngx_http_llmgw_queue_event_handler(ngx_event_t *ev);
 
@@ -149,9 +154,36 @@ ngx_http_llmgw_queue_loads_read(ngx_http_llmgw_pool_t *pool)
 void
 ngx_http_llmgw_queue_view_applied(ngx_http_llmgw_pool_t *pool)
 {
-    if (pool->waiting->n && pool->upstream->standbys.known.n) {
+    if (pool->waiting->n) {
         ngx_http_llmgw_queue_look(pool);
         ngx_post_event(&pool->waiting->turn, &ngx_posted_events);
+    }
+}
+
+
+/* A claim may end its stream, and others that wait with it. */
+
+static void
+ngx_http_llmgw_queue_hold(ngx_http_llmgw_pool_t *pool)
+{
+    ngx_uint_t                 i, held;
+    ngx_http_llmgw_claim_t    *claim;
+    ngx_http_llmgw_waiting_t  *waiting;
+
+    waiting = pool->waiting;
+    held = ngx_http_llmgw_table_is_empty(pool)
+           && ngx_http_llmgw_table_hold_ms(pool) != 0;
+
+    if (waiting->nheld == (held ? waiting->n : 0)) {
+        return;
+    }
+
+    for (i = 0; i < pool->zone->self.shared->queue.capacity; i++) {
+        claim = waiting->claims[i];
+
+        if (claim && claim->ask.is_held != held) {
+            claim->turn(claim);         /* it may be gone after this */
+        }
     }
 }
 
@@ -234,6 +266,7 @@ ngx_http_llmgw_queue_turn(ngx_http_llmgw_pool_t *pool, uint32_t *entry,
 static void
 ngx_http_llmgw_queue_event_handler(ngx_event_t *ev)
 {
+    ngx_http_llmgw_queue_hold(ev->data);
     ngx_http_llmgw_queue_run(ev->data);
 }
 
@@ -251,6 +284,7 @@ ngx_http_llmgw_queue_timer_handler(ngx_event_t *ev)
     }
 
     ngx_http_llmgw_queue_look(pool);
+    ngx_http_llmgw_queue_hold(pool);
     ngx_http_llmgw_queue_run(pool);
 
     if (waiting->n && !waiting->timer.timer_set) {

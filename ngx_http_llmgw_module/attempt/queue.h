@@ -14,6 +14,8 @@
 /* Of a pool in this worker. */
 struct ngx_http_llmgw_waiting_s {
     ngx_uint_t                    n;            /* claims that wait */
+    ngx_uint_t                    nheld;        /* of them: no replica is
+                                                   there */
     ngx_event_t                   turn;         /* posted: of the head */
     ngx_event_t                   timer;
     time_t                        full_logged;
@@ -36,7 +38,7 @@ void ngx_http_llmgw_queue_tell(ngx_http_llmgw_pool_t *pool,
 /* By the replicas' reports the head may have room now. */
 void ngx_http_llmgw_queue_loads_read(ngx_http_llmgw_pool_t *pool);
 
-/* By the new view a claim that waits for a standby may be granted now. */
+/* By the new view a claim that waits may be granted now, or is held. */
 void ngx_http_llmgw_queue_view_applied(ngx_http_llmgw_pool_t *pool);
 
 /* The head claims, and the next, as long as they are of this worker. */

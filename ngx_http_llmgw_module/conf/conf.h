@@ -162,6 +162,9 @@ struct ngx_http_llmgw_srv_conf_s {
     ngx_uint_t                    queue_size;   /* 0: off */
     ngx_msec_t                    queue_timeout;
     ngx_msec_t                    queue_ttl;    /* 0: none */
+    ngx_msec_t                    queue_hold;   /* 0: requests without a
+                                                   replica are refused */
+    ngx_uint_t                    is_named;     /* by an llmgw_model line */
     llmgw_flow_conf_t             flow;         /* in what order they leave */
     llmgw_saturation_t            saturation;   /* and when */
     llmgw_breaker_conf_t          breaker;

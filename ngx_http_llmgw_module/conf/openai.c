@@ -10,6 +10,10 @@
 #define NGX_HTTP_LLMGW_MODEL_NAME_MAX  512
 
 
+static void ngx_http_llmgw_conf_models_name(
+    ngx_http_llmgw_loc_conf_t *llcf);
+
+
 static const ngx_http_llmgw_param_t  ngx_http_llmgw_model_params[] = {
     ngx_http_llmgw_param(ngx_http_llmgw_model_t, "pool", UPSTREAM, upstream,
         .right = "an upstream"),
@@ -100,6 +104,33 @@ ngx_http_llmgw_conf_openai_init(ngx_http_llmgw_loc_conf_t *llcf)
 }
 
 
+/* Upstreams that lines name are known before they have a replica. */
+
+static void
+ngx_http_llmgw_conf_models_name(ngx_http_llmgw_loc_conf_t *llcf)
+{
+    ngx_uint_t                     i;
+    ngx_http_llmgw_model_t        *model;
+    ngx_http_llmgw_srv_conf_t     *lscf;
+    ngx_http_upstream_srv_conf_t  *us;
+
+    if (llcf->models == NULL) {
+        return;
+    }
+
+    model = llcf->models->elts;
+
+    for (i = 0; i < llcf->models->nelts; i++) {
+        us = model[i].upstream ? model[i].upstream : llcf->upstream;
+
+        if (us && us->srv_conf) {
+            lscf = ngx_http_conf_upstream_srv_conf(us, ngx_http_llmgw_module);
+            lscf->is_named = 1;
+        }
+    }
+}
+
+
 char *
 ngx_http_llmgw_conf_openai_merge(ngx_conf_t *cf,
     ngx_http_llmgw_loc_conf_t *prev, ngx_http_llmgw_loc_conf_t *conf)
@@ -115,6 +146,8 @@ ngx_http_llmgw_conf_openai_merge(ngx_conf_t *cf,
                       "location in %s:%ui", model->file, model->line);
         return NGX_CONF_ERROR;
     }
+
+    ngx_http_llmgw_conf_models_name(conf);
 
     ngx_conf_merge_msec_value(conf->sse_keepalive, prev->sse_keepalive, 15000);
     ngx_conf_merge_msec_value(conf->sse_header, prev->sse_header, 30000);

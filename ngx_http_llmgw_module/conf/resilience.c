@@ -10,6 +10,7 @@
 
 
 #define NGX_HTTP_LLMGW_MAX_QUEUE  1000000
+#define NGX_HTTP_LLMGW_HOLD_MS  5000    /* an engine's crash and restart */
 #define NGX_HTTP_LLMGW_HEDGE_BUDGET  50         /* permille */
 
 /* of a replica: the threshold of the Gateway API Inference Extension */
@@ -40,12 +41,20 @@ static const ngx_conf_enum_t  ngx_http_llmgw_on_off[] = {
 };
 
 
+static const ngx_conf_enum_t  ngx_http_llmgw_no_hold[] = {
+    { ngx_string("0"), 0 },
+    { ngx_null_string, 0 }
+};
+
+
 const ngx_http_llmgw_param_t  ngx_http_llmgw_queue_params[] = {
     ngx_http_llmgw_srv_param("size", NUMBER, queue_size, .min = 1,
         .max = NGX_HTTP_LLMGW_MAX_QUEUE, .words = ngx_http_llmgw_off,
         .bare = 1, .alone = 1, .right = "off or 1 to 1000000"),
     ngx_http_llmgw_srv_param("timeout", MSEC, queue_timeout),
     ngx_http_llmgw_srv_param("ttl", MSEC, queue_ttl),
+    ngx_http_llmgw_srv_param("hold", MSEC, queue_hold,
+        .words = ngx_http_llmgw_no_hold, .right = "0 or a time above 0"),
     ngx_http_llmgw_srv_param("order", OTHER, flow.order,
         .read = ngx_http_llmgw_conf_order,
         .right = "fifo, priority or slo_deadline"),
@@ -96,6 +105,7 @@ ngx_http_llmgw_conf_resilience_defaults(ngx_http_llmgw_srv_conf_t *lscf)
 {
     lscf->queue_size = 1000;
     lscf->queue_timeout = 30000;
+    lscf->queue_hold = NGX_HTTP_LLMGW_HOLD_MS;
     lscf->flow.usage_limit = 1;
 
     /* thresholds of the Gateway API Inference Extension, as in BLIS */
@@ -126,7 +136,17 @@ ngx_http_llmgw_conf_queue(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     saturation = &lscf->saturation;
     saturation->kind = NGX_HTTP_LLMGW_NO_SATURATION;
     saturation->max_concurrency = 0;
+    lscf->queue_hold = NGX_CONF_UNSET_MSEC;
     rv = ngx_http_llmgw_conf_line(cf, cmd, conf);
+
+    if (lscf->queue_hold == NGX_CONF_UNSET_MSEC) {
+        lscf->queue_hold = ngx_min(NGX_HTTP_LLMGW_HOLD_MS,
+                                   lscf->queue_timeout);
+
+    } else if (rv == NGX_CONF_OK && lscf->queue_hold > lscf->queue_timeout) {
+        return "has a \"hold\" longer than its \"timeout\", which ends "
+               "every wait: raise \"timeout\" as well";
+    }
 
     /* "saturation=concurrency=8" has a line of its own in the table */
 

@@ -220,6 +220,11 @@ ngx_http_llmgw_table_apply(ngx_http_llmgw_pool_t *pool,
     pool->listed = replicas;
     pool->nmembers = n;
     pool->was_isolated = view->isolated;
+
+    if (n) {
+        pool->zone->shared->was_listed = 1;
+    }
+
     pool->nlisted = ngx_http_llmgw_table_statics(pool, replicas);
 }
 

@@ -427,6 +427,29 @@ ngx_http_llmgw_table_standbys(ngx_http_llmgw_pool_t *pool)
 }
 
 
+/* Replicas that are in the next table alone might serve. */
+
+ngx_uint_t
+ngx_http_llmgw_table_is_empty(ngx_http_llmgw_pool_t *pool)
+{
+    return pool->table->nusable == 0 && !ngx_http_llmgw_table_is_behind(pool);
+}
+
+
+/* A pool that no line has named and that never had a replica is unknown. */
+
+ngx_msec_t
+ngx_http_llmgw_table_hold_ms(ngx_http_llmgw_pool_t *pool)
+{
+    ngx_http_llmgw_srv_conf_t  *conf;
+
+    conf = pool->conf;
+
+    return conf->is_named || conf->model.len || conf->statics.nelts
+           || pool->zone->shared->was_listed ? conf->queue_hold : 0;
+}
+
+
 ngx_uint_t
 ngx_http_llmgw_table_has_routable(ngx_http_llmgw_pool_t *pool)
 {

@@ -55,6 +55,12 @@ void ngx_http_llmgw_table_peers(ngx_http_llmgw_pool_t *pool,
 double ngx_http_llmgw_table_saturation(ngx_http_llmgw_pool_t *pool,
     int *is_known);
 
+/* 1: no replica can be asked, and no standby be waited for. */
+ngx_uint_t ngx_http_llmgw_table_is_empty(ngx_http_llmgw_pool_t *pool);
+
+/* How long requests are held meanwhile; 0: not at all. */
+ngx_msec_t ngx_http_llmgw_table_hold_ms(ngx_http_llmgw_pool_t *pool);
+
 /* The view is stale now, or no longer: what standbys are follows from that. */
 void ngx_http_llmgw_table_standbys(ngx_http_llmgw_pool_t *pool);
 ngx_uint_t ngx_http_llmgw_table_has_routable(ngx_http_llmgw_pool_t *pool);

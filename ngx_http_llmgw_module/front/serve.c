@@ -99,7 +99,7 @@ ngx_http_llmgw_serve_hedges(ngx_http_llmgw_stream_t *stream)
 }
 
 
-/* Called when a waiting stream is at the queue's head: it claims again. */
+/* Called when a waiting stream is to claim again, as at the queue's head. */
 
 static void
 ngx_http_llmgw_serve_turn(ngx_http_llmgw_claim_t *claim)
@@ -109,6 +109,11 @@ ngx_http_llmgw_serve_turn(ngx_http_llmgw_claim_t *claim)
 
     stream = ngx_queue_data(claim, ngx_http_llmgw_stream_t, claim);
     c = stream->request->connection;
+
+    if (claim->ask.is_held && claim->base == 0 && stream->model) {
+        /* it came when nobody told which replicas serve that name */
+        ngx_http_llmgw_claim_model(claim, stream->model);
+    }
 
     (void) ngx_http_llmgw_serve_enter(stream);
     ngx_http_run_posted_requests(c);

@@ -96,7 +96,9 @@ ngx_http_llmgw_timer_ping(ngx_http_llmgw_stream_t *stream)
 /*
  * Before the answer's header that is some time after the first lease, so that
  * the status can still be true; in the queue it is never, for a refusal must be
- * one by its status.
+ * one by its status.  But one that is held may be so for minutes, while a model
+ * is loaded somewhere, and proxies would give up: for it time runs from its
+ * beginning, and a refusal after the header is an event.
  */
 
 ngx_msec_t
@@ -109,6 +111,10 @@ ngx_http_llmgw_timer_ping_ms(ngx_http_llmgw_stream_t *stream)
     if (stream->out || stream->request->header_sent) {
         return (stream->out ? ngx_current_msec : stream->sent_ms)
                + stream->conf->sse_keepalive;
+    }
+
+    if (stream->claim.ask.is_held) {
+        return stream->record.start_ms + stream->conf->sse_header;
     }
 
     return stream->record.attempts && !stream->serve.waits

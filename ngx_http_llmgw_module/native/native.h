@@ -66,6 +66,7 @@ typedef struct {
 
     unsigned                      running:1;    /* counted in the pool */
     unsigned                      has_deadline:1;   /* timer: the client's */
+    unsigned                      has_hold_end:1;   /* the same: claim again */
     unsigned                      has_data:1;   /* the replica has sent some */
     unsigned                      is_served:1;  /* by its last try */
     unsigned                      refused:1;    /* its error page never waits */

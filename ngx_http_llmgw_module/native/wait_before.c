@@ -26,6 +26,7 @@ static void ngx_http_llmgw_native_body_read(ngx_http_request_t *r);
 static void ngx_http_llmgw_native_park(ngx_http_llmgw_native_t *pass);
 static ngx_int_t ngx_http_llmgw_native_watch(ngx_http_request_t *r);
 static void ngx_http_llmgw_native_disarm(ngx_http_llmgw_native_t *pass);
+static void ngx_http_llmgw_native_waited(ngx_http_llmgw_native_t *pass);
 static void ngx_http_llmgw_native_turn(ngx_http_llmgw_claim_t *claim);
 static void ngx_http_llmgw_native_timer_handler(ngx_event_t *ev);
 static void ngx_http_llmgw_native_resume(ngx_http_request_t *r);
@@ -171,7 +172,10 @@ ngx_http_llmgw_native_park(ngx_http_llmgw_native_t *pass)
     }
 
     if (pass->state == NGX_HTTP_LLMGW_NATIVE_WAITS) {
-        return;                             /* it waited before */
+        /* it waited before, for something else perhaps */
+        ngx_http_llmgw_native_disarm(pass);
+        ngx_http_llmgw_native_arm(pass);
+        return;
     }
 
     pass->state = NGX_HTTP_LLMGW_NATIVE_WAITS;
@@ -202,7 +206,8 @@ ngx_http_llmgw_native_watch(ngx_http_request_t *r)
 
 /*
  * Sets the timer for what is left of the queue's timeout, which all waits of a
- * request share, or of the client's deadline, if that is less.
+ * request share, or of the client's deadline, or of the time for which it is
+ * held while no replica is there, whichever is least.
  */
 
 void
@@ -212,6 +217,8 @@ ngx_http_llmgw_native_arm(ngx_http_llmgw_native_t *pass)
 
     wait = pass->wait_left_ms;
     pass->wait_start_ms = ngx_current_msec;
+    pass->has_deadline = 0;
+    pass->has_hold_end = 0;
 
     ms = ngx_http_llmgw_grpc_timeout(pass->request);
 
@@ -222,6 +229,17 @@ ngx_http_llmgw_native_arm(ngx_http_llmgw_native_t *pass)
         if (ms < wait) {
             wait = ms;
             pass->has_deadline = 1;
+        }
+    }
+
+    if (pass->claim.ask.hold_end_ms) {
+        ms = pass->claim.ask.hold_end_ms
+             - ngx_min(pass->claim.ask.hold_end_ms, ngx_current_msec);
+
+        if (ms < wait) {
+            wait = ms;
+            pass->has_deadline = 0;
+            pass->has_hold_end = 1;
         }
     }
 
@@ -238,13 +256,20 @@ ngx_http_llmgw_native_arm(ngx_http_llmgw_native_t *pass)
 static void
 ngx_http_llmgw_native_disarm(ngx_http_llmgw_native_t *pass)
 {
-    ngx_msec_t  waited;
-
     if (pass->timer.timer_set) {
-        waited = ngx_current_msec - pass->wait_start_ms;
-        pass->wait_left_ms -= ngx_min(waited, pass->wait_left_ms);
+        ngx_http_llmgw_native_waited(pass);
         ngx_del_timer(&pass->timer);
     }
+}
+
+
+static void
+ngx_http_llmgw_native_waited(ngx_http_llmgw_native_t *pass)
+{
+    ngx_msec_t  waited;
+
+    waited = ngx_current_msec - pass->wait_start_ms;
+    pass->wait_left_ms -= ngx_min(waited, pass->wait_left_ms);
 }
 
 
@@ -282,9 +307,16 @@ ngx_http_llmgw_native_timer_handler(ngx_event_t *ev)
 
     ngx_http_set_log_request(c->log, r);
 
-    ngx_http_llmgw_native_end(pass, pass->has_deadline
-                              ? LLMGW_OUTCOME_DEADLINE
-                              : ngx_http_llmgw_claim_expires(&pass->claim));
+    if (pass->has_hold_end) {
+        ngx_http_llmgw_native_waited(pass);
+        ngx_http_llmgw_native_park(pass);
+
+    } else {
+        ngx_http_llmgw_native_end(pass, pass->has_deadline
+                                  ? LLMGW_OUTCOME_DEADLINE
+                                  : ngx_http_llmgw_claim_expires(
+                                        &pass->claim));
+    }
 
     ngx_http_run_posted_requests(c);
 }

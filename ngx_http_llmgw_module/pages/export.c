@@ -237,7 +237,9 @@ ngx_http_llmgw_export_family(ngx_http_llmgw_export_t *e,
 {
     u_char             *p;
     const char         *suffix;
-    static const char  *kinds[] = { "gauge", "counter", "histogram" };
+    static const char  *kinds[][2] = { { "gauge", "gauge" },
+        { "counter", "counter" }, { "histogram", "histogram" },
+        { "counter", "unknown" } };
 
     p = ngx_http_llmgw_page_room(&e->page, NGX_HTTP_LLMGW_EXPORT_FAMILY);
     if (p == NULL) {
@@ -250,7 +252,8 @@ ngx_http_llmgw_export_family(ngx_http_llmgw_export_t *e,
     p = ngx_snprintf(p, NGX_HTTP_LLMGW_EXPORT_FAMILY,
                      "# HELP llmgw_%s%s %s\n# TYPE llmgw_%s%s %s\n",
                      metric->name, suffix, metric->help,
-                     metric->name, suffix, kinds[metric->kind]);
+                     metric->name, suffix,
+                     kinds[metric->kind][e->open_metrics]);
 
     ngx_http_llmgw_page_wrote(&e->page, p);
 }
@@ -351,9 +354,8 @@ ngx_http_llmgw_export_handler(ngx_http_request_t *r)
 {
     ngx_http_llmgw_export_t  *e;
     static ngx_str_t          text = ngx_string("text/plain; version=0.0.4");
-    static ngx_str_t          open = ngx_string("application/openmetrics-text;"
-                                                " version=1.0.0;"
-                                                " charset=utf-8");
+    static ngx_str_t          open = ngx_string(
+        "application/openmetrics-text; version=1.0.0; charset=utf-8");
 
     e = ngx_http_llmgw_page_create(r, sizeof(ngx_http_llmgw_export_t));
     if (e == NULL) {

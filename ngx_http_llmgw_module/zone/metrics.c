@@ -310,6 +310,19 @@ ngx_http_llmgw_metrics_body_refusal(ngx_http_llmgw_zone_t *zone,
 
 
 void
+ngx_http_llmgw_metrics_held(ngx_http_llmgw_zone_t *zone, int change)
+{
+    if (change > 0) {
+        ngx_http_llmgw_metrics_row(zone)->held++;
+    }
+
+    if (zone->self.row != LLMGW_NO_ROW) {
+        zone->shared->levels[zone->self.row].held += change;
+    }
+}
+
+
+void
 ngx_http_llmgw_metrics_streams(ngx_http_llmgw_zone_t *zone, int change)
 {
     if (zone->self.row != LLMGW_NO_ROW) {

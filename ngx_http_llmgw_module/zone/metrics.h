@@ -134,6 +134,7 @@ typedef struct {
     NGX_HTTP_LLMGW_COUNTERS(NGX_HTTP_LLMGW_COUNTER_FIELD)
     NGX_HTTP_LLMGW_HISTOGRAMS(NGX_HTTP_LLMGW_HISTOGRAM_FIELD)
     uint64_t                      saturation_unknown;
+    uint64_t                      held;
 } ngx_http_llmgw_counters_t;
 
 
@@ -191,6 +192,9 @@ void ngx_http_llmgw_metrics_saturation_unknown(ngx_http_llmgw_zone_t *zone);
 
 void ngx_http_llmgw_metrics_body_refusal(ngx_http_llmgw_zone_t *zone,
     ngx_uint_t what);
+
+/* A request waits from now on, or no longer, since no replica is there. */
+void ngx_http_llmgw_metrics_held(ngx_http_llmgw_zone_t *zone, int change);
 
 /* Levels: a worker without a row has none, as nobody could take them back. */
 void ngx_http_llmgw_metrics_streams(ngx_http_llmgw_zone_t *zone, int change);

@@ -73,6 +73,7 @@ ngx_http_llmgw_zone_layout(void)
         NGX_HTTP_LLMGW_ZONE_VERSION,
         sizeof(ngx_http_llmgw_zone_shared_t),
         sizeof(ngx_http_llmgw_counters_t),
+        sizeof(ngx_http_llmgw_levels_t),
         sizeof(llmgw_cohorts_t),
         sizeof(llmgw_takeovers_t),
         sizeof(llmgw_admission_t),

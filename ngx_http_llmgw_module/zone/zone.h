@@ -71,6 +71,7 @@ struct ngx_http_llmgw_slot_s {
 typedef struct {
     uint32_t                      streams;
     uint32_t                      sessions;
+    uint32_t                      held;         /* requests */
     uint64_t                      body_bytes[LLMGW_NSHARES];
 } ngx_http_llmgw_levels_t;
 
@@ -102,6 +103,7 @@ typedef struct {
     ngx_atomic_t                  turn;         /* choices by llmgw_policy */
     uint32_t                      made;         /* configurations so far */
     uint32_t                      ordered;      /* by which the queue goes */
+    uint32_t                      was_listed;   /* a replica, by some view */
     ngx_msec_t                    swept_ms;     /* rows were looked at */
     ngx_msec_t                    rated_ms;     /* rates were made */
     ngx_msec_t                    decayed_ms;   /* weights were halved */

@@ -66,6 +66,7 @@ class Result:
     times: list = dataclasses.field(default_factory=list)
     trailers: dict = dataclasses.field(default_factory=dict)
     seconds: float = 0.0
+    began: float = 0.0          # by the machine's monotonic clock
 
     @property
     def text(self):
@@ -92,7 +93,7 @@ class Result:
         self.code, self.details = call_code.name, details
         self.trailers = {k: v for k, v in trailers or ()
                          if isinstance(v, str)}
-        self.seconds = time.monotonic() - start
+        self.began, self.seconds = start, time.monotonic() - start
 
 
 class Client:

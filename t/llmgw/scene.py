@@ -117,7 +117,8 @@ class Pool:
         self.view = {"source": "/run/llmgw/members", "age_ms": 12,
                      "stale": False, "generation": 1, "isolated": False,
                      "members": n + 1}
-        self.queue = {"length": 0, "size": 1000, "timeout_ms": 30000,
+        self.queue = {"length": 0, "size": 1000, "held": 0,
+                      "timeout_ms": 30000, "hold_ms": 5000,
                       "waits_for": None, "order": "fifo",
                       "fairness": "global", "saturation": "capacity",
                       "ttl_ms": None, "shedding": False}

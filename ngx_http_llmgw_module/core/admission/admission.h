@@ -52,6 +52,14 @@
  * already, or may not wait, or if a standby may take over from the replica that
  * failed: such a claim is to be in the queue when that happens.
  *
+ * While no replica is there at all (view->is_empty), a claim is held: it waits
+ * in the queue as well, view->hold_ms at most, and its size limits how many do.
+ * All that wait are held then, not the head alone, so each has its own end,
+ * hold_end_ms.  A held claim is made again when the view changes and when that
+ * time has come; then it is refused, or waits for room as any other.  That a
+ * replica drains may be known by its refusal before the view shows it: a claim
+ * that finds no other one waits for the view, where claims are held at all.
+ *
  * The caller holds the lock of the shared memory around each call, and sends
  * the wake-ups and writes the log after unlocking it.  now_ms is monotonic.
  */
@@ -76,6 +84,10 @@ typedef struct {
     llmgw_pick_pool_t     pick;
     const llmgw_place_t  *places;       /* of each peer */
     uint32_t              queue_size;   /* 0: new claims never wait */
+    uint64_t              hold_ms;      /* how long a claim waits while no
+                                           replica is there; 0: never */
+    int                   is_empty;     /* none is: no peer is usable, and no
+                                           standby is waited for */
     double                saturation;   /* of the fleet; 0: it never holds */
     uint32_t              hedge_budget_permille;
 } llmgw_admission_view_t;
@@ -89,6 +101,8 @@ typedef struct {
     uint64_t         tenant;            /* hash of its name; 0: none */
     uint64_t         deadline_ms;       /* its class wants the first token by
                                            then; 0: it does not say */
+    uint64_t         hold_end_ms;       /* it is held until then; 0: it is
+                                           not */
     int32_t          priority;          /* of its class: classes.h */
     uint32_t         nexcluded;
     const uint32_t  *excluded;          /* peers; the caller's memory, read
@@ -108,6 +122,7 @@ typedef struct {
     unsigned         may_restart:1;     /* an excluded peer failed it, which
                                            counted */
     unsigned         has_paused:1;      /* long enough since it failed */
+    unsigned         is_held:1;         /* it waits, and no replica is there */
 } llmgw_claim_t;
 
 /* A place at a replica that is held, from the pick to llmgw_admission_end(). */

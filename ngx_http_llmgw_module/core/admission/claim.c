@@ -1,18 +1,8 @@
 
 /* Claims: lease, place in the queue, or refusal.  admission.h says which. */
 
+#include "core/admission/claim_inner.h"
 #include "core/admission/lease.h"
-
-
-typedef struct {
-    const llmgw_admission_self_t  *self;
-    const llmgw_admission_view_t  *view;
-    llmgw_claim_t                 *claim;
-    llmgw_lease_t                 *lease;
-    llmgw_pick_key_t               key;
-    llmgw_admission_answer_t      *answer;
-    int                            enters;  /* in the queue, only to ask */
-} ask_t;
 
 
 llmgw_pick_key_t
@@ -35,24 +25,6 @@ llmgw_claim_key(const llmgw_claim_t *claim, uint64_t now_ms, uint64_t random)
 }
 
 
-static llmgw_queue_place_t
-claim_place(const ask_t *ask)
-{
-    llmgw_queue_place_t  place;
-
-    place.ticket = ask->claim->ticket;
-    place.tenant = ask->claim->tenant;
-    place.deadline_ms = ask->claim->deadline_ms;
-    place.priority = ask->claim->priority;
-    place.row = ask->self->row;
-    place.process = ask->self->process;
-    place.is_urgent = ask->claim->is_urgent;
-    place.is_counted = !ask->claim->is_urgent && !ask->claim->was_granted;
-
-    return place;
-}
-
-
 /* The entry may be gone, if this process was taken for dead. */
 
 static int
@@ -62,173 +34,6 @@ claim_has_entry(const llmgw_admission_self_t *self,
     return claim->entry != LLMGW_QUEUE_NONE
            && llmgw_queue_is_of(&self->shared->queue, claim->entry,
                                 claim->ticket, self->row);
-}
-
-
-/* What a call has once dropped stays dropped. */
-
-static void
-claim_forget(ask_t *ask, llmgw_forget_t forget)
-{
-    if (ask->answer->forget != LLMGW_FORGET_ALL) {
-        ask->answer->forget = forget;
-    }
-}
-
-
-/* With a flow nobody can tell who is the head without being in the queue. */
-
-static void
-claim_enter(ask_t *ask)
-{
-    llmgw_queue_place_t  place;
-
-    place = claim_place(ask);
-    ask->claim->entry = llmgw_queue_push(&ask->self->shared->queue, &place, 0);
-    ask->enters = (ask->claim->entry != LLMGW_QUEUE_NONE);
-}
-
-
-/* It only asked: it was never there. */
-
-static void
-claim_turn_back(ask_t *ask)
-{
-    if (ask->enters && ask->claim->entry != LLMGW_QUEUE_NONE) {
-        llmgw_queue_remove(&ask->self->shared->queue, ask->claim->entry);
-        ask->claim->entry = LLMGW_QUEUE_NONE;
-    }
-
-    ask->enters = 0;
-}
-
-
-/* One that entered stays, if it need not count or the queue has a place. */
-
-static void
-claim_stay(ask_t *ask)
-{
-    uint32_t              shed;
-    llmgw_queue_t        *queue;
-    llmgw_queue_place_t   place;
-
-    place = claim_place(ask);
-    queue = &ask->self->shared->queue;
-    shed = LLMGW_QUEUE_NONE;
-
-    if (place.is_counted
-        && !llmgw_queue_stay(queue, ask->claim->entry, ask->view->queue_size,
-                             &shed))
-    {
-        claim_turn_back(ask);
-        return;
-    }
-
-    ask->enters = 0;
-
-    if (shed != LLMGW_QUEUE_NONE) {
-        ask->answer->shed.row = queue->entries[shed].row;
-        ask->answer->shed.process = queue->entries[shed].process;
-        ask->answer->shed.is_new = 1;
-    }
-}
-
-
-static void
-claim_join(ask_t *ask)
-{
-    llmgw_claim_t        *claim;
-    llmgw_queue_place_t   place;
-
-    claim = ask->claim;
-
-    if (ask->view->queue_size == 0 || claim->no_wait
-        || ask->self->row == LLMGW_NO_ROW)
-    {
-        claim_turn_back(ask);
-        return;
-    }
-
-    if (ask->enters) {
-        claim_stay(ask);
-
-    } else {
-        place = claim_place(ask);
-        claim->entry = llmgw_queue_push(&ask->self->shared->queue, &place,
-                                        ask->view->queue_size);
-    }
-
-    ask->answer->has_joined = (claim->entry != LLMGW_QUEUE_NONE);
-}
-
-
-/* Skips the claim where others can have what it cannot. */
-
-static int
-claim_is_skipped(const ask_t *ask, llmgw_pick_rc_t rc)
-{
-    llmgw_queue_t        *queue;
-    const llmgw_claim_t  *claim;
-
-    claim = ask->claim;
-    queue = &ask->self->shared->queue;
-
-    if (rc == LLMGW_PICK_PUSHED
-        && (claim->is_last || ask->key.nexcluded == 0))
-    {
-        llmgw_queue_rest(queue, claim->entry, claim->pushed->until_ms,
-                         ask->key.now_ms);
-        return 1;
-    }
-
-    return (rc == LLMGW_PICK_SKIPPABLE || rc == LLMGW_PICK_PUSHED)
-           && (claim->is_last || claim->resumes || claim->serving != NULL
-               || claim->pushed != NULL)
-           && llmgw_queue_skip(queue, claim->entry);
-}
-
-
-/* Joins the queue or stays in it, or returns the reason why not. */
-
-static llmgw_admission_rc_t
-claim_wait(ask_t *ask, llmgw_pick_rc_t rc)
-{
-    int             is_skipped;
-    llmgw_queue_t  *queue;
-    llmgw_claim_t  *claim;
-
-    claim = ask->claim;
-    queue = &ask->self->shared->queue;
-
-    if (claim->entry != LLMGW_QUEUE_NONE && !ask->enters) {
-        llmgw_queue_ungrant(queue, claim->entry);
-
-    } else {
-        claim_join(ask);
-    }
-
-    if (claim->entry == LLMGW_QUEUE_NONE) {
-
-        if (rc == LLMGW_PICK_SKIPPABLE || rc == LLMGW_PICK_PUSHED) {
-            return LLMGW_ADMISSION_SKIPPABLE;
-        }
-
-        return ask->self->shared->waits_for == LLMGW_WAITS_CIRCUIT
-               && ask->view->queue_size == 0
-               ? LLMGW_ADMISSION_OPEN : LLMGW_ADMISSION_FULL;
-    }
-
-    if (ask->answer->has_joined) {
-        claim->joined_ms = ask->key.now_ms;
-    }
-
-    is_skipped = claim_is_skipped(ask, rc);
-
-    claim->saw_full = 0;
-    claim_forget(ask, claim->is_last && (rc == LLMGW_PICK_FULL || is_skipped)
-                      ? LLMGW_FORGET_BUT_FAILED : LLMGW_FORGET_ALL);
-
-    return LLMGW_ADMISSION_WAITS;
 }
 
 
@@ -269,40 +74,12 @@ claim_lease(ask_t *ask, int is_forced)
         ask->answer->has_left = !ask->enters;
     }
 
+    ask->claim->hold_end_ms = 0;
+
     /* there may be capacity for one more */
     llmgw_queue_wake(ask->self->shared, ask->key.now_ms, &ask->answer->wake);
 
     return LLMGW_ADMISSION_LEASED;
-}
-
-
-/*
- * No replica is left, EXCLUDED or NONE: the claim waits where a standby may be
- * active soon.  First it starts over with those that failed it, as it does
- * without standbys: the active one may serve it now.
- */
-
-static llmgw_admission_rc_t
-claim_wait_standby(ask_t *ask, llmgw_admission_rc_t rc)
-{
-    llmgw_pick_rc_t  waits;
-
-    if (ask->view->pick.nstandbys == 0 || ask->view->queue_size == 0
-        || ask->claim->no_wait || ask->self->row == LLMGW_NO_ROW
-        || (rc == LLMGW_ADMISSION_EXCLUDED && ask->claim->may_restart))
-    {
-        return rc;
-    }
-
-    waits = llmgw_pick_waits(&ask->view->pick, &ask->key);
-
-    if (waits == LLMGW_PICK_NONE) {
-        return rc;
-    }
-
-    ask->self->shared->waits_for = LLMGW_WAITS_STANDBY;
-
-    return claim_wait(ask, waits);
 }
 
 
@@ -319,10 +96,10 @@ claim_pick(ask_t *ask)
         return claim_lease(ask, 0);
 
     case LLMGW_PICK_EXCLUDED:
-        return claim_wait_standby(ask, LLMGW_ADMISSION_EXCLUDED);
+        return claim_wait_replica(ask, LLMGW_ADMISSION_EXCLUDED);
 
     case LLMGW_PICK_NONE:
-        return claim_wait_standby(ask, LLMGW_ADMISSION_NONE);
+        return claim_wait_replica(ask, LLMGW_ADMISSION_NONE);
 
     case LLMGW_PICK_OPEN:
         if (claim_may_force(ask)) {
@@ -458,12 +235,13 @@ claim_ask(ask_t *ask)
                 llmgw_queue_ungrant(queue, claim->entry);
             }
 
-            return LLMGW_ADMISSION_WAITS;
+            return claim_stay_behind(ask);
         }
 
     } else if (claim->to_queue || claim_must_wait(ask)) {
         claim->to_queue = 0;
-        return claim_wait(ask, LLMGW_PICK_FULL);
+        return claim_is_held(ask) ? claim_hold(ask)
+                                  : claim_wait(ask, LLMGW_PICK_FULL);
     }
 
     rc = claim_pick(ask);
@@ -538,6 +316,7 @@ llmgw_admission_claim(const llmgw_admission_self_t *self,
     *answer = (llmgw_admission_answer_t) { .wake = LLMGW_WAKE_NOBODY,
                                            .shed = LLMGW_WAKE_NOBODY };
     ask.key = llmgw_claim_key(claim, now_ms, random);
+    claim->is_held = 0;
 
     llmgw_admission_begin(self->shared);
 
@@ -589,4 +368,5 @@ llmgw_admission_leave(const llmgw_admission_self_t *self,
     }
 
     claim->entry = LLMGW_QUEUE_NONE;
+    claim->is_held = 0;
 }

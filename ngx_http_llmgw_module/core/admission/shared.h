@@ -73,7 +73,8 @@ typedef struct {
 typedef enum {
     LLMGW_WAITS_ROOM = 0,
     LLMGW_WAITS_CIRCUIT,                /* to be probed */
-    LLMGW_WAITS_STANDBY                 /* to be active */
+    LLMGW_WAITS_STANDBY,                /* to be active */
+    LLMGW_WAITS_REPLICA                 /* any */
 } llmgw_waits_t;
 
 typedef struct {

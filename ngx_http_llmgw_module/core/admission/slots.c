@@ -331,7 +331,8 @@ llmgw_waits_name(llmgw_waits_t waits_for)
     static const char *const  names[] = {
         [LLMGW_WAITS_ROOM] = "room",
         [LLMGW_WAITS_CIRCUIT] = "circuit",
-        [LLMGW_WAITS_STANDBY] = "standby"
+        [LLMGW_WAITS_STANDBY] = "standby",
+        [LLMGW_WAITS_REPLICA] = "replica"
     };
 
     return names[waits_for];

@@ -73,6 +73,10 @@ llmgw_serve_wait_ms(llmgw_serve_t *serve, const llmgw_serve_facts_t *facts)
     if (serve->waits) {
         wait = serve_until(facts, wait, serve->queue_end_ms);
 
+        if (facts->claim->hold_end_ms != 0) {
+            wait = serve_until(facts, wait, facts->claim->hold_end_ms);
+        }
+
     } else if (facts->is_blocked) {
         wait = facts->token_ms;
 
@@ -528,6 +532,12 @@ llmgw_serve_expired(llmgw_serve_t *serve, const llmgw_serve_facts_t *facts)
     if (serve->waits && serve_is_due(facts, serve->queue_end_ms)) {
         step.next = LLMGW_SERVE_EXPIRES;
         return step;
+    }
+
+    if (serve->waits && facts->claim->hold_end_ms != 0
+        && serve_is_due(facts, facts->claim->hold_end_ms))
+    {
+        return llmgw_serve_begin(serve, facts);
     }
 
     if (serve->pauses

@@ -24,7 +24,9 @@
  *          v
  *        ENDS with an outcome, or PASSES the replica's answer on
  *
- * At any time the client's deadline ends the stream.
+ * At any time the client's deadline ends the stream.  One that is held, since
+ * no replica is there, claims again when its hold is over: it is refused then,
+ * unless there is one.
  *
  * Silence.  An attempt that hears nothing for too long has failed.  A token is
  * no event: the owner notes its time in the attempt, and the machine looks at
@@ -176,7 +178,7 @@ typedef struct {
 } llmgw_serve_end_t;
 
 
-/* The stream begins, or is at the head of the queue. */
+/* The stream begins, or its turn in the queue has come. */
 llmgw_serve_step_t llmgw_serve_begin(llmgw_serve_t *serve,
     const llmgw_serve_facts_t *facts);
 

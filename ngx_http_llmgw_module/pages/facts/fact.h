@@ -39,7 +39,11 @@ typedef struct ngx_http_llmgw_writer_s    ngx_http_llmgw_writer_t;
 typedef enum {
     NGX_HTTP_LLMGW_GAUGE = 0,
     NGX_HTTP_LLMGW_COUNTER,
-    NGX_HTTP_LLMGW_HISTOGRAM
+    NGX_HTTP_LLMGW_HISTOGRAM,
+    NGX_HTTP_LLMGW_TOTAL                        /* a counter whose family's
+                                                   name without its suffix is
+                                                   a gauge's: of an unknown
+                                                   type in OpenMetrics */
 } ngx_http_llmgw_metric_kind_t;
 
 

@@ -27,6 +27,9 @@
       "Base models that got no pool of the upstream's")                       \
     X(streams, GAUGE, FRACTION, ALL, "Requests that run or wait")             \
     X(sessions, GAUGE, FRACTION, ALL, "Connections to replicas")              \
+    X(held, GAUGE, FRACTION, ALL,                                             \
+      "Requests that wait for any replica to be there")                       \
+    X(held_total, TOTAL, ONE, ALL, "Requests that began to wait so")          \
     X(saturation_unknown, COUNTER, ONE, ALL,                                  \
       "Decisions that held nobody, as no replica told how full it is")
 
@@ -134,7 +137,7 @@ ngx_http_llmgw_pool_view(ngx_http_llmgw_writer_t *w,
 
 static void
 ngx_http_llmgw_pool_queue(ngx_http_llmgw_writer_t *w,
-    ngx_http_llmgw_pool_t *pool)
+    ngx_http_llmgw_pool_t *pool, const ngx_http_llmgw_levels_t *levels)
 {
     int                         is_known;
     const char                 *waits_for;
@@ -148,7 +151,9 @@ ngx_http_llmgw_pool_queue(ngx_http_llmgw_writer_t *w,
     OBJECT("queue");
     FACT("length", queue_length, NUMBER(shared->queue.length));
     FACT("size", queue_size, NUMBER(conf->queue_size));
+    FACT("held", held, NUMBER(levels->held));
     STATUS("timeout_ms", NUMBER(conf->queue_timeout));
+    STATUS("hold_ms", NUMBER(conf->queue_hold));
     STATUS("waits_for", TEXT(waits_for));
     STATUS("order", TEXT(llmgw_flow_order_word(conf->flow.order)));
     STATUS("fairness", TEXT(llmgw_flow_fairness_word(conf->flow.fairness)));
@@ -273,6 +278,7 @@ ngx_http_llmgw_pool_counters(ngx_http_llmgw_writer_t *w,
     STATUS("failures", NUMBER(slots->failures));
     FACT("requests", requests, COUNTS(counters->requests));
     NGX_HTTP_LLMGW_COUNTERS(PUT_COUNTER)
+    METRIC(held_total, NUMBER(counters->held));
     METRIC(saturation_unknown, NUMBER(counters->saturation_unknown));
     END_OBJECT;
 
@@ -318,7 +324,7 @@ ngx_http_llmgw_pool_walk(ngx_http_llmgw_writer_t *w,
     STATUS("used", NUMBER(snapshot->slots.used));
     END_OBJECT;
 
-    ngx_http_llmgw_pool_queue(w, pool);
+    ngx_http_llmgw_pool_queue(w, pool, &snapshot->levels);
     ngx_http_llmgw_pool_policy(w, pool->conf);
     ngx_http_llmgw_pool_admission(w, pool);
     ngx_http_llmgw_pool_counters(w, snapshot);

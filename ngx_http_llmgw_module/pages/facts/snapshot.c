@@ -57,6 +57,7 @@ ngx_http_llmgw_snapshot_rows(ngx_http_llmgw_snapshot_t *snapshot)
                                    0);
         snapshot->levels.streams += levels->streams;
         snapshot->levels.sessions += levels->sessions;
+        snapshot->levels.held += levels->held;
     }
 
     ngx_http_llmgw_zone_unlock(zone);

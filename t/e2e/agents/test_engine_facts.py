@@ -20,7 +20,8 @@ def sidecar(cluster):
         cluster.agent("gw", "gateway")
         replica = cluster.replica("r1")
         agent = cluster.agent("r1", grpc=replica.target)
-        return agent, cluster.nginx() if nginx else None
+        return agent, cluster.nginx(
+            pool="llmgw_queue hold=0;") if nginx else None
     return make
 
 

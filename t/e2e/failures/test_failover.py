@@ -259,7 +259,7 @@ def test_client_leaves_in_a_pause(cluster, client):
 
 
 def test_last_replica_dies_mid_stream(cluster, client, expect):
-    nginx = cluster.fleet(1)
+    nginx = cluster.fleet(1, nginx={"pool": "llmgw_queue hold=0;"})
     call, result, replica = begun(client(nginx), nginx, cluster, "alone", 40)
     replica.kill()
     rpc.drain(call, into=result)

@@ -55,7 +55,8 @@ def streams(cluster):
 def ending(request, cluster, streams):
     """A fleet whose first engine has streams and closes its door."""
     kind, faults = request.param
-    nginx = cluster.engines_fleet(1, kind)
+    nginx = cluster.engines_fleet(1, kind,
+                                  nginx={"pool": "llmgw_queue hold=0;"})
     right = cluster.engine("right", kind)
     told = {shape: says(sse.call(right.target, sse.CHAT, body(shape),
                                  strict=False)) for shape in SHAPES}

@@ -38,7 +38,8 @@ def plain(shared):
     return shared.fleet(1, nginx={
         "openai": True, "server": SERVER,
         "http": f"upstream second {{ llmgw_hash; server {second.target}; }}"
-        f" upstream nobody {{ llmgw_hash; server {second.target} down; }}"})
+        f" upstream nobody {{ llmgw_hash; llmgw_queue hold=0;"
+                f" server {second.target} down; }}"})
 
 
 def ask(target, path, body=None, method=None, **headers):

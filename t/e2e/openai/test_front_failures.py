@@ -9,7 +9,8 @@ from llmgw import sse, words
 from llmgw.wait import Stopwatch, never, wait_for
 
 
-def fleet(cluster, n=1, openai=True, pool="", nginx=None, **replica):
+def fleet(cluster, n=1, openai=True, pool="llmgw_queue hold=0;", nginx=None,
+          **replica):
     return cluster.fleet(n, nginx={"openai": openai, "pool": pool,
                                    **(nginx or {})}, replica=replica)
 

@@ -10,7 +10,8 @@ import pytest
 from llmgw import sse, words
 from llmgw.wait import wait_for
 
-UPSTREAM = "llmgw_members {members} model={model};\n llmgw_hash prefix=64;"
+UPSTREAM = "llmgw_members {members} model={model};\n llmgw_hash prefix=64;" \
+           " llmgw_queue hold=0;"
 SECOND = "upstream llm2 {{ {lines} }}"
 MODELS = "llmgw_model alpha; llmgw_model beta pool=llm2;" \
          " llmgw_model b as beta pool=llm2;"

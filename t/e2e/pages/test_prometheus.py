@@ -234,6 +234,23 @@ scrape_configs:
 
 
 @pytest.mark.soak
+def test_scaler_from_zero_by_a_query(cluster, client, expect):
+    """That of docs/monitoring.md: a request is held, and a replica started."""
+    cluster.agent("gw", "gateway")
+    nginx = cluster.nginx(pool="llmgw_queue timeout=60s hold=60s;",
+                          server=METRICS, openai="llmgw_model m;")
+    query = "sum(increase(llmgw_held_total[2m])) > 0"
+    with prometheus(cluster, nginx) as ask:
+        wait_for(lambda: ask("llmgw_held_total == 0"), "the first scrape",
+                 takes=15)
+        assert not ask(query)
+        call = client(nginx).start("first", 5)
+        wait_for(lambda: ask(query), "the query to see it", takes=15)
+        cluster.pair("r1")
+        assert [t.token for t in call] == expect("first", 5)
+
+
+@pytest.mark.soak
 def test_prometheus_scrapes_and_answers(cluster, gateway, client):
     nginx = gateway(2)
     with prometheus(cluster, nginx) as ask:

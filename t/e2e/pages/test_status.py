@@ -97,7 +97,8 @@ def test_how_a_pool_chooses_follows_the_schema(cluster):
     assert pool["prefix_index"] == {"block": 32, "blocks": 2000,
                                     "match": 256, "size": 8 << 20}
     assert pool["queue"] == {
-        "length": 0, "size": 7, "timeout_ms": 3000, "waits_for": None,
+        "length": 0, "size": 7, "held": 0, "timeout_ms": 3000,
+        "hold_ms": 3000, "waits_for": None,
         "order": "priority", "fairness": "round_robin",
         "saturation": "concurrency", "ttl_ms": 2500, "shedding": True}
 

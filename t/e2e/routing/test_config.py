@@ -92,6 +92,8 @@ UPSTREAMS = [
     " llmgw_policy weighted no-hit-lru:1; server 127.0.0.1:1;",
     GOOD + " llmgw_queue 5 order=fifo fairness=global saturation=capacity"
     " usage_limit=100% shedding=off;",
+    GOOD + " llmgw_queue hold=0;",
+    GOOD + " llmgw_queue timeout=10m hold=10m;",
     GOOD + " llmgw_queue size=5 timeout=1s order=priority ttl=500ms"
     " fairness=round_robin saturation=utilization usage_limit=80%"
     " shedding=on;",
@@ -230,6 +232,9 @@ BAD_QUEUE = [
     ("usage_limit=101%", "0.1% to 100%"),
     ("usage_limit=0.5", "0.1% to 100%"),
     ("shedding=yes", "on or off"),
+    ("hold=", "0 or a time above 0"),
+    ("hold=off", "0 or a time above 0"),
+    ("hold=31s", "has a \"hold\" longer than its \"timeout\""),
     ("colour=red", "colour"),
 ]
 BAD_BREAKER = [
@@ -327,7 +332,7 @@ def test_parameters_are_refused_in_one_form(check):
             ("ttl=0", "a time above 0"),
             ("size=x", "off or 1 to 1000000"),
             ("order=lifo", "fifo, priority or slo_deadline"),
-            ("speed=1", "size=, timeout=, ttl=, order=, fairness=, "
+            ("speed=1", "size=, timeout=, ttl=, hold=, order=, fairness=, "
              "saturation=concurrency=, saturation=, usage_limit= or "
              "shedding=")]:
         nginx, out = check(f"{GOOD}\n        llmgw_queue {params};")

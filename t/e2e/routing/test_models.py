@@ -168,7 +168,7 @@ def mixed(cluster, serving):
         ids = ["m1", "m2", "m3"], [f"t{i + 1}" for i in range(n)]
         tell = {id: serving(id, [model], capacity=0)
                 for model, some in zip(("m", "tiny"), ids) for id in some}
-        nginx = cluster.nginx(_one(cluster), openai=True)
+        nginx = cluster.nginx(_one(cluster, "llmgw_queue hold=0;"), openai=True)
         wait_for(lambda: nginx.routable() == ids[0]
                  and all(nginx.replicas().get(id, {}).get("service") == "READY"
                          for id in ids[1]), "the majority, and the other")
@@ -257,7 +257,7 @@ def test_request_ends_with_the_base_model_that_it_came_for(
     cluster.agent("gw", "gateway")
     tell = {id: serving(id, [model]) for id, model in
             [("m1", "m"), ("t1", "tiny")]}
-    nginx = cluster.nginx(_one(cluster, "llmgw_queue 4;"), openai=True)
+    nginx = cluster.nginx(_one(cluster, "llmgw_queue 4 hold=0;"), openai=True)
     wait_for(lambda: nginx.routable() == ["m1"]
              and nginx.replicas().get("t1", {}).get("service") == "READY",
              "both")

@@ -65,7 +65,7 @@ def of_group(nginx, name="g"):
 
 def test_the_greatest_epoch_is_asked_and_no_other(cluster, client, expect):
     """Also where its record is that of a dead one."""
-    m, nginx = group(cluster)
+    m, nginx = group(cluster, nginx={"pool": "llmgw_queue hold=0;"})
     assert nginx.routable() == ["a"]
     assert served_by(client, nginx, expect) == {"a"}
     assert nginx.replicas()["b"]["routable"] is False
@@ -215,7 +215,7 @@ def test_the_queue_limits_the_wait(cluster, client, caller):
 
 @pytest.mark.soak
 def test_standby_that_dies_too_ends_the_wait(cluster, client, caller):
-    m, nginx = group(cluster)
+    m, nginx = group(cluster, nginx={"pool": "llmgw_queue hold=0;"})
     m["a"].die()
     one = caller(nginx).ask("p", 3)
     wait_for(lambda: nginx.waiting() == 1, "it to wait")

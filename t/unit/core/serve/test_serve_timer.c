@@ -71,6 +71,37 @@ slow_client_makes_no_replica_silent(void **state)
 
 
 static void
+held_stream_claims_again_when_its_hold_is_over(void **state)
+{
+    scene_t  s;
+
+    scene_init(&s);
+    s.claim.hold_end_ms = START_MS + 5000;
+    play(&s, { 0, BEGINS, 0, 0, "claims" },
+             { 0, CLAIMED, WAITS, 0, "runs 5000" },
+             { 5000, TIMER, 0, 0, "claims" },
+             { 0, CLAIMED, LLMGW_ADMISSION_NONE, 0, "ends no_replicas" });
+
+    /* a replica is there, and full */
+    scene_init(&s);
+    s.claim.hold_end_ms = START_MS + 5000;
+    play(&s, { 0, BEGINS, 0, 0, "claims" },
+             { 0, CLAIMED, WAITS, 0, "runs 5000" },
+             { 5000, TIMER, 0, 0, "claims" });
+    s.claim.hold_end_ms = 0;
+    play(&s, { 0, CLAIMED, WAITS, 0, "runs 25000" },
+             { 25000, TIMER, 0, 0, "expires" });
+
+    /* the queue's time is shorter */
+    scene_init(&s);
+    s.claim.hold_end_ms = START_MS + PATIENCE_MS + 1;
+    play(&s, { 0, BEGINS, 0, 0, "claims" },
+             { 0, CLAIMED, WAITS, 0, "runs 30000" },
+             { 30000, TIMER, 0, 0, "expires" });
+}
+
+
+static void
 deadline_ends_a_stream_wherever_it_is(void **state)
 {
     scene_t  s;
@@ -312,6 +343,7 @@ main(void)
         cmocka_unit_test(
             process_that_stood_still_gives_replicas_their_time_again),
         cmocka_unit_test(slow_client_makes_no_replica_silent),
+        cmocka_unit_test(held_stream_claims_again_when_its_hold_is_over),
         cmocka_unit_test(deadline_ends_a_stream_wherever_it_is),
         cmocka_unit_test(client_hears_something_when_it_is_time),
         cmocka_unit_test(hedge_comes_after_its_delay),

@@ -1,0 +1,56 @@
+
+/*
+ * A claim while it is judged: claim.c decides, claim_wait.c keeps those that
+ * wait.
+ */
+
+#ifndef LLMGW_CLAIM_INNER_H
+#define LLMGW_CLAIM_INNER_H
+
+#include "core/admission/admission.h"
+
+
+typedef struct {
+    const llmgw_admission_self_t  *self;
+    const llmgw_admission_view_t  *view;
+    llmgw_claim_t                 *claim;
+    llmgw_lease_t                 *lease;
+    llmgw_pick_key_t               key;
+    llmgw_admission_answer_t      *answer;
+    int                            enters;  /* in the queue, only to ask */
+} ask_t;
+
+
+llmgw_queue_place_t claim_place(const ask_t *ask);
+
+/* What a call has once dropped stays dropped. */
+void claim_forget(ask_t *ask, llmgw_forget_t forget);
+
+/*
+ * With a flow nobody can tell who is the head without being in the queue; a
+ * claim that only asked leaves, since it was never there.
+ */
+void claim_enter(ask_t *ask);
+void claim_turn_back(ask_t *ask);
+
+/* Joins the queue or stays in it, or returns the reason why not. */
+llmgw_admission_rc_t claim_wait(ask_t *ask, llmgw_pick_rc_t rc);
+
+/* 1: no replica is there, and the claim may wait for one: claim_hold(). */
+int claim_is_held(ask_t *ask);
+llmgw_admission_rc_t claim_hold(ask_t *ask);
+
+/*
+ * It waits, and is not the head.  WAITS; or NONE: no replica is there, and its
+ * time is over.
+ */
+llmgw_admission_rc_t claim_stay_behind(ask_t *ask);
+
+/*
+ * No replica is left, EXCLUDED or NONE: the claim waits where a standby may be
+ * active soon, or any replica be there.  First it starts over with those that
+ * failed it, as it does otherwise: one of them may serve it now.
+ */
+llmgw_admission_rc_t claim_wait_replica(ask_t *ask, llmgw_admission_rc_t rc);
+
+#endif /* LLMGW_CLAIM_INNER_H */
