@@ -108,9 +108,11 @@ claim_make(gateway_t *g, uint32_t i)
     random = rnd_next(&g->rnd);
 
     choice_rank(g, front, i, &s->claim, random);
+    front->nheld -= s->claim.is_held;
     llmgw_admission_claim(&front->self, view, &s->claim,
                           &s->attempts[0].lease, gateway_ms(g), random,
                           &answer);
+    front->nheld += s->claim.is_held;
     claim_obey(g, i, entry, &answer);
 
     if (answer.rc == LLMGW_ADMISSION_LEASED) {

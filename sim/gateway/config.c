@@ -22,6 +22,7 @@ typedef struct {
     int64_t       size;
     int           has_size;
     double        timeout;
+    double        hold;
 } file_queue_t;
 
 typedef struct {
@@ -116,6 +117,7 @@ static const work_yaml_field_t  queue_keys[] = {
       .offset = offsetof(file_queue_t, size), .min = 0, .max = 1000000,
       .present = offsetof(file_queue_t, has_size) },
     TIME(file_queue_t, "timeout", timeout, 0.001),
+    TIME(file_queue_t, "hold", hold, 0.001),
     { .key = NULL }
 };
 
@@ -472,6 +474,7 @@ config_take(gateway_config_t *config, const file_t *file)
                              ? (uint32_t) file->queue->size
                              : config->queue_size;
         config_time(&config->queue_us, file->queue->timeout);
+        config_time(&config->hold_us, file->queue->hold);
     }
 
     if (file->breaker != NULL) {

@@ -70,6 +70,7 @@ typedef struct {
     uint32_t              capacity;     /* requests at a replica; 0: any */
     uint32_t              queue_size;
     int64_t               queue_us;
+    int64_t               hold_us;      /* 0: nothing is held */
     uint32_t              key_tokens;   /* of a prompt, that make its key */
     uint32_t              vnodes;
     uint32_t              load_factor_permille;

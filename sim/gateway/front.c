@@ -80,6 +80,8 @@ front_init(gateway_t *g, front_t *front, llmgw_ring_t *ring)
         front_init_peer(g, front, i);
     }
 
+    front->nusable = n;
+
     front->view = (llmgw_admission_view_t) {
         .pick = {
             .ring = ring, .peers = front->peers,
@@ -89,6 +91,7 @@ front_init(gateway_t *g, front_t *front, llmgw_ring_t *ring)
         },
         .places = front->places,
         .queue_size = g->config->queue_size,
+        .hold_ms = (uint64_t) g->config->hold_us / 1000,
         .hedge_budget_permille = g->config->hedge_permille
     };
 
@@ -165,8 +168,11 @@ front_state(gateway_t *g, front_t *front, uint32_t replica)
     front->nbacking_off -= view->backs_off;
     view->backs_off = backs_off;
 
+    front->nusable -= front->peers[replica].state != LLMGW_PEER_UNUSABLE;
     front->peers[replica].state = (uint8_t) llmgw_reach_state(
         &view->reach, &facts, gateway_ms(g));
+    front->nusable += front->peers[replica].state != LLMGW_PEER_UNUSABLE;
+    front->view.is_empty = front->nusable == 0;
     front->peers[replica].is_unproven = view->reach.backoff_ms != 0;
     front->sums.state = LLMGW_PEER_UNUSABLE;
 }
@@ -300,6 +306,34 @@ front_wake(gateway_t *g, front_t *front, const llmgw_wake_t *wake)
 }
 
 
+/* All that wait claim again, when the last replica went or one is back. */
+static void
+front_hold(gateway_t *g, front_t *front)
+{
+    uint32_t  i, stream, capacity;
+
+    if (front->view.hold_ms == 0
+        || front->nheld == (front->nusable == 0 ? front->shared->queue.length
+                                                : 0))
+    {
+        return;
+    }
+
+    capacity = front->shared->queue.capacity;
+
+    for (i = 0; i < capacity; i++) {
+        stream = front->waiting[i];
+
+        if (stream != STREAM_NONE
+            && gateway_stream(g, stream)->claim.is_held
+               != (unsigned) front->view.is_empty)
+        {
+            stream_turn(g, stream);
+        }
+    }
+}
+
+
 /* The head of the queue claims, and the next one, as long as they leave it. */
 void
 front_turn(gateway_t *g, uint32_t i)
@@ -310,6 +344,7 @@ front_turn(gateway_t *g, uint32_t i)
     llmgw_wake_t   wake;
 
     front->has_turn = 0;
+    front_hold(g, front);
     last = 0;
 
     for ( ;; ) {

@@ -115,6 +115,8 @@ typedef struct {
     choice_t                *choice;    /* NULL: the ring chooses */
     uint32_t                *waiting;   /* stream of an entry, or NONE */
     uint32_t                 nbacking_off;
+    uint32_t                 nusable;   /* replicas that may be asked */
+    uint32_t                 nheld;     /* streams: none may */
     uint8_t                  has_turn;  /* an event is due */
     uint8_t                  has_tick;
 } front_t;

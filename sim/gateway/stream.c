@@ -26,6 +26,7 @@ stream_over(gateway_t *g, uint32_t i, fleet_status_t status,
 
     if (s->claim.entry != LLMGW_QUEUE_NONE) {
         front->waiting[s->claim.entry] = STREAM_NONE;
+        front->nheld -= s->claim.is_held;
         llmgw_admission_leave(&front->self, &s->claim, gateway_ms(g), &wake);
         front_wake(g, front, &wake);
     }
@@ -245,7 +246,9 @@ stream_follow(gateway_t *g, uint32_t i, uint32_t it, llmgw_serve_step_t step)
             return;
 
         case LLMGW_SERVE_EXPIRES:
-            stream_end(g, i, it, LLMGW_OUTCOME_QUEUE_TIMEOUT);
+            stream_end(g, i, it, gateway_stream(g, i)->claim.is_held
+                                 ? LLMGW_OUTCOME_NO_REPLICAS
+                                 : LLMGW_OUTCOME_QUEUE_TIMEOUT);
             return;
 
         default:

@@ -442,6 +442,34 @@ nobody_left_is_said_so(void **state)
 }
 
 
+/* 100 a second, and the streams that it had. */
+static void
+restart_of_the_only_replica_costs_nothing_with_a_hold(void **state)
+{
+    gateway_scene_t  scene;
+
+    gateway_scene_init(&scene, 1);
+    gateway_scene_ask(&scene, 300, 10000, 100, 20);
+    gateway_scene_fault(&scene, GATEWAY_CRASH, 0, 1, SECOND, 2 * SECOND);
+    gateway_scene_run(&scene);
+    assert_true(gateway_scene_count(&scene, FLEET_REJECTED_ROUTING) > 100);
+
+    scene.config.hold_us = 5 * SECOND;
+    gateway_scene_run(&scene);
+    assert_int_equal(gateway_scene_count(&scene, FLEET_COMPLETED), 300);
+    assert_int_equal(scene.counts.lost, 0);
+    assert_int_equal(scene.counts.overtaken, 0);
+    assert_true(scene.counts.queued > 100);
+
+    /* one that is too short: the first to come go, the last are served */
+    scene.config.hold_us = SECOND;
+    gateway_scene_run(&scene);
+    assert_true(gateway_scene_count(&scene, FLEET_REJECTED_ROUTING) > 50);
+    assert_true(gateway_scene_count(&scene, FLEET_COMPLETED) > 150);
+    gateway_scene_done(&scene);
+}
+
+
 /* What gateway_scene_run() asserts holds whatever comes together. */
 static void
 any_mix_of_faults_leaves_nothing_behind(void **state)
@@ -459,6 +487,7 @@ any_mix_of_faults_leaves_nothing_behind(void **state)
         scene.config.capacity = (uint32_t) rnd_below(&rnd, 3) * 4;
         scene.config.queue_size = (uint32_t) rnd_below(&rnd, 2) * 50;
         scene.config.queue_us = SECOND;
+        scene.config.hold_us = (int64_t) rnd_below(&rnd, 2) * SECOND / 2;
         scene.config.hedge_us = (int64_t) rnd_below(&rnd, 2) * 30000;
         scene.config.first_token_us = 2 * SECOND;
         scene.config.token_us = SECOND / 2;
@@ -515,6 +544,7 @@ main(void)
         cmocka_unit_test(stream_has_as_many_failovers_as_in_nginx),
         cmocka_unit_test(progress_is_shown_while_it_runs),
         cmocka_unit_test(nobody_left_is_said_so),
+        cmocka_unit_test(restart_of_the_only_replica_costs_nothing_with_a_hold),
         cmocka_unit_test(any_mix_of_faults_leaves_nothing_behind)
     };
 
