@@ -84,6 +84,7 @@ WEIGHTS_C := $(filter-out weights/main.c,$(wildcard weights/*.c))
 SLICED_C  := slice/sliced.c slice/tensors.c
 MANIFEST_C := $(wildcard slice/manifest/*.c)
 CLIENT_C  := $(filter-out client/main.c,$(wildcard client/*.c))
+UP_C      := $(filter-out up/main.c,$(call tree,up))
 MODEL_C   := $(wildcard sim/model/*.c)
 MESH_C    := $(wildcard sim/swim/*.c)
 SIM_C     := $(filter-out sim/main.c $(MODEL_C) $(MESH_C),$(call tree,sim))
@@ -101,7 +102,7 @@ SLICER    := $(if $(LLAMA),build/llmgw-slice)
 
 DAEMONS := build/llmgw-agent build/llmgw-replica build/llmgwctl \
            build/llmgw-client build/llmgw-sim build/llmgw-lock \
-           build/llmgw-weights
+           build/llmgw-weights build/llmgw
 TOOLS   := build/bench/segment build/bench/hop build/bench/echo
 MODULE  := build/ngx_http_llmgw_module.so
 SIMS    := $(patsubst t/sim/test_%.c,$(O)/t/sim_%,$(wildcard t/sim/test_*.c))
@@ -360,6 +361,7 @@ $(O)/libreplica.a: $(call objs,$(REPLICA_C))
 $(O)/libweights.a: $(call objs,$(WEIGHTS_C))
 $(O)/libmanifest.a: $(call objs,$(MANIFEST_C))
 $(O)/libclient.a: $(call objs,$(CLIENT_C))
+$(O)/libup.a: $(call objs,$(UP_C))
 $(O)/liblock.a: $(call objs,$(LOCK_C))
 $(O)/libmodel.a: $(call objs,$(MODEL_C))
 $(O)/libsim.a: $(call objs,$(SIM_C))
@@ -380,6 +382,8 @@ build/llmgw-replica: $(call objs,replica/main.c) $(O)/libreplica.a $(O)/libmodel
 build/llmgw-weights: $(call objs,weights/main.c) $(O)/libweights.a $(SHARED) \
     build/flavour
 build/llmgw-client: $(call objs,client/main.c) $(O)/libclient.a $(SHARED) build/flavour
+build/llmgw: $(call objs,up/main.c) $(O)/libup.a $(O)/libreplica.a $(SHARED) \
+    build/flavour
 build/llmgw-lock: $(call objs,lock/main.c) $(O)/liblock.a $(SHARED) build/flavour
 build/llmgw-sim: $(call objs,sim/main.c) $(O)/libsim.a $(O)/libmodel.a \
     $(O)/libcore.a $(O)/libmesh.a $(O)/libagent.a $(SHARED) build/flavour
@@ -459,6 +463,9 @@ TEST_LIBS = $(O)/libsim.a $(O)/libagent.a $(O)/libreplica.a $(O)/libclient.a \
 # A network in memory has the clock and the sockets of real ones: it is looked
 # for behind them, so that only a test that asks for it gets it.
 TEST_LIBS += $(O)/libmesh.a $(O)/libagent.a $(SHARED)
+
+# The launcher has a word for its children that the agent has, too.
+TEST_LIBS += $(O)/libup.a $(O)/libreplica.a $(SHARED)
 
 $(O)/t/unit/%: $(O)/t/unit/%.o $(TEST_LIBS)
 	@mkdir -p $(@D)

@@ -9,6 +9,8 @@ import pytest
 from llmgw import llama, place
 
 PAGES = {
+    "llmgw.1": [["llmgw", command] for command in (
+        "up", "add", "remove", "status")],
     "llmgw-agent.8": [["llmgw-agent"]],
     "llmgwctl.1": [["llmgwctl"], ["llmgwctl", "drain"],
                    ["llmgwctl", "members"], ["llmgwctl", "status"],

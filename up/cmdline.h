@@ -1,0 +1,44 @@
+
+/*
+ * The options of `llmgw up`; and of `add`, `remove` and `status`, which speak
+ * to one that runs.
+ */
+
+#ifndef UP_CMDLINE_H
+#define UP_CMDLINE_H
+
+#include <stdint.h>
+
+#include "common/options.h"
+
+
+typedef struct {
+    const char  *listen;
+    const char  *keys;
+    int          is_open;
+    const char  *dir;
+    int          is_demo;
+    const char  *nginx;
+    const char  *module;
+    const char  *engine_key_file;
+    uint64_t     drain_timeout_ms;
+    uint64_t     dns_period_ms;         /* for tests */
+    const char  *print;
+    int          is_json;               /* status */
+
+    char       **words;                 /* URLs, in argv */
+    int          nwords;
+} cmdline_t;
+
+
+/*
+ * argv[0] is the command's name; argv's words may change places: options and
+ * URLs come in any order.
+ */
+options_rc_t cmdline_read_up(cmdline_t *o, int argc, char **argv);
+options_rc_t cmdline_read_ask(cmdline_t *o, int argc, char **argv);
+
+void cmdline_done_up(cmdline_t *o);
+void cmdline_done_ask(cmdline_t *o);
+
+#endif /* UP_CMDLINE_H */

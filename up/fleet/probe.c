@@ -1,0 +1,286 @@
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "up/fleet/probe.h"
+
+
+#define PROBE_PERIOD_S    1.0
+#define PROBE_TIMEOUT_MS  3000
+#define PROBE_BODY_BYTES  (1 << 20)
+
+
+static void probe_ask(probe_t *p);
+
+
+static void
+probe_rest(probe_t *p)
+{
+    p->rounds++;
+    ev_timer_stop(p->loop, &p->timer);
+    ev_timer_set(&p->timer, PROBE_PERIOD_S, 0.);
+    ev_timer_start(p->loop, &p->timer);
+}
+
+
+static void
+probe_fail(probe_t *p, const char *why)
+{
+    snprintf(p->why, sizeof(p->why), "%s", why);
+    probe_rest(p);
+}
+
+
+/* All questions were answered. */
+static void
+probe_judge(probe_t *p)
+{
+    p->is_locked = p->is_refused;
+
+    if (p->is_locked) {
+        probe_fail(p, p->key_file == NULL
+                   ? "it wants a key: start again with --engine-key-file FILE"
+                   : "it refuses the key of --engine-key-file");
+
+    } else if (p->facts.state == DIALECT_STARTING
+               || p->facts.state == DIALECT_UNWILLING)
+    {
+        probe_fail(p, "it is there, and loads its model");
+
+    } else if (p->facts.state == DIALECT_DOWN) {
+        probe_fail(p, "it is there, and says that it cannot serve");
+
+    } else {
+        p->is_known = 1;
+        p->why[0] = '\0';
+    }
+}
+
+
+/* No dialect's question was answered as it answers. */
+static void
+probe_judge_stranger(probe_t *p)
+{
+    char  why[PROBE_WHY_BYTES];
+
+    if (p->is_answered) {
+        p->dialect = dialect_find("openai");
+        p->at = 0;
+        probe_ask(p);
+
+    } else if (p->is_refused) {
+        probe_judge(p);
+
+    } else if (p->status == 503) {
+        probe_fail(p, "it is there, and loads its model");
+
+    } else {
+        snprintf(why, sizeof(why), "no engine: it answers %u to %s", p->status,
+                 dialect_auto_paths[0]);
+        probe_fail(p, why);
+    }
+}
+
+
+static void
+probe_learn(probe_t *p)
+{
+    const dialect_t  *found;
+
+    p->is_refused |= p->status == 401 || p->status == 403;
+
+    if (p->dialect != NULL) {
+        (void) dialect_learn(&p->dialect->probes[p->at], &p->facts, p->status,
+                             p->body, p->body_bytes);
+        p->at++;
+        return;
+    }
+
+    found = dialect_detect(dialect_auto_paths[p->at], p->status, p->body,
+                           p->body_bytes);
+    p->is_answered |= p->status == 200;
+    p->at = found != NULL ? 0 : p->at + 1;
+    p->dialect = found;
+}
+
+
+static void
+probe_on_head(http_request_t *request, unsigned status,
+    const char *content_type, int is_sent)
+{
+    probe_t  *p;
+
+    p = http_data(request);
+    p->status = status;
+}
+
+
+/* What is larger is not understood. */
+static void
+probe_on_bytes(http_request_t *request, const char *bytes, size_t len)
+{
+    char     *body;
+    probe_t  *p;
+
+    p = http_data(request);
+
+    if (p->body_bytes + len > PROBE_BODY_BYTES) {
+        return;
+    }
+
+    body = realloc(p->body, p->body_bytes + len);
+
+    if (body != NULL) {
+        p->body = body;
+        memcpy(body + p->body_bytes, bytes, len);
+        p->body_bytes += len;
+    }
+}
+
+
+static void
+probe_on_end(http_request_t *request, http_end_t end, const char *why)
+{
+    probe_t  *p;
+
+    p = http_data(request);
+    p->request = NULL;
+
+    switch (end) {
+
+    case HTTP_COMPLETE:
+        probe_learn(p);
+        probe_ask(p);
+        return;
+
+    case HTTP_REFUSED:
+        probe_fail(p, "nothing listens there yet");
+        return;
+
+    case HTTP_TIMED_OUT:
+        probe_fail(p, "no answer within 3 s");
+        return;
+
+    default:
+        probe_fail(p, why);
+    }
+}
+
+
+static const char *
+probe_path(const probe_t *p)
+{
+    return p->dialect != NULL ? p->dialect->probes[p->at].path
+                              : dialect_auto_paths[p->at];
+}
+
+
+static void
+probe_ask(probe_t *p)
+{
+    http_call_t  call;
+
+    static const http_callbacks_t  callbacks = {
+        probe_on_head, probe_on_bytes, probe_on_end
+    };
+
+    if (probe_path(p) == NULL) {
+
+        if (p->dialect == NULL) {
+            probe_judge_stranger(p);
+        } else {
+            probe_judge(p);
+        }
+
+        return;
+    }
+
+    p->status = 0;
+    p->body_bytes = 0;
+    memset(&call, 0, sizeof(call));
+    call.callbacks = &callbacks;
+    call.data = p;
+    call.path = probe_path(p);
+    call.timeout_ms = PROBE_TIMEOUT_MS;
+    p->request = http_start(p->http, &call);
+
+    if (p->request == NULL) {
+        probe_fail(p, "out of memory");
+    }
+}
+
+
+static void
+probe_begin(probe_t *p)
+{
+    p->dialect = NULL;
+    p->at = 0;
+    p->is_answered = 0;
+    p->is_refused = 0;
+    dialect_facts_init(&p->facts);
+    probe_ask(p);
+}
+
+
+static void
+probe_on_timer(struct ev_loop *loop, ev_timer *w, int events)
+{
+    probe_begin(w->data);
+}
+
+
+int
+probe_init(probe_t *probe, struct ev_loop *loop, const char *url,
+    const char *key, const char *key_file)
+{
+    probe->loop = loop;
+    probe->key_file = key_file;
+    ev_init(&probe->timer, probe_on_timer);
+    probe->timer.data = probe;
+    probe->http = http_create(loop, url, key, NULL);
+
+    if (probe->http == NULL) {
+        return -1;
+    }
+
+    probe_begin(probe);
+
+    return 0;
+}
+
+
+void
+probe_again(probe_t *probe)
+{
+    if (probe->http != NULL && probe->is_known) {
+        probe->is_known = 0;
+        probe->rounds = 0;
+        probe_begin(probe);
+    }
+}
+
+
+void
+probe_done(probe_t *probe)
+{
+    if (probe->http != NULL) {
+        ev_timer_stop(probe->loop, &probe->timer);
+        http_destroy(probe->http);
+        free(probe->body);
+        probe->http = NULL;
+    }
+}
+
+
+void
+probe_name(const probe_t *probe, char *name, size_t bytes)
+{
+    name[0] = '\0';
+
+    if (probe->is_known) {
+        snprintf(name, bytes, "%s%s%s", probe->dialect->name,
+                 probe->facts.version[0] != '\0' ? " " : "",
+                 probe->facts.version);
+    }
+}
