@@ -89,16 +89,18 @@ llmgw_directory_use(llmgw_directory_t *directory, uint32_t place,
 
 int
 llmgw_directory_is_unused(const llmgw_directory_t *directory, uint32_t i,
-    uint64_t now_ms)
+    int is_wanted, uint64_t now_ms)
 {
+    uint64_t                        kept_ms;
     const llmgw_directory_place_t  *place;
 
     place = &directory->places[i];
+    kept_ms = is_wanted ? LLMGW_DIRECTORY_UNUSED_MS : LLMGW_DIRECTORY_KEPT_MS;
 
     /* another process may have stored a later time than ours */
 
     return place->hash != 0 && now_ms > place->used_ms
-           && now_ms - place->used_ms >= LLMGW_DIRECTORY_UNUSED_MS;
+           && now_ms - place->used_ms >= kept_ms;
 }
 
 

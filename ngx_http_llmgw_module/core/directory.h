@@ -5,8 +5,10 @@
  * An upstream has so many pools as it is configured for, and its replicas may
  * serve any base models.  A base model that appears is bound to the first
  * place that is free, and place i is that of pool i.  It keeps the place while
- * it has a member, a stream or a waiter, and for ten minutes more.  All workers
- * bind in one directory, so all of them find the same.
+ * it has a member, a stream or a waiter, and for a day more: so long requests
+ * may wait for a replica that is started for them.  Where another model wants
+ * the place, ten minutes are enough.  All workers bind in one directory, so all
+ * of them find the same.
  *
  * It always has the same number of places, however many pools are configured:
  * a reload with more pools or fewer keeps the bindings that it can keep.
@@ -30,7 +32,8 @@
 
 #define LLMGW_DIRECTORY_PLACES      64      /* pools of an upstream */
 #define LLMGW_DIRECTORY_NAME_BYTES  256     /* gossip has no longer names */
-#define LLMGW_DIRECTORY_UNUSED_MS   600000
+#define LLMGW_DIRECTORY_UNUSED_MS   600000          /* its place is wanted */
+#define LLMGW_DIRECTORY_KEPT_MS     (24 * 3600000)  /* it is not */
 #define LLMGW_DIRECTORY_NONE        UINT32_MAX
 
 typedef struct {
@@ -67,9 +70,9 @@ uint32_t llmgw_directory_bind(llmgw_directory_t *directory, uint32_t n,
 void llmgw_directory_use(llmgw_directory_t *directory, uint32_t place,
     uint64_t now_ms);
 
-/* 1: it is bound, and has had none of them for LLMGW_DIRECTORY_UNUSED_MS. */
+/* 1: it is bound, and has had none of them for as long as it is kept. */
 int llmgw_directory_is_unused(const llmgw_directory_t *directory,
-    uint32_t place, uint64_t now_ms);
+    uint32_t place, int is_wanted, uint64_t now_ms);
 
 void llmgw_directory_unbind(llmgw_directory_t *directory, uint32_t place);
 

@@ -28,7 +28,8 @@ static void ngx_http_llmgw_bind_place_locked(
     ngx_http_llmgw_upstream_t *upstream, llmgw_directory_t *directory,
     const llmgw_model_base_t *base);
 static void ngx_http_llmgw_bind_unused_locked(
-    ngx_http_llmgw_upstream_t *upstream, llmgw_directory_t *directory);
+    ngx_http_llmgw_upstream_t *upstream, llmgw_directory_t *directory,
+    ngx_uint_t nwanted);
 static ngx_uint_t ngx_http_llmgw_bind_follow(
     ngx_http_llmgw_upstream_t *upstream, ngx_uint_t i,
     const ngx_http_llmgw_bound_t *bound);
@@ -90,22 +91,30 @@ ngx_http_llmgw_bind_locked(ngx_http_llmgw_upstream_t *upstream,
 {
     size_t       i;
     uint32_t     npools;
+    ngx_uint_t   nwanted;
     const char  *last;
 
     npools = upstream->conf->npools;
+    nwanted = 0;
 
     /* those that have a place keep it, before others look for one */
 
     for (i = 0; i < n; i++) {
-        if (bases[i].serves
-            && llmgw_directory_find(directory, npools, bases[i].hash)
-               != LLMGW_DIRECTORY_NONE)
+        if (!bases[i].serves) {
+            continue;
+        }
+
+        if (llmgw_directory_find(directory, npools, bases[i].hash)
+            == LLMGW_DIRECTORY_NONE)
         {
+            nwanted++;
+
+        } else {
             ngx_http_llmgw_bind_place_locked(upstream, directory, &bases[i]);
         }
     }
 
-    ngx_http_llmgw_bind_unused_locked(upstream, directory);
+    ngx_http_llmgw_bind_unused_locked(upstream, directory, nwanted);
 
     last = NULL;
     upstream->nunrouted = 0;
@@ -163,17 +172,29 @@ ngx_http_llmgw_bind_place_locked(ngx_http_llmgw_upstream_t *upstream,
 }
 
 
-/* Of streams and waiters of all workers, those of an old generation too. */
+/*
+ * Looks at streams and waiters of all workers, those of an old generation too.
+ * nwanted: how many models look for a place.
+ */
 
 static void
 ngx_http_llmgw_bind_unused_locked(ngx_http_llmgw_upstream_t *upstream,
-    llmgw_directory_t *directory)
+    llmgw_directory_t *directory, ngx_uint_t nwanted)
 {
-    uint32_t  i;
+    uint32_t    i;
+    ngx_uint_t  nfree;
+
+    nfree = 0;
+
+    for (i = 0; i < upstream->conf->npools; i++) {
+        nfree += directory->places[i].hash == 0;
+    }
 
     for (i = 0; i < upstream->conf->npools; i++) {
 
-        if (!llmgw_directory_is_unused(directory, i, ngx_current_msec)) {
+        if (!llmgw_directory_is_unused(directory, i, nwanted > nfree,
+                                       ngx_current_msec))
+        {
             continue;
         }
 

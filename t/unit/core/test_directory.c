@@ -134,22 +134,35 @@ place_that_is_used_again_has_another_binding(void **state)
 
 
 static void
-place_is_unused_ten_minutes_after_its_last_use(void **state)
+place_that_is_wanted_is_unused_after_ten_minutes(void **state)
 {
-    scene_t  *s = *state;
+    scene_t            *s = *state;
+    llmgw_directory_t  *d = s->directory;
 
-    assert_false(llmgw_directory_is_unused(s->directory, 0, 99 * MINUTE));
+    assert_false(llmgw_directory_is_unused(d, 0, 1, 99 * MINUTE));
     (void) bind(s, 2, "model 1", 5 * MINUTE);
-    assert_false(llmgw_directory_is_unused(s->directory, 0, 15 * MINUTE - 1));
-    assert_true(llmgw_directory_is_unused(s->directory, 0, 15 * MINUTE));
+    assert_false(llmgw_directory_is_unused(d, 0, 1, 15 * MINUTE - 1));
+    assert_true(llmgw_directory_is_unused(d, 0, 1, 15 * MINUTE));
 
-    llmgw_directory_use(s->directory, 0, 15 * MINUTE);
-    assert_false(llmgw_directory_is_unused(s->directory, 0, 25 * MINUTE - 1));
-    assert_true(llmgw_directory_is_unused(s->directory, 0, 25 * MINUTE));
+    llmgw_directory_use(d, 0, 15 * MINUTE);
+    assert_false(llmgw_directory_is_unused(d, 0, 1, 25 * MINUTE - 1));
+    assert_true(llmgw_directory_is_unused(d, 0, 1, 25 * MINUTE));
 
     /* Another process has a clock that is a little ahead of ours. */
-    llmgw_directory_use(s->directory, 0, 15 * MINUTE + 1);
-    assert_false(llmgw_directory_is_unused(s->directory, 0, 15 * MINUTE));
+    llmgw_directory_use(d, 0, 15 * MINUTE + 1);
+    assert_false(llmgw_directory_is_unused(d, 0, 1, 15 * MINUTE));
+}
+
+
+static void
+place_that_is_not_wanted_is_kept_for_a_day(void **state)
+{
+    scene_t            *s = *state;
+    llmgw_directory_t  *d = s->directory;
+
+    (void) bind(s, 2, "model 1", 5 * MINUTE);
+    assert_false(llmgw_directory_is_unused(d, 0, 0, 1445 * MINUTE - 1));
+    assert_true(llmgw_directory_is_unused(d, 0, 0, 1445 * MINUTE));
 }
 
 
@@ -397,7 +410,8 @@ main(void)
         TEST(models_get_the_first_places_and_keep_them),
         TEST(one_model_too_many_waits_for_a_place),
         TEST(place_that_is_used_again_has_another_binding),
-        TEST(place_is_unused_ten_minutes_after_its_last_use),
+        TEST(place_that_is_wanted_is_unused_after_ten_minutes),
+        TEST(place_that_is_not_wanted_is_kept_for_a_day),
         TEST(fewer_or_more_places_keep_the_bindings_that_remain),
         TEST(name_that_does_not_fit_is_not_bound),
         TEST(directory_is_whole_after_each_store),
