@@ -10,6 +10,7 @@ PYTHON    ?= /usr/bin/python3
 CC        ?= gcc
 CLANG     ?= clang
 PREFIX    ?= /usr/local
+SBINDIR   ?= $(PREFIX)/bin
 MODULES   ?= /usr/lib/nginx/modules
 UNITS_DIR ?= $(PREFIX)/lib/systemd/system
 SYSCONFDIR ?= /etc
@@ -49,7 +50,8 @@ WARN     := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes \
 CPPFLAGS := -D_GNU_SOURCE -DLLMGW_VERSION='"$(VERSION)"' -I. -Iagent \
             -Ingx_http_llmgw_module -I$(GEN)
 CFLAGS   := -std=gnu11 $(OPT) $(SAN) $(WARN) -fPIC -ffp-contract=off
-LDFLAGS  := $(SAN) -Wl,--as-needed
+LDOPT    ?=     # of a packager, as OPT=
+LDFLAGS  := $(SAN) $(strip $(LDOPT)) -Wl,--as-needed
 LDLIBS   := -lnghttp2 -lprotobuf-c -lev -ljansson -lcurl -lsodium -lm \
             -lyaml -lssl -lcrypto -lz -lpthread
 
@@ -271,16 +273,23 @@ compile_commands.json: gen FORCE  ## for editors
 	@$(PYTHON) build-aux/compile_commands.py "$(subst ",\",$(CC) $(CPPFLAGS) \
 	    $(CFLAGS))" "$(NGINX_SRC)" "$(NGX_OBJS)" > $@
 
-install: build  ## install into PREFIX, MODULES, UNITS_DIR, SYSCONFDIR
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(MODULES)
-	install -m 755 $(DAEMONS) $(SLICER) $(DESTDIR)$(PREFIX)/bin
-	install -m 644 $(MODULE) $(DESTDIR)$(MODULES)
-	install -d $(DESTDIR)$(PREFIX)/share/man/man1 \
+# The units and examples name /usr/local, and become those of the place they are
+# installed to.
+SERVICES := $(filter %-agent %-replica %-lock %-weights,$(DAEMONS))
+HOME_SED := -e 's!/usr/local/bin/llmgw-\(agent\|replica\|lock\|weights\)\>!$(SBINDIR)/llmgw-\1!' \
+            -e 's!/usr/local!$(PREFIX)!g'
+put = install -d $(DESTDIR)$(2) || exit 1; for file in $(1); do \
+    echo "install $$file"; to=$(DESTDIR)$(2)/$$(basename $$file); \
+    sed $(HOME_SED) $$file > $$to && chmod 644 $$to || exit 1; done
+
+install: daemons module  ## install into PREFIX, SBINDIR, MODULES, UNITS_DIR, SYSCONFDIR
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(SBINDIR) \
+	    $(DESTDIR)$(MODULES) $(DESTDIR)$(PREFIX)/share/man/man1 \
 	    $(DESTDIR)$(PREFIX)/share/man/man8
-	install -m 644 docs/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1
-	install -m 644 docs/man/*.8 $(DESTDIR)$(PREFIX)/share/man/man8
-	install -d $(DESTDIR)$(UNITS_DIR) $(DESTDIR)$(PREFIX)/lib/sysusers.d \
-	    $(DESTDIR)$(SYSCONFDIR)/llmgw $(DESTDIR)$(PREFIX)/share/doc/llmgw
+	install -m 755 $(filter-out $(SERVICES),$(DAEMONS)) $(SLICER) \
+	    $(DESTDIR)$(PREFIX)/bin
+	install -m 755 $(SERVICES) $(DESTDIR)$(SBINDIR)
+	install -m 644 $(MODULE) $(DESTDIR)$(MODULES)
 	@if [ -n "$(PLUGIN)" ]; then \
 	    echo "install llmgw-engine-llama.so"; \
 	    install -d $(DESTDIR)$(PREFIX)/lib/llmgw || exit 1; \
@@ -289,20 +298,18 @@ install: build  ## install into PREFIX, MODULES, UNITS_DIR, SYSCONFDIR
 	        cp -a $(LLAMA_DIR) $(DESTDIR)$(PREFIX)/lib/llmgw || exit 1; \
 	    fi; \
 	fi
-	@for unit in $(notdir $(wildcard packaging/systemd/*.service)); do \
-	    echo "install $$unit"; \
-	    sed 's|/usr/local|$(PREFIX)|g' packaging/systemd/$$unit \
-	        > $(DESTDIR)$(UNITS_DIR)/$$unit || exit 1; \
-	    chmod 644 $(DESTDIR)$(UNITS_DIR)/$$unit; \
-	done
-	install -m 644 packaging/sysusers.d/llmgw.conf \
-	    $(DESTDIR)$(PREFIX)/lib/sysusers.d
-	install -m 644 packaging/etc/*.example $(DESTDIR)$(SYSCONFDIR)/llmgw
-	install -d $(DESTDIR)$(SYSCONFDIR)/logrotate.d
-	install -m 644 packaging/logrotate.d/llmgw \
-	    $(DESTDIR)$(SYSCONFDIR)/logrotate.d
-	install -m 644 docs/systemd.md docs/standby.md docs/shards.md \
-	    $(DESTDIR)$(PREFIX)/share/doc/llmgw
+	install -m 644 docs/man/*.1 $(DESTDIR)$(PREFIX)/share/man/man1
+	install -m 644 docs/man/*.8 $(DESTDIR)$(PREFIX)/share/man/man8
+	@$(call put,packaging/systemd/*.service,$(UNITS_DIR))
+	@$(call put,packaging/sysusers.d/*,$(PREFIX)/lib/sysusers.d)
+	@$(call put,packaging/tmpfiles.d/*,$(PREFIX)/lib/tmpfiles.d)
+	@$(call put,packaging/etc/*,$(SYSCONFDIR)/llmgw)
+	@$(call put,packaging/logrotate.d/*,$(SYSCONFDIR)/logrotate.d)
+	@$(call put,packaging/nginx/*,$(SYSCONFDIR)/nginx/snippets)
+	@echo "install docs"
+	@for file in CHANGELOG.md $$(find docs -type f -not -path 'docs/man/*'); do \
+	    install -D -m 644 $$file \
+	        $(DESTDIR)$(PREFIX)/share/doc/llmgw/$${file#docs/} || exit 1; done
 
 clean:  ## remove build/
 	rm -rf build
@@ -437,7 +444,7 @@ MODULE_DEPS := $(shell find ngx_http_llmgw_module proto -name '*.[ch]') \
       common/tls/explain.[ch] common/tls/peer.[ch])
 
 # Configures again when options, nginx's sources or our list of files change.
-NGX_INPUTS := $(NGINX_SRC) $(CC) $(SAN) $(VERSION) $(OPT) \
+NGX_INPUTS := $(NGINX_SRC) $(CC) $(SAN) $(VERSION) $(OPT) $(LDOPT) \
     $(filter %.c,$(MODULE_DEPS))
 $(O)/nginx-inputs: FORCE
 	@mkdir -p $(@D)
@@ -445,7 +452,7 @@ $(O)/nginx-inputs: FORCE
 
 $(NGX_OBJS)/Makefile: config $(O)/nginx-inputs | $(GEN_C) $(PAGE)
 	@sh build-aux/nginx_configure.sh "$(NGINX_SRC)" "$(CURDIR)" \
-	    "$(CURDIR)/$(NGX_OBJS)" "$(CC)" "$(NGX_CC_OPT)" "$(SAN)"
+	    "$(CURDIR)/$(NGX_OBJS)" "$(CC)" "$(NGX_CC_OPT)" "$(SAN) $(strip $(LDOPT))"
 
 $(MODULE): $(NGX_OBJS)/Makefile $(MODULE_DEPS) $(GEN_C) $(PAGE) build/flavour
 	$(call say,NGINX,$@)
