@@ -55,16 +55,22 @@ LDFLAGS  := $(SAN) $(strip $(LDOPT)) -Wl,--as-needed
 LDLIBS   := -lnghttp2 -lprotobuf-c -lev -ljansson -lcurl -lsodium -lm \
             -lyaml -lssl -lcrypto -lz -lpthread
 
-DEB_PACKAGES := build-essential pkg-config nginx nginx-dev libnghttp2-dev \
+BUILD_PACKAGES := build-essential pkg-config nginx nginx-dev libnghttp2-dev \
     protobuf-c-compiler protobuf-compiler libprotobuf-c-dev libev-dev \
     libxxhash-dev libsodium-dev libjansson-dev libcurl4-openssl-dev \
-    libyaml-dev libpcre2-dev zlib1g-dev libssl-dev openssl libcmocka-dev clang libclang-rt-14-dev \
-    python3 python3-pytest python3-grpcio python3-protobuf python3-h2 \
-    python3-jsonschema python3-uvicorn python3-yaml chromium-headless-shell prometheus
+    libyaml-dev libpcre2-dev zlib1g-dev libssl-dev openssl python3
+
+DEB_PACKAGES := $(BUILD_PACKAGES) libcmocka-dev clang libclang-rt-14-dev \
+    python3-pytest python3-grpcio python3-protobuf python3-h2 \
+    python3-jsonschema python3-uvicorn python3-yaml chromium-headless-shell \
+    prometheus
 
 BENCH_PACKAGES := haproxy caddy libgrpc++-dev libgrpc-dev libprotobuf-dev \
     libabsl-dev protobuf-compiler-grpc python3-matplotlib strace linux-perf \
     valgrind
+
+# Of make repo; nginx-dev brings what makes packages.
+REPO_PACKAGES := apt-utils gnupg
 
 PROTOS  := llmgateway gossip health shard
 GEN_C   := $(PROTOS:%=$(GEN)/%.pb-c.c)
@@ -113,7 +119,7 @@ UNITS   := $(patsubst %.c,$(O)/%,$(shell find t/unit -name 'test_*.c' \
 FUZZERS := $(patsubst t/fuzz/fuzz_%.c,build/fuzz/fuzz_%,$(wildcard t/fuzz/fuzz_*.c))
 
 .PHONY: help deps build gen daemons tools module llama demo demo-llama \
-        demo-standby demo-shards demo-sim screenshots install clean npm \
+        demo-standby demo-shards demo-sim screenshots install deb repo clean npm \
         all test soak test-unit units soak-sim test-tsan test-systemd \
         test-resume test-reality test-e2e test-llama-server \
         lint \
@@ -273,8 +279,8 @@ compile_commands.json: gen FORCE  ## for editors
 	@$(PYTHON) build-aux/compile_commands.py "$(subst ",\",$(CC) $(CPPFLAGS) \
 	    $(CFLAGS))" "$(NGINX_SRC)" "$(NGX_OBJS)" > $@
 
-# The units and examples name /usr/local, and become those of the place they are
-# installed to.
+# Which Debian package a file goes into is in debian/*.install.  The units and
+# examples name /usr/local, and become those of the place they are installed to.
 SERVICES := $(filter %-agent %-replica %-lock %-weights,$(DAEMONS))
 HOME_SED := -e 's!/usr/local/bin/llmgw-\(agent\|replica\|lock\|weights\)\>!$(SBINDIR)/llmgw-\1!' \
             -e 's!/usr/local!$(PREFIX)!g'
@@ -310,6 +316,15 @@ install: daemons module  ## install into PREFIX, SBINDIR, MODULES, UNITS_DIR, SY
 	@for file in CHANGELOG.md $$(find docs -type f -not -path 'docs/man/*'); do \
 	    install -D -m 644 $$file \
 	        $(DESTDIR)$(PREFIX)/share/doc/llmgw/$${file#docs/} || exit 1; done
+
+deb:  ## Debian packages, into build/deb/, from a copy of the tree
+	@DEB_PACKAGES="$(BUILD_PACKAGES)" sh build-aux/deps.sh
+	@CC="$(CC)" sh build-aux/deb.sh build/deb
+
+repo: deb  ## a signed directory for apt, build/repo/ (REPO_URL=, REPO_KEY=)
+	@DEB_PACKAGES="$(REPO_PACKAGES)" sh build-aux/deps.sh
+	@REPO_URL="$(REPO_URL)" REPO_KEY="$(REPO_KEY)" \
+	    sh build-aux/repo.sh build/deb build/repo
 
 clean:  ## remove build/
 	rm -rf build
