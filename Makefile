@@ -69,8 +69,8 @@ BENCH_PACKAGES := haproxy caddy libgrpc++-dev libgrpc-dev libprotobuf-dev \
     libabsl-dev protobuf-compiler-grpc python3-matplotlib strace linux-perf \
     valgrind
 
-# Of make repo; nginx-dev brings what makes packages.
-REPO_PACKAGES := apt-utils gnupg
+# Of make repo and make test-evening; nginx-dev brings what makes packages.
+REPO_PACKAGES := apt-utils gnupg mmdebstrap
 
 PROTOS  := llmgateway gossip health shard
 GEN_C   := $(PROTOS:%=$(GEN)/%.pb-c.c)
@@ -120,7 +120,7 @@ FUZZERS := $(patsubst t/fuzz/fuzz_%.c,build/fuzz/fuzz_%,$(wildcard t/fuzz/fuzz_*
 
 .PHONY: help deps build gen daemons tools module llama demo demo-llama \
         demo-standby demo-shards demo-sim screenshots install deb repo clean npm \
-        all test soak test-unit units soak-sim test-tsan test-systemd \
+        all test soak test-unit units soak-sim test-tsan test-systemd test-evening \
         test-resume test-reality test-e2e test-llama-server \
         lint \
         fuzz fuzz-packets bench bench-deps bench-openai bench-full bench-peers \
@@ -325,6 +325,10 @@ repo: deb  ## a signed directory for apt, build/repo/ (REPO_URL=, REPO_KEY=)
 	@DEB_PACKAGES="$(REPO_PACKAGES)" sh build-aux/deps.sh
 	@REPO_URL="$(REPO_URL)" REPO_KEY="$(REPO_KEY)" \
 	    sh build-aux/repo.sh build/deb build/repo
+
+test-evening: deb  ## README's three commands on a fresh Debian (root; a minute)
+	@DEB_PACKAGES="$(REPO_PACKAGES)" sh build-aux/deps.sh
+	@$(PYTHON) t/evening/run.py
 
 clean:  ## remove build/
 	rm -rf build
