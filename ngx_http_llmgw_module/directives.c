@@ -239,6 +239,13 @@ ngx_command_t  ngx_http_llmgw_commands[] = {
       0,
       NULL },
 
+    { ngx_string("llmgw_openai_path"),
+      NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1,
+      ngx_http_llmgw_openai_path_conf,
+      NGX_HTTP_LOC_CONF_OFFSET,
+      0,
+      NULL },
+
     { ngx_string("llmgw_sse_keepalive"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE12,
       ngx_http_llmgw_conf_line,

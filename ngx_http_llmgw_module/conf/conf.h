@@ -200,6 +200,19 @@ typedef struct {
 } ngx_http_llmgw_model_t;
 
 
+/* A path of OpenAI's API whose requests are for a model. */
+typedef struct {
+    ngx_str_t                     path;         /* behind its version */
+    ngx_uint_t                    versions;     /* what may stand before it */
+    Llmgateway__Api               api;
+    unsigned                      is_free:1;    /* its bytes stand for no
+                                                   tokens */
+    unsigned                      is_form:1;    /* and are no JSON */
+    u_char                       *file;         /* of an llmgw_openai_path */
+    ngx_uint_t                    line;
+} ngx_http_llmgw_path_t;
+
+
 /* What llmgw_key says. */
 typedef enum {
     NGX_HTTP_LLMGW_KEY_VALUE = 0,
@@ -233,6 +246,8 @@ typedef struct {
     ngx_msec_t                    token_timeout;
 
     ngx_array_t                  *models;       /* of model_t; NULL: none */
+    ngx_array_t                  *paths;        /* of path_t, beside those that
+                                                   are known; NULL: none */
     ngx_msec_t                    sse_keepalive;    /* 0: off */
     ngx_msec_t                    sse_header;
     ngx_uint_t                    default_max_tokens;

@@ -135,7 +135,18 @@ char *
 ngx_http_llmgw_conf_openai_merge(ngx_conf_t *cf,
     ngx_http_llmgw_loc_conf_t *prev, ngx_http_llmgw_loc_conf_t *conf)
 {
+    ngx_http_llmgw_path_t   *path;
     ngx_http_llmgw_model_t  *model;
+
+    if (conf->paths && (conf->protocol == NULL
+                        || !conf->protocol->has_models))
+    {
+        path = conf->paths->elts;
+        ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                      "\"llmgw_openai_path\" needs \"llmgw_openai\" in its "
+                      "location in %s:%ui", path->file, path->line);
+        return NGX_CONF_ERROR;
+    }
 
     if (conf->models && (conf->protocol == NULL
                          || !conf->protocol->has_models))

@@ -108,7 +108,7 @@ ngx_http_llmgw_entry_charge(ngx_http_llmgw_stream_t *stream, llmgw_end_t *end)
     }
 
     if (ask->openai) {
-        charge.bytes = ask->openai->body.len;
+        charge.bytes = stream->record.usage->prompt_bytes;
         charge.max_tokens = (uint64_t) ask->openai->max_tokens * ask->choices;
 
         if (ask->openai->engine_model) {

@@ -27,6 +27,7 @@ typedef struct {
 /* Of a request of OpenAI's API. */
 typedef struct {
     ngx_str_t                     model;        /* as the client calls it */
+    size_t                        prompt_bytes; /* to estimate tokens by */
     ngx_uint_t                    prompt_tokens;
     ngx_uint_t                    completion_tokens;
     ngx_uint_t                    cached_tokens;    /* of the prompt's */

@@ -176,7 +176,7 @@ http_head(http_request_t *r)
 {
     char        *type;
     long         status;
-    curl_off_t   sent;
+    curl_off_t   sent, length;
 
     curl_easy_getinfo(r->easy, CURLINFO_RESPONSE_CODE, &status);
 
@@ -187,6 +187,8 @@ http_head(http_request_t *r)
     r->has_head = 1;
     curl_easy_getinfo(r->easy, CURLINFO_CONTENT_TYPE, &type);
     curl_easy_getinfo(r->easy, CURLINFO_SIZE_UPLOAD_T, &sent);
+    curl_easy_getinfo(r->easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
+    r->has_length = length >= 0;
     r->callbacks->on_head(r, (unsigned) status, type,
                           (size_t) sent >= r->body_bytes);
 }
@@ -316,23 +318,38 @@ http_set_call(http_request_t *r, const http_call_t *call)
 }
 
 
+/* Its own type, in memory of so many bytes. */
+static void
+http_set_type(http_request_t *r, char *line, size_t bytes, const char *type)
+{
+    if (bytes > 0) {
+        snprintf(line, bytes, "Content-Type: %s", type);
+        r->type.data = line;
+        r->type.next = r->client->fields->next;
+        r->fields = r->type;
+    }
+}
+
+
 /* Without its easy handle.  NULL: out of memory. */
 static http_request_t *
 http_create_request(http_client_t *c, const http_call_t *call)
 {
-    size_t           len, error;
+    size_t           len, type, error;
     http_request_t  *r;
 
     len = call->id != NULL ? strlen(call->id) + sizeof("X-Request-Id: ") : 0;
+    type = call->type != NULL ? strlen(call->type) + sizeof("Content-Type: ")
+                              : 0;
     error = call->is_stream ? 0 : CURL_ERROR_SIZE;
-    r = calloc(1, sizeof(http_request_t) + len + error);
+    r = calloc(1, sizeof(http_request_t) + len + type + error);
 
     if (r == NULL) {
         return NULL;
     }
 
     if (error > 0) {
-        r->error = r->id + len;
+        r->error = r->id + len + type;
     }
 
     r->client = c;
@@ -340,6 +357,7 @@ http_create_request(http_client_t *c, const http_call_t *call)
     r->data = call->data;
     r->body_bytes = call->body != NULL ? call->body_bytes : 0;
     r->fields = *c->fields;
+    http_set_type(r, r->id + len, type, call->type);
     r->retry_ms = -1;
     ev_init(&r->timer, http_on_left);
     r->timer.data = r;
@@ -347,7 +365,7 @@ http_create_request(http_client_t *c, const http_call_t *call)
     if (len > 0) {
         snprintf(r->id, len, "X-Request-Id: %s", call->id);
         r->fields.data = r->id;
-        r->fields.next = c->fields;
+        r->fields.next = type > 0 ? &r->type : c->fields;
     }
 
     return r;
@@ -483,4 +501,11 @@ int64_t
 http_retry_ms(const http_request_t *r)
 {
     return r->retry_ms;
+}
+
+
+int
+http_has_length(const http_request_t *r)
+{
+    return r->has_length;
 }

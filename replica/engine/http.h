@@ -55,12 +55,15 @@ typedef struct {
     void  (*on_end)(http_request_t *request, http_end_t end, const char *why);
 } http_callbacks_t;
 
-/* The strings live until the request has ended, the id until http_start(). */
+/*
+ * The strings live until the request has ended, id and type until http_start().
+ */
 typedef struct {
     const http_callbacks_t  *callbacks;
     void                    *data;          /* the caller's own */
     const char              *path;          /* "/v1/models" */
-    const char              *body;          /* JSON; NULL: none, a GET */
+    const char              *type;          /* of the body; NULL: JSON */
+    const char              *body;          /* NULL: none, a GET */
     size_t                   body_bytes;
     const char              *id;            /* of X-Request-Id; NULL: none */
     uint64_t                 timeout_ms;    /* of the whole; 0: none */
@@ -112,5 +115,8 @@ void *http_data(const http_request_t *request);
  * bounded (retry_after.h); -1: there is none.
  */
 int64_t http_retry_ms(const http_request_t *request);
+
+/* The same: whether the answer says how long it is. */
+int http_has_length(const http_request_t *request);
 
 #endif /* HTTP_H */

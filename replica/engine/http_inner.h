@@ -41,6 +41,7 @@ struct http_request_s {
     http_request_t         **link;      /* what points to this one */
     http_request_t          *later;
     struct curl_slist        fields;    /* its own; the client's follow */
+    struct curl_slist        type;      /* in place of the client's first */
     int64_t                  retry_ms;      /* -1: the answer does not say */
     size_t                   body_bytes;
     size_t                   left_bytes;    /* read since it was left */
@@ -51,6 +52,7 @@ struct http_request_s {
     int                      is_held;       /* libcurl holds bytes back */
     int                      is_compressed;
     int                      has_head;
+    int                      has_length;    /* the answer says it */
     char                    *error;         /* in libcurl's words; NULL: those
                                                would cost a stream memory */
     char                     id[];

@@ -232,9 +232,11 @@ http_set_fields(http_client_t *c, const char *key)
     int    rc;
     char  *field;
 
-    if (http_add_field(c, "Expect:") != 0
-        || http_add_field(c, "Accept-Encoding: identity") != 0
-        || http_add_field(c, "Content-Type: application/json") != 0)
+    /* the first is that of which a request may have its own */
+
+    if (http_add_field(c, "Content-Type: application/json") != 0
+        || http_add_field(c, "Expect:") != 0
+        || http_add_field(c, "Accept-Encoding: identity") != 0)
     {
         return -1;
     }

@@ -191,12 +191,9 @@ openai_on_head(http_request_t *request, unsigned status,
 
     if (is_sent) {
         dialect_sent(r->call);
-
-        if (!dialect_needs_request(r->call)) {
-            run_drop_request(&r->run);
-        }
     }
 
+    dialect_open(r->call, !http_has_length(request));
     r->is_generated = status == 200 && !dialect_http(r->call)->is_step;
     what = dialect_head(r->call, status, content_type);
     r->reads_events = dialect_reads_events(r->call);
@@ -337,7 +334,7 @@ openai_ask(openai_run_t *r)
 {
     char                                id[OPENAI_ID_BYTES + 32];
     openai_t                           *o;
-    http_call_t                         call;
+    http_call_t                         call = { 0 };
     const dialect_http_t               *http;
     const Llmgateway__GenerateRequest  *request;
 
@@ -358,10 +355,10 @@ openai_ask(openai_run_t *r)
     request = r->run.request;
     openai_id(o, request != NULL ? request->request_id : "", id, sizeof(id));
 
-    memset(&call, 0, sizeof(call));
     call.callbacks = &callbacks;
     call.data = r;
     call.path = http->path;
+    call.type = http->type;
     call.body = http->body;
     call.body_bytes = http->body_bytes;
     call.id = id;
@@ -371,6 +368,8 @@ openai_ask(openai_run_t *r)
 
     if (r->http == NULL) {
         openai_fail(r, LLMGW_GRPC_RESOURCE_EXHAUSTED, "out of memory");
+    } else if (!dialect_needs_request(r->call)) {
+        run_drop_request(&r->run);
     }
 }
 

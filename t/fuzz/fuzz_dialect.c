@@ -216,7 +216,8 @@ pass(const dialect_t *dialect, asked_t *a, const uint8_t *data, size_t len,
     size_t           cut;
     dialect_call_t  *call;
 
-    a->openai.api = LLMGATEWAY__API__API_EMBEDDINGS + how % 3;
+    a->openai.api = LLMGATEWAY__API__API_EMBEDDINGS + how % 4;
+    a->openai.path = (char *) "/rerank";
     call = dialect_call_create(dialect, &a->facts, &a->request);
     assert(call != NULL);
 

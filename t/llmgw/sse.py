@@ -39,7 +39,8 @@ class Connection:
     def send(self, raw):
         self.sock.sendall(raw)
 
-    def request(self, path, body=None, method=None, headers=(), strict=True):
+    def request(self, path, body=None, method=None, headers=(), strict=True,
+                type="application/json"):
         """body: an object or bytes.  Returns the Response to read."""
         if body is not None and not isinstance(body, bytes):
             body = json.dumps(body).encode()
@@ -47,7 +48,7 @@ class Connection:
         lines = [f"{method} {path} HTTP/1.1", "host: llm",
                  *(f"{k}: {v}" for k, v in dict(headers).items())]
         if body is not None:
-            lines += ["content-type: application/json",
+            lines += [f"content-type: {type}",
                       f"content-length: {len(body)}"]
         self.send("\r\n".join([*lines, "", ""]).encode() + (body or b""))
         return Response(self, strict, method)
@@ -180,6 +181,14 @@ class Response:
         self.head(timeout)
         deadline = time.monotonic() + timeout
         while got := self._more(deadline):
+            self.body += got
+        return self.body
+
+    def wait_bytes(self, n, timeout=PATIENCE):
+        """So many of the body, at least."""
+        self.head(timeout)
+        deadline = time.monotonic() + timeout
+        while len(self.body) < n and (got := self._more(deadline)):
             self.body += got
         return self.body
 

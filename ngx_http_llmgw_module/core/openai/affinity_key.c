@@ -11,6 +11,9 @@
 /* Strings with escapes are hashed in pieces. */
 #define PIECE_BYTES  1024
 
+/* Of a file: more than its head, and a moment's work. */
+#define FILE_BYTES   65536
+
 
 /* The beginning of a text that comes in pieces. */
 typedef struct {
@@ -21,6 +24,7 @@ typedef struct {
 
 static uint64_t key_asked(const llmgw_openai_body_t *body,
     llmgw_openai_by_t by);
+static uint64_t key_file(const llmgw_openai_body_t *body);
 static uint64_t key_messages(llmgw_json_t messages, uint64_t key,
     key_text_t *text);
 static llmgw_json_t key_message(llmgw_json_items_t *messages,
@@ -43,6 +47,10 @@ llmgw_openai_affinity_key(const llmgw_openai_body_t *body, size_t prefix,
 
     if (key) {
         return key;
+    }
+
+    if (body->file.end) {
+        return key_file(body);
     }
 
     XXH3_INITSTATE(&text.state);
@@ -78,6 +86,21 @@ key_asked(const llmgw_openai_body_t *body, llmgw_openai_by_t by)
 
     return value.kind == LLMGW_JSON_STRING && value.end - value.begin > 2
            ? llmgw_openai_hash_string(&value) : 0;
+}
+
+
+static uint64_t
+key_file(const llmgw_openai_body_t *body)
+{
+    size_t  len;
+
+    len = body->file.end - body->file.begin;
+
+    return llmgw_openai_mix(llmgw_openai_seed(body),
+                            XXH3_64bits_withSeed(body->bytes + body->file.begin,
+                                                 len < FILE_BYTES ? len
+                                                                  : FILE_BYTES,
+                                                 len));
 }
 
 

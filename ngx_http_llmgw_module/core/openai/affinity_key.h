@@ -14,6 +14,9 @@
  * (key and value mixed), which is the same in any order; an array's depends on
  * the order.  A user message is its text, whether it is a string or comes in
  * parts; other parts count by their hash.
+ *
+ * Of a form it is made of the model and of the file's begin and length: the
+ * same file comes to the same replica, and different ones spread.
  */
 
 #ifndef LLMGW_OPENAI_AFFINITY_KEY_H

@@ -9,6 +9,7 @@
  *     body_blocks.c   what of it a replica may have in its cache
  *     value.c         hashes of values, for these two
  *     prompt_text.c   its prompt, for replicas that read no more than that
+ *     form.c          a body that is a form with a file, in place of JSON
  *
  * Members that the gateway does not know are passed on unread.  Of a key that
  * comes twice the last value counts, as engines read it; `null` is the same as
@@ -93,6 +94,7 @@ typedef struct {
     llmgw_openai_span_t     cache_salt;
     llmgw_openai_span_t     cache_key;      /* prompt_cache_key */
     llmgw_openai_span_t     user;
+    llmgw_openai_span_t     file;           /* of a form (form.h) */
 
     llmgw_openai_member_t  *members;        /* all, in their order */
     size_t                  nmembers;

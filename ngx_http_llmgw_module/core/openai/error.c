@@ -113,7 +113,14 @@ llmgw_openai_error_of_status(llmgw_openai_error_t *error, unsigned status)
 int
 llmgw_anthropic_has(const char *path, size_t len)
 {
-    static const char  end[] = "/messages";
+    static const char  end[] = "/messages", counts[] = "/count_tokens";
+
+    if (len >= sizeof(counts) - 1
+        && memcmp(path + len - (sizeof(counts) - 1), counts,
+                  sizeof(counts) - 1) == 0)
+    {
+        len -= sizeof(counts) - 1;
+    }
 
     return len >= sizeof(end) - 1
            && memcmp(path + len - (sizeof(end) - 1), end, sizeof(end) - 1) == 0;

@@ -57,7 +57,7 @@ void llmgw_openai_error_set(llmgw_openai_error_t *error, unsigned status,
 void llmgw_openai_error_of_status(llmgw_openai_error_t *error,
     unsigned status);
 
-/* 1: a request of that path is one of Anthropic's API. */
+/* 1: a request of that path, perhaps with /count_tokens, is Anthropic's. */
 int llmgw_anthropic_has(const char *path, size_t len);
 
 /* Anthropic's type of an error with that status. */

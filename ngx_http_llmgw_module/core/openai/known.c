@@ -33,6 +33,7 @@ typedef struct {
 static const known_row_t  known_rows[] = {
     ASKS("best_of", NUMBER, COMPLETIONS, NOT_ONE, F(CHOICES)),
     NOTES("cache_salt", ANY, ALL, cache_salt),
+    NOTES("content", ANY, PASS, prompt),
     ASKS("dry_multiplier", ANY, ALL, FILLED, F(PENALTY)),
     ASKS("ebnf", ANY, ALL, FILLED, F(FORMAT)),
     ASKS("echo", BOOL, COMPLETIONS, FILLED, F(ECHO)),
@@ -44,23 +45,24 @@ static const known_row_t  known_rows[] = {
     ASKS("guided_grammar", ANY, ALL, FILLED, F(FORMAT)),
     ASKS("guided_json", ANY, ALL, FILLED, F(FORMAT)),
     ASKS("guided_regex", ANY, ALL, FILLED, F(FORMAT)),
-    NOTES("input", STRING | ARRAY, EMBEDDINGS | RESPONSES, prompt),
+    NOTES("input", STRING | ARRAY, EMBEDDINGS | RESPONSES | PASS, prompt),
     NOTES("instructions", ANY, RESPONSES, system),
     ASKS("json_schema", ANY, ALL, FILLED, F(FORMAT)),
     ASKS("logprobs", BOOL | NUMBER, CHAT | COMPLETIONS, GIVEN, F(LOGPROBS)),
     TYPED("max_completion_tokens", NUMBER, ALL),
     TYPED("max_output_tokens", NUMBER, RESPONSES),
     TYPED("max_tokens", NUMBER, ALL),
-    NOTES("messages", ARRAY, CHAT | EMBEDDINGS | MESSAGES, messages),
+    NOTES("messages", ARRAY, CHAT | EMBEDDINGS | MESSAGES | PASS, messages),
     ASKS("min_tokens", NUMBER, ALL, FILLED, F(MIN_TOKENS)),
     TYPED("model", STRING, ALL),
     TYPED("n", NUMBER, CHAT | COMPLETIONS),
     ASKS("n_probs", ANY, ALL, FILLED, F(LOGPROBS)),
     ASKS("presence_penalty", NUMBER, ALL, FILLED, F(PENALTY)),
-    NOTES("prompt", STRING | ARRAY, COMPLETIONS, prompt),
+    NOTES("prompt", STRING | ARRAY, COMPLETIONS | PASS, prompt),
     NOTES("prompt_cache_key", ANY, ALL, cache_key),
     ASKS("prompt_embeds", ANY, COMPLETIONS, GIVEN, F(IDS_PROMPT)),
     ASKS("prompt_logprobs", ANY, ALL, GIVEN, F(LOGPROBS)),
+    NOTES("query", ANY, PASS, prompt),
     ASKS("regex", ANY, ALL, FILLED, F(FORMAT)),
     ASKS("repeat_penalty", NUMBER, ALL, NOT_ONE, F(PENALTY)),
     ASKS("repetition_penalty", NUMBER, ALL, NOT_ONE, F(PENALTY)),
@@ -71,8 +73,9 @@ static const known_row_t  known_rows[] = {
     TYPED("stream_options", OBJECT, CHAT | COMPLETIONS),
     ASKS("structured_outputs", ANY, ALL, FILLED, F(FORMAT)),
     ASKS("suffix", ANY, COMPLETIONS, FILLED, F(ECHO)),
-    NOTES("system", STRING | ARRAY, MESSAGES, system),
+    NOTES("system", STRING | ARRAY, MESSAGES | PASS, system),
     TYPED("temperature", NUMBER, ALL),
+    NOTES("text_1", ANY, PASS, prompt),
     TYPED("tool_choice", STRING | OBJECT, ALL),
     NOTES("tools", ARRAY, ALL, tools),
     ASKS("top_logprobs", NUMBER, CHAT | COMPLETIONS, FILLED, F(LOGPROBS)),
@@ -227,6 +230,12 @@ known_row(known_t *known, const known_row_t *row)
     }
 
     if ((row->types & (1u << value.kind)) == 0) {
+
+        if (row->apis != ALL && known->body->api == LLMGATEWAY__API__API_PASS) {
+            known->last[row - known_rows] = NULL;   /* the engine's matter */
+            return 0;
+        }
+
         return known_type_error(known, row->name, row->types, value);
     }
 

@@ -24,6 +24,7 @@
 #define EMBEDDINGS   (1u << LLMGATEWAY__API__API_EMBEDDINGS)
 #define RESPONSES    (1u << LLMGATEWAY__API__API_RESPONSES)
 #define MESSAGES     (1u << LLMGATEWAY__API__API_MESSAGES)
+#define PASS         (1u << LLMGATEWAY__API__API_PASS)
 #define ALL          (~0u)
 
 #define F(feature)   LLMGATEWAY__FEATURE__FEATURE_ ## feature

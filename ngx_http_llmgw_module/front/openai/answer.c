@@ -4,7 +4,8 @@
  *
  *                  the client reads a stream      it does not
  *     data         an event, as it is             -
- *     raw          passed on, piece by piece      held until it is whole
+ *     raw          passed on, piece by piece      held until it is whole, if
+ *                                                 its length is known
  *     text         chunks of our own              one object of our own, held
  *
  * Clients take a body that ends well for a complete answer.  So a stream that
@@ -236,6 +237,7 @@ ngx_http_llmgw_openai_raw(ngx_http_llmgw_stream_t *stream,
 
     if (o->raw_status == 0) {
         o->raw_status = raw->status ? raw->status : NGX_HTTP_OK;
+        stream->holds &= !raw->is_open;
 
         type.data = (u_char *) raw->content_type;
         type.len = ngx_strlen(type.data);
@@ -388,6 +390,7 @@ ngx_http_llmgw_openai_restart(ngx_http_llmgw_stream_t *stream)
     ngx_http_llmgw_chunk_drop(stream);
     ngx_http_llmgw_body_memory_give(stream->pool, LLMGW_SHARE_ANSWERS, o->held);
 
+    stream->holds = !o->request.stream;
     o->held = 0;
     o->raw_status = 0;
     o->nfinished = 0;

@@ -3,14 +3,6 @@
  * Requests of OpenAI's API: which one it is, by its path and its method.  Those
  * for a model become a stream once their body is walked; all others are
  * answered here.
- *
- * A path is known by its end.  What stands before it must be the location's
- * own name, perhaps with /v1 behind it, so that clients may be given any of
- *
- *     https://host   https://host/v1   https://host/any/location/v1
- *
- * as their base.  What a location with a regular expression matched is its
- * operator's business.
  */
 
 #include "front/clients.h"
@@ -21,52 +13,33 @@
 #include "keys/keys.h"
 
 
-typedef struct {
-    ngx_str_t                     path;
-    Llmgateway__Api               api;          /* of a POST */
-    ngx_uint_t                    methods;
-    ngx_str_t                     allow;        /* the same */
-} ngx_http_llmgw_openai_route_t;
+static const ngx_str_t  ngx_http_llmgw_openai_models_path =
+    ngx_string("/models");
 
-
-#define NGX_HTTP_LLMGW_OPENAI_POST(path, api)                                 \
-    { ngx_string(path), api, NGX_HTTP_POST, ngx_string("POST, OPTIONS") }
-
-static const ngx_http_llmgw_openai_route_t  ngx_http_llmgw_openai_routes[] = {
-    NGX_HTTP_LLMGW_OPENAI_POST("/chat/completions", LLMGATEWAY__API__API_CHAT),
-    NGX_HTTP_LLMGW_OPENAI_POST("/completions",
-                               LLMGATEWAY__API__API_COMPLETIONS),
-    NGX_HTTP_LLMGW_OPENAI_POST("/embeddings",
-                               LLMGATEWAY__API__API_EMBEDDINGS),
-    NGX_HTTP_LLMGW_OPENAI_POST("/responses", LLMGATEWAY__API__API_RESPONSES),
-    NGX_HTTP_LLMGW_OPENAI_POST("/messages", LLMGATEWAY__API__API_MESSAGES),
-    { ngx_null_string, 0, 0, ngx_null_string }
-};
-
-static const ngx_http_llmgw_openai_route_t  ngx_http_llmgw_openai_models_route =
-    { ngx_string("/models"), 0, NGX_HTTP_GET|NGX_HTTP_HEAD,
-      ngx_string("GET, HEAD, OPTIONS") };
+static const ngx_http_llmgw_openai_route_t  ngx_http_llmgw_openai_to_model =
+    { NGX_HTTP_POST, ngx_string("POST, OPTIONS") };
+static const ngx_http_llmgw_openai_route_t  ngx_http_llmgw_openai_to_models =
+    { NGX_HTTP_GET|NGX_HTTP_HEAD, ngx_string("GET, HEAD, OPTIONS") };
 
 
 static ngx_int_t ngx_http_llmgw_openai_handler(ngx_http_request_t *r);
 static const ngx_http_llmgw_openai_route_t *ngx_http_llmgw_openai_route(
-    ngx_http_request_t *r, ngx_str_t *rest);
-static ngx_uint_t ngx_http_llmgw_openai_is_base(ngx_http_request_t *r,
-    size_t len);
+    ngx_http_request_t *r, ngx_http_llmgw_openai_asked_t *asked,
+    ngx_str_t *rest);
 static ngx_int_t ngx_http_llmgw_openai_options(ngx_http_request_t *r,
     const ngx_http_llmgw_openai_route_t *route);
 static ngx_int_t ngx_http_llmgw_openai_dismiss(ngx_http_request_t *r,
     const ngx_http_llmgw_openai_route_t *route);
-static ngx_int_t ngx_http_llmgw_openai_deny(ngx_http_request_t *r,
-    const llmgw_openai_error_t *error);
 static ngx_int_t ngx_http_llmgw_openai_deny_as(ngx_http_request_t *r,
     const llmgw_openai_error_t *error, llmgw_outcome_t outcome);
 static ngx_int_t ngx_http_llmgw_openai_deny_model(ngx_http_request_t *r,
     const ngx_str_t *name, ngx_int_t rc);
-static const char *ngx_http_llmgw_openai_media(ngx_http_request_t *r);
-static ngx_uint_t ngx_http_llmgw_openai_is_json(ngx_str_t *type);
+static const char *ngx_http_llmgw_openai_media(ngx_http_request_t *r,
+    ngx_uint_t is_form);
+static ngx_uint_t ngx_http_llmgw_openai_is_type(const ngx_str_t *given,
+    const ngx_str_t *type);
 static ngx_int_t ngx_http_llmgw_openai_post(ngx_http_request_t *r,
-    Llmgateway__Api api);
+    const ngx_http_llmgw_openai_asked_t *asked);
 static ngx_int_t ngx_http_llmgw_openai_open(
     ngx_http_llmgw_openai_body_t *body);
 static ngx_uint_t ngx_http_llmgw_openai_owns(ngx_http_request_t *r);
@@ -97,6 +70,7 @@ ngx_http_llmgw_openai_handler(ngx_http_request_t *r)
 {
     ngx_int_t                             rc;
     ngx_str_t                             rest;
+    ngx_http_llmgw_openai_asked_t         asked;
     const ngx_http_llmgw_openai_route_t  *route;
 
     if (r != r->main) {
@@ -104,10 +78,12 @@ ngx_http_llmgw_openai_handler(ngx_http_request_t *r)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    route = ngx_http_llmgw_openai_route(r, &rest);
+    route = ngx_http_llmgw_openai_route(r, &asked, &rest);
 
-    if (route && (r->method & route->methods) && r->method == NGX_HTTP_POST) {
-        return ngx_http_llmgw_openai_post(r, route->api);
+    if (route == &ngx_http_llmgw_openai_to_model
+        && r->method == NGX_HTTP_POST)
+    {
+        return ngx_http_llmgw_openai_post(r, &asked);
     }
 
     rc = ngx_http_discard_request_body(r);
@@ -131,97 +107,43 @@ ngx_http_llmgw_openai_handler(ngx_http_request_t *r)
 /* NULL: there is none.  Sets rest to a model's name behind /models/. */
 
 static const ngx_http_llmgw_openai_route_t *
-ngx_http_llmgw_openai_route(ngx_http_request_t *r, ngx_str_t *rest)
+ngx_http_llmgw_openai_route(ngx_http_request_t *r,
+    ngx_http_llmgw_openai_asked_t *asked, ngx_str_t *rest)
 {
-    size_t                                base;
-    u_char                               *p, *end;
-    const ngx_http_llmgw_openai_route_t  *route;
+    u_char           *p, *end;
+    const ngx_str_t  *path;
 
     ngx_str_null(rest);
     end = r->uri.data + r->uri.len;
+    path = &ngx_http_llmgw_openai_models_path;
 
-    for (route = ngx_http_llmgw_openai_routes; route->path.len; route++) {
-        base = r->uri.len - route->path.len;
-
-        if (r->uri.len >= route->path.len
-            && ngx_memcmp(r->uri.data + base, route->path.data,
-                          route->path.len)
-               == 0
-            && ngx_http_llmgw_openai_is_base(r, base))
-        {
-            return route;
-        }
+    if (ngx_http_llmgw_openai_path_find(r, asked) == NGX_OK) {
+        return &ngx_http_llmgw_openai_to_model;
     }
 
-    route = &ngx_http_llmgw_openai_models_route;
+    for (p = r->uri.data; (size_t) (end - p) >= path->len; p++) {
 
-    for (p = r->uri.data; (size_t) (end - p) >= route->path.len; p++) {
-
-        if (ngx_memcmp(p, route->path.data, route->path.len) != 0
-            || !ngx_http_llmgw_openai_is_base(r, p - r->uri.data))
+        if (ngx_memcmp(p, path->data, path->len) != 0
+            || !ngx_http_llmgw_openai_path_is_base(r, p - r->uri.data))
         {
             continue;
         }
 
-        rest->data = p + route->path.len;
+        rest->data = p + path->len;
         rest->len = end - rest->data;
 
         if (rest->len == 0) {
-            return route;
+            return &ngx_http_llmgw_openai_to_models;
         }
 
         if (rest->data[0] == '/' && rest->len > 1) {
             rest->data++;
             rest->len--;
-            return route;
+            return &ngx_http_llmgw_openai_to_models;
         }
     }
 
     return NULL;
-}
-
-
-/* 1: the URI's first bytes, before a path, are those of the location. */
-
-static ngx_uint_t
-ngx_http_llmgw_openai_is_base(ngx_http_request_t *r, size_t len)
-{
-    u_char                    *uri;
-    ngx_str_t                  name;
-    ngx_http_core_loc_conf_t  *clcf;
-
-    clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
-    name = clcf->name;
-    uri = r->uri.data;
-
-#if (NGX_PCRE)
-    if (clcf->regex) {
-        return 1;
-    }
-#endif
-
-    if (clcf->named) {
-        name.len = 0;
-    }
-
-    /* the location may end within the path: /v1/chat/ */
-
-    if (len <= name.len && ngx_memcmp(uri, name.data, len) == 0) {
-        return 1;
-    }
-
-    if (len < 3 || ngx_memcmp(uri + len - 3, "/v1", 3) != 0) {
-        return 0;
-    }
-
-    len -= 3;
-
-    if (name.len && name.data[name.len - 1] == '/') {
-        name.len--;
-    }
-
-    return len == 0
-           || (len == name.len && ngx_memcmp(uri, name.data, len) == 0);
 }
 
 
@@ -284,9 +206,7 @@ ngx_http_llmgw_openai_dismiss(ngx_http_request_t *r,
 }
 
 
-/* Counts and refuses a request that gets no stream. */
-
-static ngx_int_t
+ngx_int_t
 ngx_http_llmgw_openai_deny(ngx_http_request_t *r,
     const llmgw_openai_error_t *error)
 {
@@ -318,14 +238,15 @@ ngx_http_llmgw_openai_deny_as(ngx_http_request_t *r,
 
 
 static ngx_int_t
-ngx_http_llmgw_openai_post(ngx_http_request_t *r, Llmgateway__Api api)
+ngx_http_llmgw_openai_post(ngx_http_request_t *r,
+    const ngx_http_llmgw_openai_asked_t *asked)
 {
     ngx_int_t               rc;
     const char             *wrong;
     llmgw_openai_error_t    error;
     ngx_http_llmgw_pool_t  *pool;
 
-    wrong = ngx_http_llmgw_openai_media(r);
+    wrong = ngx_http_llmgw_openai_media(r, asked->path->is_form);
 
     if (wrong) {
         rc = ngx_http_discard_request_body(r);
@@ -344,16 +265,18 @@ ngx_http_llmgw_openai_post(ngx_http_request_t *r, Llmgateway__Api api)
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
-    return ngx_http_llmgw_openai_receive(r, pool, api);
+    return ngx_http_llmgw_openai_receive(r, pool, asked);
 }
 
 
 /* What is wrong with the body's type, or NULL.  None at all is JSON. */
 
 static const char *
-ngx_http_llmgw_openai_media(ngx_http_request_t *r)
+ngx_http_llmgw_openai_media(ngx_http_request_t *r, ngx_uint_t is_form)
 {
-    ngx_table_elt_t  *h;
+    ngx_table_elt_t         *h;
+    static const ngx_str_t   json = ngx_string("application/json");
+    static const ngx_str_t   form = ngx_string("multipart/form-data");
 
     h = ngx_http_llmgw_header_find(&r->headers_in.headers, "content-encoding");
 
@@ -366,8 +289,13 @@ ngx_http_llmgw_openai_media(ngx_http_request_t *r)
 
     h = r->headers_in.content_type;
 
+    if (is_form) {
+        return h && ngx_http_llmgw_openai_is_type(&h->value, &form)
+               ? NULL : "The request must be multipart/form-data.";
+    }
+
     if (h == NULL || h->value.len == 0
-        || ngx_http_llmgw_openai_is_json(&h->value))
+        || ngx_http_llmgw_openai_is_type(&h->value, &json))
     {
         return NULL;
     }
@@ -380,17 +308,12 @@ ngx_http_llmgw_openai_media(ngx_http_request_t *r)
 
 
 static ngx_uint_t
-ngx_http_llmgw_openai_is_json(ngx_str_t *type)
+ngx_http_llmgw_openai_is_type(const ngx_str_t *given, const ngx_str_t *type)
 {
-    size_t  len;
-
-    len = sizeof("application/json") - 1;
-
-    return type->len >= len
-           && ngx_strncasecmp(type->data, (u_char *) "application/json", len)
-              == 0
-           && (type->len == len || type->data[len] == ';'
-               || type->data[len] == ' ');
+    return given->len >= type->len
+           && ngx_strncasecmp(given->data, type->data, type->len) == 0
+           && (given->len == type->len || given->data[type->len] == ';'
+               || given->data[type->len] == ' ');
 }
 
 

@@ -14,6 +14,10 @@
 char *ngx_http_llmgw_openai_conf(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 
+/* llmgw_openai_path */
+char *ngx_http_llmgw_openai_path_conf(ngx_conf_t *cf, ngx_command_t *cmd,
+    void *conf);
+
 extern const ngx_http_llmgw_protocol_t  ngx_http_llmgw_openai_protocol;
 
 

@@ -3,6 +3,7 @@
  * One request of OpenAI's API, from its walked body to its last byte.
  *
  *     openai.c       which request it is; what is no request for a model
+ *     path.c         the paths of those for a model (path.h)
  *     receive.c      its body: received and walked (receive.h)
  *     model_names.c  which models there are, and which pool serves one
  *     request.c      the body becomes what replicas are asked
@@ -67,6 +68,18 @@ typedef struct {
 
 
 extern const ngx_http_llmgw_front_t  ngx_http_llmgw_openai_front;
+
+
+/* Which methods a path has. */
+typedef struct {
+    ngx_uint_t                    methods;
+    ngx_str_t                     allow;        /* the same */
+} ngx_http_llmgw_openai_route_t;
+
+
+/* openai.c: counts and refuses a request that gets no stream. */
+ngx_int_t ngx_http_llmgw_openai_deny(ngx_http_request_t *r,
+    const llmgw_openai_error_t *error);
 
 
 /* reply.c */

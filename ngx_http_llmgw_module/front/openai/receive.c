@@ -23,7 +23,7 @@ static void ngx_http_llmgw_openai_body_cleanup(void *data);
 
 ngx_int_t
 ngx_http_llmgw_openai_receive(ngx_http_request_t *r,
-    ngx_http_llmgw_pool_t *pool, Llmgateway__Api api)
+    ngx_http_llmgw_pool_t *pool, const ngx_http_llmgw_openai_asked_t *asked)
 {
     ngx_int_t                      rc;
     ngx_http_cleanup_t            *cln;
@@ -46,7 +46,7 @@ ngx_http_llmgw_openai_receive(ngx_http_request_t *r,
 
     body->request = r;
     body->pool = pool;
-    body->api = api;
+    body->asked = *asked;
     body->prefix = ngx_http_llmgw_conf_openai_prefix(pool->conf);
     body->by = llcf->key_by;
     body->index = pool->conf->index.shm_zone ? &pool->conf->index : NULL;

@@ -23,12 +23,13 @@
 #include "core/body_memory.h"
 #include "core/openai/affinity_key.h"
 #include "fleet/pool.h"
+#include "front/openai/path.h"
 
 
 typedef struct {
     ngx_http_request_t            *request;
     ngx_http_llmgw_pool_t         *pool;        /* which counts it */
-    Llmgateway__Api                api;
+    ngx_http_llmgw_openai_asked_t  asked;
     ngx_uint_t                     prefix;      /* of the key, bytes */
     llmgw_openai_by_t              by;
     const ngx_http_llmgw_index_t  *index;       /* NULL: no blocks */
@@ -59,7 +60,7 @@ typedef struct {
  * nginx's for lack of memory.  received() may be called before it returns.
  */
 ngx_int_t ngx_http_llmgw_openai_receive(ngx_http_request_t *r,
-    ngx_http_llmgw_pool_t *pool, Llmgateway__Api api);
+    ngx_http_llmgw_pool_t *pool, const ngx_http_llmgw_openai_asked_t *asked);
 
 /*
  * openai.c: if body->error.status is 0 the body is well.  Otherwise there are

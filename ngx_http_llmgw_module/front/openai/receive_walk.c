@@ -6,6 +6,7 @@
  */
 
 #include "core/openai/body_blocks.h"
+#include "core/openai/form.h"
 #include "front/openai/receive.h"
 #include "http/request_body.h"
 
@@ -68,16 +69,33 @@ ngx_http_llmgw_openai_walk(ngx_http_llmgw_openai_body_t *body)
 }
 
 
-/* In the event loop, or in a thread: it touches nothing but the body. */
+/*
+ * In the event loop, or in a thread: it touches nothing but the body, and of
+ * the request what the client's header said.
+ */
 
 static void
 ngx_http_llmgw_openai_walk_now(ngx_http_llmgw_openai_body_t *body)
 {
-    if (llmgw_openai_body_read(&body->body, body->api, body->block,
-                               body->len, &ngx_http_llmgw_body_heap,
-                               &body->error)
-        != 0)
-    {
+    int                           rc;
+    ngx_str_t                     type;
+    const ngx_http_llmgw_path_t  *path;
+
+    path = body->asked.path;
+
+    if (path->is_form) {
+        type = body->request->headers_in.content_type->value;
+        rc = llmgw_openai_form_read(&body->body, (char *) type.data, type.len,
+                                    path->api, body->block, body->len,
+                                    &ngx_http_llmgw_body_heap, &body->error);
+
+    } else {
+        rc = llmgw_openai_body_read(&body->body, path->api, body->block,
+                                    body->len, &ngx_http_llmgw_body_heap,
+                                    &body->error);
+    }
+
+    if (rc != 0) {
         return;
     }
 

@@ -99,7 +99,17 @@ ngx_http_llmgw_openai_request(ngx_http_llmgw_stream_t *stream)
     request->max_tokens = body->max_tokens;
     request->id = ngx_http_llmgw_openai_answer_id(stream);
 
-    if (request->id == NULL) {
+    if (body->api == LLMGATEWAY__API__API_PASS) {
+        request->path = ngx_http_llmgw_openai_path_engine(
+                            stream->request->pool, &o->body->asked);
+    }
+
+    if (o->body->asked.path->is_form) {
+        request->content_type = (char *)
+              stream->request->headers_in.content_type->value.data;
+    }
+
+    if (request->id == NULL || request->path == NULL) {
         return NGX_ERROR;
     }
 
@@ -110,6 +120,7 @@ ngx_http_llmgw_openai_request(ngx_http_llmgw_stream_t *stream)
 
     o->usage.model.data = (u_char *) body->model;
     o->usage.model.len = body->model_len;
+    o->usage.prompt_bytes = o->body->asked.path->is_free ? 0 : body->len;
     o->is_pass = (body->api != LLMGATEWAY__API__API_CHAT
                   && body->api != LLMGATEWAY__API__API_COMPLETIONS);
 
@@ -224,7 +235,9 @@ ngx_http_llmgw_openai_said(ngx_http_llmgw_stream_t *stream)
 
     ngx_memzero(&said, sizeof(ngx_http_llmgw_said_t));
 
-    if (stream->pool->conf->rules->rule == LLMGW_RULE_TOKEN_BUCKET) {
+    if (stream->pool->conf->rules->rule == LLMGW_RULE_TOKEN_BUCKET
+        && !o->body->asked.path->is_free)
+    {
         said.text_bytes = llmgw_openai_text_bytes(&o->body->body);
     }
 

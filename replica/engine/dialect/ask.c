@@ -77,7 +77,7 @@ ask_edit_model(dialect_call_t *call, ask_t *ask)
 }
 
 
-static dialect_do_t
+dialect_do_t
 ask_ready(dialect_call_t *call)
 {
     if (call->body.failed || call->engine_model.failed) {
@@ -109,33 +109,20 @@ ask_edited(dialect_call_t *call, ask_t *ask)
 }
 
 
-static const char *
-ask_path(const dialect_call_t *call)
-{
-    static const char *const  paths[] = {
-        [LLMGATEWAY__API__API_CHAT] = "/v1/chat/completions",
-        [LLMGATEWAY__API__API_COMPLETIONS] = "/v1/completions",
-        [LLMGATEWAY__API__API_EMBEDDINGS] = "/v1/embeddings",
-        [LLMGATEWAY__API__API_RESPONSES] = "/v1/responses",
-        [LLMGATEWAY__API__API_MESSAGES] = "/v1/messages"
-    };
-
-    return call->api < sizeof(paths) / sizeof(paths[0]) ? paths[call->api]
-                                                        : NULL;
-}
-
-
 static dialect_do_t
 ask_unchanged(dialect_call_t *call, step_t step)
 {
-    ask_t  ask = { .n = 0 };
+    ask_t        ask = { .n = 0 };
+    const char  *path;
 
-    if (ask_path(call) == NULL) {
+    path = ask_path(call);
+
+    if (path == NULL) {
         return call_fail(call, LLMGW_GRPC_UNIMPLEMENTED,
                          "the adapter does not know this API");
     }
 
-    call_step(call, step, ask_path(call));
+    call_step(call, step, path);
     ask_edit_model(call, &ask);
 
     return ask_edited(call, &ask);

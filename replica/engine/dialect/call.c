@@ -78,6 +78,8 @@ dialect_call_destroy(dialect_call_t *call)
     buf_free(&call->id);
     buf_free(&call->model);
     buf_free(&call->engine_model);
+    buf_free(&call->path);
+    buf_free(&call->type);
     buf_free(&call->body);
     buf_free(&call->answer);
     buf_free(&call->prompt);
@@ -139,7 +141,10 @@ dialect_needs_request(const dialect_call_t *call)
 }
 
 
-/* An engine's refusal of a pass is an answer like any other. */
+/*
+ * An engine's refusal of a pass is an answer like any other, also that it does
+ * not have it, which llama.cpp says by 501.
+ */
 static int
 call_passes(const dialect_call_t *call)
 {
@@ -148,8 +153,15 @@ call_passes(const dialect_call_t *call)
     status = call->status;
 
     return call->step == STEP_PASS
-           && (status / 100 == 2
+           && (status / 100 == 2 || status == 501
                || (status / 100 == 4 && status != 401 && status != 429));
+}
+
+
+void
+dialect_open(dialect_call_t *call, int is_open)
+{
+    call->is_open = is_open != 0;
 }
 
 
@@ -355,6 +367,7 @@ call_take_raw(dialect_call_t *call)
     if (!call->said_head) {
         call->raw.status = call->status;
         call->raw.content_type = call->content_type;
+        call->raw.is_open = call->is_open;
         call->said_head = 1;
     }
 

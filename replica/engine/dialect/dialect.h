@@ -67,7 +67,8 @@ typedef enum {
 typedef struct {
     const char  *method;
     const char  *path;          /* with its query, to be put behind the URL */
-    const char  *body;          /* JSON; NULL: none */
+    const char  *type;          /* of the body; NULL: JSON */
+    const char  *body;          /* NULL: none */
     size_t       body_bytes;
     int          is_stream;     /* an event stream is expected */
     int          is_step;       /* no generation: a moment's work */
@@ -189,6 +190,9 @@ int dialect_needs_request(const dialect_call_t *call);
 
 /* The request is out and will not be sent again: gives its memory back. */
 void dialect_sent(dialect_call_t *call);
+
+/* Before its head: whether the answer does not say how long it is. */
+void dialect_open(dialect_call_t *call, int is_open);
 
 /* The head of an answer, not of a 1xx.  content_type may be NULL. */
 dialect_do_t dialect_head(dialect_call_t *call, unsigned status,

@@ -81,6 +81,7 @@ typedef enum {
     PASS_CACHE_READ,        /* of the prompt, and not in the input */
     PASS_CACHE_WRITTEN,     /* the same */
     PASS_OUTPUT,
+    PASS_TOTAL,             /* of both, where nothing else is said */
     PASS_CACHED,            /* of the input */
     PASS_REASONING,         /* of the output */
     PASS_NUNITS
@@ -141,6 +142,8 @@ struct dialect_call_s {
     uint32_t         *given_ids;
     size_t            nkept;            /* of them, whose text is known */
     buf_t             engine_model;     /* as JSON; empty: as in the body */
+    buf_t             path;             /* of another pass; ends with NUL */
+    buf_t             type;             /* of its body; the same */
 
     /* the HTTP request under way and its answer */
     step_t            step;
@@ -150,6 +153,7 @@ struct dialect_call_s {
     char              content_type[64];
     unsigned          reads_events:1;
     unsigned          passes:1;         /* its bytes go on as they come */
+    unsigned          is_open:1;        /* it does not say its length */
     pass_t            pass;
     buf_t             answer;
 
@@ -313,7 +317,14 @@ unsigned can_key(const dialect_ops_t *ops, const char *name);
 /* --- ask.c: the requests' bodies */
 
 dialect_do_t ask_pass(dialect_call_t *call);
+dialect_do_t ask_form(dialect_call_t *call);        /* of ask_pass.c */
 dialect_do_t ask_whole(dialect_call_t *call);
+
+/* The path of the call's API; NULL: there is none.  Of ask_pass.c */
+const char *ask_path(dialect_call_t *call);
+
+/* DIALECT_ASK, unless the body could not be written. */
+dialect_do_t ask_ready(dialect_call_t *call);
 dialect_do_t ask_direct(dialect_call_t *call);
 dialect_do_t ask_pieces(dialect_call_t *call);
 dialect_do_t ask_detokenize(dialect_call_t *call);

@@ -28,11 +28,13 @@
 #define EMBEDDINGS  LLMGATEWAY__API__API_EMBEDDINGS
 #define RESPONSES   LLMGATEWAY__API__API_RESPONSES
 #define MESSAGES    LLMGATEWAY__API__API_MESSAGES
+#define OTHER       LLMGATEWAY__API__API_PASS
 
 /* Where a usage stands. */
 typedef struct {
     Llmgateway__Api   api;
-    const char       *event;    /* its type; NULL: the answer is whole */
+    const char       *event;    /* its type, "*": any; NULL: the answer is
+                                   whole */
     const char       *object;   /* the usage's path */
     unsigned          begins;   /* its output is not all yet */
 } pass_place_t;
@@ -46,7 +48,9 @@ static const pass_place_t  pass_places[] = {
     { MESSAGES, NULL, "usage", 0 },
     { MESSAGES, "message_start", "message.usage", 1 },
     { MESSAGES, "message_start", "usage", 1 },      /* vLLM 0.11 */
-    { MESSAGES, "message_delta", "usage", 0 }
+    { MESSAGES, "message_delta", "usage", 0 },
+    { OTHER, NULL, "usage", 0 },
+    { OTHER, "*", "usage", 0 }
 };
 
 /* What stands in it. */
@@ -65,18 +69,27 @@ static const pass_member_t  pass_members[] = {
     { MESSAGES, "input_tokens", PASS_INPUT },
     { MESSAGES, "output_tokens", PASS_OUTPUT },
     { MESSAGES, "cache_read_input_tokens", PASS_CACHE_READ },
-    { MESSAGES, "cache_creation_input_tokens", PASS_CACHE_WRITTEN }
+    { MESSAGES, "cache_creation_input_tokens", PASS_CACHE_WRITTEN },
+    { OTHER, "prompt_tokens", PASS_INPUT },
+    { OTHER, "input_tokens", PASS_INPUT },
+    { OTHER, "completion_tokens", PASS_OUTPUT },
+    { OTHER, "output_tokens", PASS_OUTPUT },
+    { OTHER, "total_tokens", PASS_TOTAL },
+    { OTHER, "prompt_tokens_details.cached_tokens", PASS_CACHED },
+    { OTHER, "input_tokens_details.cached_tokens", PASS_CACHED }
 };
 
 /*
  * Text of an event that is a token: of content_block_delta, and of all of
- * response.*.delta.  A delta may be something else, a signature for example.
+ * response.*.delta and transcript.text.delta.  A delta may be something else, a
+ * signature for example.
  */
 static const struct {
     Llmgateway__Api   api;
     const char       *path;
 } pass_texts[] = {
     { RESPONSES, "delta" },
+    { OTHER, "delta" },
     { MESSAGES, "delta.text" },
     { MESSAGES, "delta.thinking" },
     { MESSAGES, "delta.partial_json" }
@@ -204,6 +217,19 @@ pass_part(uint32_t part, uint32_t whole)
 }
 
 
+/* Rerankers say only how many tokens they have read. */
+static void
+pass_total(pass_counts_t *counts)
+{
+    if (!pass_has(counts, PASS_INPUT) && pass_has(counts, PASS_TOTAL)
+        && counts->n[PASS_TOTAL] >= counts->n[PASS_OUTPUT])
+    {
+        counts->known |= 1u << PASS_INPUT;
+        counts->n[PASS_INPUT] = counts->n[PASS_TOTAL] - counts->n[PASS_OUTPUT];
+    }
+}
+
+
 /* Of what is known so far: a usage, or else the prompt. */
 static void
 pass_settle(dialect_call_t *call)
@@ -225,7 +251,9 @@ pass_settle(dialect_call_t *call)
         return;
     }
 
-    if (!pass_has(&pass->counts, PASS_OUTPUT) && call->api != EMBEDDINGS) {
+    if (!pass_has(&pass->counts, PASS_OUTPUT)
+        && (call->api == RESPONSES || call->api == MESSAGES))
+    {
         message_prompt(call, prompt, 0);
         return;
     }
@@ -266,6 +294,7 @@ pass_take(dialect_call_t *call, const pass_place_t *place)
     }
 
     to->known |= from->known;
+    pass_total(to);
     pass_settle(call);
 }
 
@@ -285,7 +314,8 @@ pass_text_end(dialect_call_t *call)
 
         if (pass_is_kind(call, place)
             && strcmp(place->object, pass->object) == 0
-            && (place->event == NULL || strcmp(place->event, pass->type) == 0))
+            && (place->event == NULL || *place->event == '*'
+                || strcmp(place->event, pass->type) == 0))
         {
             pass_take(call, place);
             return;

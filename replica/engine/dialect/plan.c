@@ -372,6 +372,10 @@ plan_start(dialect_call_t *call)
     openai = call->request->openai;
     delivered = call->request->delivered;
 
+    if (openai != NULL && *openai->content_type != '\0') {
+        return ask_form(call);
+    }
+
     if (openai != NULL && !edit_is_sound(openai)) {
         return call_fail(call, LLMGW_GRPC_INVALID_ARGUMENT,
                          "the members of the body do not fit it");

@@ -389,8 +389,9 @@ def test_what_does_nothing_is_warned_of(cluster, check):
 OPENAI = """
     location /a/ {{ llmgw_openai llm; {} }}"""
 OPENAI_LINES = [
-    "", "llmgw_model m;", "llmgw_model m as org/m-8b;",
-    "llmgw_model m pool=llm;", "llmgw_model m as e pool=llm; llmgw_model n;",
+    "llmgw_openai_path /v1/a/b; llmgw_openai_path /a/b;", "llmgw_model m;",
+    "llmgw_model m as org/m-8b;", "llmgw_model m pool=llm;",
+    "llmgw_model m as e pool=llm; llmgw_model n;",
     "llmgw_model as; llmgw_model pool=x as y;",
     "llmgw_sse_keepalive off;", "llmgw_sse_keepalive 500ms;",
     "llmgw_sse_keepalive 500ms header=1s;",
@@ -460,6 +461,10 @@ BAD_PAGE = [
 BAD_OPENAI = [
     ("llmgw_openai llm;", "duplicate"),
     ("llmgw_pass llm;", "another front"),
+    ("llmgw_openai_path a;", "needs a path"),
+    ("llmgw_openai_path /a/../b;", "needs a path"),
+    ("llmgw_openai_path /v1/models;", "is duplicate"),
+    ("llmgw_openai_path /a; llmgw_openai_path /a;", "is duplicate"),
     ("llmgw_model;", "number of arguments"),
     ("llmgw_model '';", "needs a name"),
     ("llmgw_model a as;", "invalid parameter \"as\""),

@@ -10,4 +10,5 @@ OpenAI server does, without a model: for adapters, fronts and clients.
   openai.py   the API, as an unnamed server has it; the others differ from it
   vllm.py, sglang.py, llamacpp.py   what they do otherwise
   other.py    embeddings, /v1/responses, /v1/messages
+  more.py     what is neither: rerankers, tokens, images, sound
 """

@@ -17,7 +17,7 @@ import contextlib
 import time
 import uuid
 
-from . import answer, model, other
+from . import answer, model, more, other
 from .openai import CHAT_KEYS, TEXT_KEYS, OpenAI
 from .prom import text
 from .run import Cut, Run
@@ -45,6 +45,7 @@ class LlamaCpp(OpenAI):
     text_keys = TEXT_KEYS | MORE_KEYS
     is_early = False
     default_text_tokens = None
+    more_paths = ("/v1/rerank", more.COUNT)
     deaf = True
 
     def routes(self):

@@ -12,7 +12,7 @@ import math
 import time
 import uuid
 
-from . import answer, model
+from . import answer, model, more
 from .run import Cut, Run
 from .wire import Events, Refused
 
@@ -71,6 +71,7 @@ class OpenAI:
     reasoning_key = "reasoning_content"
     is_early = True         # 200 goes out before the first token
     default_text_tokens = 16
+    more_paths = (more.SPEECH, more.IMAGES, *more.AUDIO)
     deaf = False            # notices late that a client is gone
 
     def __init__(self):
@@ -79,6 +80,7 @@ class OpenAI:
     def routes(self):
         return {("POST", "/v1/chat/completions"): self.chat,
                 ("POST", "/v1/completions"): self.completions,
+                **more.routes(self, *self.more_paths),
                 ("GET", "/v1/models"): self.models}
 
     def usage_of_thoughts(self, run):

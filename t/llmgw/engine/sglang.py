@@ -15,7 +15,7 @@ import contextlib
 import time
 import uuid
 
-from . import answer, model
+from . import answer, model, more
 from .prom import counter, gauge, text
 from .run import Cut, Run
 from .vllm import VLLM
@@ -29,6 +29,8 @@ class SGLang(VLLM):
     name = "sglang"
     reasoning_key = "reasoning_content"
     detokenized = "text"
+    more_paths = ("/v1/rerank", "/v1/score", "/classify", more.IMAGES,
+                  *more.AUDIO)
     is_early = False
     told = 0, 0         # requests that run and wait, as metrics have it
 

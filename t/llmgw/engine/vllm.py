@@ -11,7 +11,7 @@ vllm/v1/metrics/loggers.py: the metrics.
 import asyncio
 import uuid
 
-from . import model, other
+from . import model, more, other
 from .openai import CHAT_KEYS, TEXT_KEYS, OpenAI
 from .prom import counter, gauge, histogram, padding, text
 from .wire import Refused
@@ -40,6 +40,7 @@ class VLLM(OpenAI):
     text_keys = TEXT_KEYS | MORE_KEYS
     reasoning_key = "reasoning"
     detokenized = "prompt"
+    more_paths = (*more.POOLING, more.COUNT, *more.AUDIO)
 
     def routes(self):
         return {**super().routes(), **other.routes(self),

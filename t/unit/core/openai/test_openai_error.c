@@ -97,7 +97,9 @@ messages_have_anthropics_types(void **state)
 
     assert_true(llmgw_anthropic_has("/messages", 9));
     assert_true(llmgw_anthropic_has("/any/v1/messages", 16));
+    assert_true(llmgw_anthropic_has("/v1/messages/count_tokens", 25));
     assert_false(llmgw_anthropic_has("/messages/batches", 17));
+    assert_false(llmgw_anthropic_has("/count_tokens", 13));
     assert_false(llmgw_anthropic_has("messages", 8));
 }
 

@@ -157,7 +157,8 @@ played_message(played_t *p, const Llmgateway__GenerateResponse *m)
     }
 
     if (m->raw != NULL) {
-        played_say(p, "raw=%u %s %.*s ", m->raw->status,
+        played_say(p, "raw=%u %s%s %.*s ", m->raw->status,
+                   m->raw->is_open ? "open " : "",
                    m->raw->content_type == NULL ? "" : m->raw->content_type,
                    (int) m->raw->data.len, m->raw->data.data);
     }

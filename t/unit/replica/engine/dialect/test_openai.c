@@ -457,6 +457,14 @@ a_pass_goes_through_as_it_is(void **state)
     played_said(&p, "raw=200  |final");
     played_end(&p);
 
+    /* So is that it has no such API. */
+    start(&p, LLMGATEWAY__API__API_EMBEDDINGS, "{\"a\":1}");
+    dialect_open(p.call, 1);
+    dialect_head(p.call, 501, NULL);
+    assert_int_equal(played_take(&p, dialect_end(p.call)), DIALECT_DONE);
+    played_said(&p, "raw=501 open  |final");
+    played_end(&p);
+
     start(&p, LLMGATEWAY__API__API_EMBEDDINGS, "{\"a\":1}");
     assert_int_equal(played_answer(&p, 503, "{}"), DIALECT_FAILED);
     assert_int_equal(dialect_call_status(p.call),

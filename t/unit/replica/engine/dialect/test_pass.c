@@ -13,6 +13,7 @@
 #define EMBEDDINGS  LLMGATEWAY__API__API_EMBEDDINGS
 #define RESPONSES   LLMGATEWAY__API__API_RESPONSES
 #define MESSAGES    LLMGATEWAY__API__API_MESSAGES
+#define OTHER       LLMGATEWAY__API__API_PASS
 
 #define PASSED_BYTES  4096
 
@@ -32,6 +33,7 @@ begin(passed_t *a, Llmgateway__Api api, unsigned status, const char *type)
     memset(a, 0, sizeof(*a));
     played_init(&a->p);
     played_openai(&a->p, api, "{\"a\":1}");
+    a->p.openai.path = (char *) "/rerank";
     assert_int_equal(played_start(&a->p, "openai"), DIALECT_ASK);
     dialect_head(a->p.call, status, type);
 }
@@ -158,6 +160,73 @@ whole_answers_say_their_usage(void **state)
            "\"cache_creation_input_tokens\":5,\"cache_read_input_tokens\":48,"
            "\"output_tokens\":4,\"cache_creation\":{\"input_tokens\":9}}}",
            0, "usage=63+4(48,0) ");
+}
+
+
+static void
+other_answers_say_what_they_can(void **state)
+{
+    passed(OTHER, JSON, "{\"usage\":{\"total_tokens\":56}}", 0,
+           "usage=56+0(0,0) ");
+    passed(OTHER, JSON, "{\"usage\":{\"completion_tokens\":4,"
+           "\"total_tokens\":56}}", 0, "usage=52+4(0,0) ");
+    passed(OTHER, JSON, "{\"usage\":{\"input_tokens\":50,"
+           "\"output_tokens\":6,\"total_tokens\":56,"
+           "\"input_tokens_details\":{\"cached_tokens\":10}}}", 0,
+           "usage=50+6(10,0) ");
+    passed(OTHER, JSON, "{\"usage\":{\"type\":\"duration\",\"seconds\":3}}",
+           0, "");
+    passed(OTHER, JSON, "{\"input_tokens\":9,\"tokens\":[1]}", 0, "");
+    passed(OTHER, EVENTS,
+           "data: {\"type\":\"transcript.text.delta\",\"delta\":\"a\"}\n\n"
+           "data: {\"type\":\"transcript.text.done\",\"usage\":{"
+           "\"input_tokens\":3,\"output_tokens\":1}}\n\n", 1,
+           "usage=3+1(0,0) ");
+}
+
+
+static void
+another_pass_has_a_path_of_its_own(void **state)
+{
+    size_t    i;
+    char      path[1100];
+    played_t  p;
+
+    static const char *const  bad[] = {
+        "", "rerank", "/a b", "/a?b", "/a/../b", "/.", "/a\r\nb: c", "/a%2e",
+        "http://host/"
+    };
+
+    for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        played_init(&p);
+        played_openai(&p, OTHER, "{\"a\":1}");
+        p.openai.path = (char *) bad[i];
+        assert_int_equal(played_start(&p, "openai"), DIALECT_FAILED);
+        assert_int_equal(dialect_call_status(p.call),
+                         LLMGW_GRPC_UNIMPLEMENTED);
+        played_end(&p);
+    }
+
+    memset(path, 'a', sizeof(path));
+    path[0] = '/';
+
+    for (i = 1024; i <= 1025; i++) {
+        path[i] = '\0';
+        played_init(&p);
+        played_openai(&p, OTHER, "{\"a\":1}");
+        p.openai.path = path;
+        assert_int_equal(played_start(&p, "openai"),
+                         i == 1024 ? DIALECT_ASK : DIALECT_FAILED);
+        played_end(&p);
+        path[i] = 'a';
+    }
+
+    played_init(&p);
+    played_openai(&p, OTHER, "{\"a\":1}");
+    p.openai.path = (char *) "/v2/rerank";
+    assert_int_equal(played_start(&p, "vllm"), DIALECT_ASK);
+    assert_string_equal(dialect_http(p.call)->path, "/v2/rerank");
+    played_end(&p);
 }
 
 
@@ -403,6 +472,8 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(whole_answers_say_their_usage),
+        cmocka_unit_test(other_answers_say_what_they_can),
+        cmocka_unit_test(another_pass_has_a_path_of_its_own),
         cmocka_unit_test(events_of_responses_are_counted),
         cmocka_unit_test(only_the_end_of_a_response_has_its_usage),
         cmocka_unit_test(events_of_messages_are_counted),
