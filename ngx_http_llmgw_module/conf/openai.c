@@ -4,10 +4,14 @@
  */
 
 #include "conf/param.h"
+#include "core/openai/body.h"
 
 
 /* Engines name models by a path or by owner and name. */
 #define NGX_HTTP_LLMGW_MODEL_NAME_MAX  512
+
+/* nginx's, of client_max_body_size */
+#define NGX_HTTP_LLMGW_BODY_DEFAULT    (1024 * 1024)
 
 
 static void ngx_http_llmgw_conf_models_name(
@@ -95,6 +99,31 @@ ngx_http_llmgw_conf_model(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
+/*
+ * nginx's own default of client_max_body_size is that of forms; a conversation
+ * with an image, or a file of sound, is longer.
+ */
+
+static void
+ngx_http_llmgw_conf_openai_body(ngx_conf_t *cf)
+{
+    ngx_http_core_loc_conf_t  *clcf;
+
+    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
+
+    if (clcf->client_max_body_size != NGX_HTTP_LLMGW_BODY_DEFAULT) {
+        return;
+    }
+
+    clcf->client_max_body_size = LLMGW_OPENAI_MAX_BYTES;
+
+    ngx_log_error(NGX_LOG_NOTICE, cf->log, 0,
+                  "llmgw: location \"%V\" with \"llmgw_openai\" takes "
+                  "bodies of 63m, as \"client_max_body_size\" is 1m there",
+                  &clcf->name);
+}
+
+
 void
 ngx_http_llmgw_conf_openai_init(ngx_http_llmgw_loc_conf_t *llcf)
 {
@@ -159,6 +188,10 @@ ngx_http_llmgw_conf_openai_merge(ngx_conf_t *cf,
     }
 
     ngx_http_llmgw_conf_models_name(conf);
+
+    if (conf->protocol && conf->protocol->has_models) {
+        ngx_http_llmgw_conf_openai_body(cf);
+    }
 
     ngx_conf_merge_msec_value(conf->sse_keepalive, prev->sse_keepalive, 15000);
     ngx_conf_merge_msec_value(conf->sse_header, prev->sse_header, 30000);

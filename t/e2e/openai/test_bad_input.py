@@ -114,7 +114,7 @@ SERVER = """
             client_body_timeout 500ms;
             llmgw_openai llm;
         }
-        location /small/ { client_max_body_size 1m; llmgw_openai llm; }
+        location /small/ { client_max_body_size 1000k; llmgw_openai llm; }
 """
 
 

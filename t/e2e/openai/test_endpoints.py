@@ -265,3 +265,20 @@ def test_upload_of_25_mb_is_held_once(cluster):
     wait_for(lambda: nginx.counted("llmgw_body_bytes") == {}
              or not any(nginx.counted("llmgw_body_bytes").values()),
              "no body to be held")
+
+
+def test_bodies_are_not_held_to_nginxs_default(cluster):
+    """Which no conversation with an image fits in; another value is."""
+    port = cluster.ports.take()
+    nginx = cluster.engines_fleet(1, "vllm", nginx={"http": f"""
+    server {{
+        listen 127.0.0.1:{port};
+        location / {{ llmgw_openai llm; }}
+        location /small/ {{ llmgw_openai llm; client_max_body_size 2m; }}
+    }}"""})
+    nginx.api = f"127.0.0.1:{port}"
+    body = body_of("/tokenize", padding="x" * (3 << 20))
+    assert asked(nginx.api, "/tokenize", body).status == 200
+    assert asked(nginx.api, "/small/v1/tokenize", body).status == 413
+    assert 'location "/" with "llmgw_openai" takes bodies of 63m' in nginx.log()
+    assert '"/small/" with' not in nginx.log()
