@@ -92,8 +92,7 @@ UPSTREAMS = [
     " llmgw_policy weighted no-hit-lru:1; server 127.0.0.1:1;",
     GOOD + " llmgw_queue 5 order=fifo fairness=global saturation=capacity"
     " usage_limit=100% shedding=off;",
-    GOOD + " llmgw_queue hold=0;",
-    GOOD + " llmgw_queue timeout=10m hold=10m;",
+    GOOD + " llmgw_queue hold=0;", GOOD + " llmgw_queue timeout=10m hold=10m;",
     GOOD + " llmgw_queue size=5 timeout=1s order=priority ttl=500ms"
     " fairness=round_robin saturation=utilization usage_limit=80%"
     " shedding=on;",
@@ -115,10 +114,8 @@ def test_upstreams_that_are_accepted(accepted):
 
 
 BAD_HASH = [
-    ("llmgw_hash prefix=0;", "prefix"),
-    ("llmgw_hash prefix=-1;", "prefix"),
-    ("llmgw_hash prefix=x;", "prefix"),
-    ("llmgw_hash prefix=;", "prefix"),
+    ("llmgw_hash prefix=0;", "prefix"), ("llmgw_hash prefix=-1;", "prefix"),
+    ("llmgw_hash prefix=x;", "prefix"), ("llmgw_hash prefix=;", "prefix"),
     ("llmgw_hash vnodes=0;", "vnodes"),
     ("llmgw_hash vnodes=99999999;", "vnodes"),
     ("llmgw_hash load_factor=0.5;", "load_factor"),
@@ -231,8 +228,7 @@ BAD_QUEUE = [
     ("usage_limit=0%", "0.1% to 100%"),
     ("usage_limit=101%", "0.1% to 100%"),
     ("usage_limit=0.5", "0.1% to 100%"),
-    ("shedding=yes", "on or off"),
-    ("hold=", "0 or a time above 0"),
+    ("shedding=yes", "on or off"), ("hold=", "0 or a time above 0"),
     ("hold=off", "0 or a time above 0"),
     ("hold=31s", "has a \"hold\" longer than its \"timeout\""),
     ("colour=red", "colour"),
@@ -459,8 +455,7 @@ BAD_PAGE = [
     ("llmgw_ready; llmgw_status;", "duplicate"),
 ]
 BAD_OPENAI = [
-    ("llmgw_openai llm;", "duplicate"),
-    ("llmgw_pass llm;", "another front"),
+    ("llmgw_openai llm;", "duplicate"), ("llmgw_pass llm;", "another front"),
     ("llmgw_openai_path a;", "needs a path"),
     ("llmgw_openai_path /a/../b;", "needs a path"),
     ("llmgw_openai_path /v1/models;", "is duplicate"),
