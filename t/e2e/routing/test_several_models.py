@@ -1,6 +1,7 @@
 """One upstream and several base models: each as if it had an upstream."""
 
 import collections
+import concurrent.futures
 import os
 import re
 import signal
@@ -17,9 +18,9 @@ SERVED, UNKNOWN = (200, None), (404, words.MODEL_NOT_FOUND)
 ABSENT = (503, words.NO_REPLICAS)
 
 
-def upstream(cluster, models=16, lines="llmgw_hash prefix=64;"):
+def upstream(cluster, models=16, queue="hold=0"):
     return f"llmgw_members {cluster.gateway.members} models={models};" \
-           f"\n        {lines}"
+           f"\n        llmgw_hash prefix=64; llmgw_queue {queue};"
 
 
 def ask(nginx, model, prompt="x", n=3):
@@ -48,12 +49,12 @@ def series(nginx, name):
 def fleet(cluster, serving):
     """fleet({id: model}, ...): its nginx, when all are routed; and who tells
     what each serves."""
-    def make(models, capacity=0, pools=16, **options):
+    def make(models, capacity=0, pools=16, queue="hold=0", **options):
         cluster.agent("gw", "gateway")
         tell = {id: serving(id, model if isinstance(model, list) or not model
                             else [model], capacity=capacity)
                 for id, model in models.items()}
-        options.setdefault("upstream", upstream(cluster, pools))
+        options.setdefault("upstream", upstream(cluster, pools, queue))
         options.setdefault("openai", True)
         options.setdefault(
             "server", "location = /metrics { llmgw_metrics; }")
@@ -87,9 +88,27 @@ def test_each_request_goes_by_its_model(cluster, fleet, client, expect):
     assert listed(nginx) == ["a", "c", "sql"]
 
 
+def test_model_that_was_scaled_to_zero_is_waited_for(cluster, fleet, clock):
+    """In its own pool, hours later, when gossip has forgotten it."""
+    options, ahead = clock
+    nginx, tell = fleet({"a1": "a", "b1": "b"}, queue="hold=30s", **options)
+    wait_for(lambda: sorted(nginx.models()) == ["a", "b"], "two")
+    tell["b1"].say(models=["a"])
+    wait_for(lambda: nginx.models() == {"a": ["a1", "b1"], "b": []}, "none")
+    ahead(5 * 3600)
+    assert ask(nginx, "a") == SERVED
+    with concurrent.futures.ThreadPoolExecutor() as threads:
+        got = threads.submit(ask, nginx, "b")
+        wait_for(lambda: '_held{upstream="llm",model="b"} 1' in
+                 nginx.get("/metrics")[1].decode(), "it to wait")
+        assert ask(nginx, "a") == SERVED
+        tell["b1"].say(models=["b"])
+        assert got.result() == SERVED
+
+
 def test_full_model_holds_up_no_other(cluster, fleet):
     nginx, _ = fleet({"a1": "a", "b1": "b"}, capacity=1,
-                     pool="llmgw_queue 4;")
+                     queue="4 hold=0")
     wait_for(lambda: nginx.models() == {"a": ["a1"], "b": ["b1"]}, "both")
     cluster.replicas["a1"].faults(gate=1)
     with sse.Connection(nginx.api) as busy, sse.Connection(nginx.api) as waits:
