@@ -239,7 +239,8 @@ more_is_valid(const Llmgateway__GenerateResponse *more)
     return is_line(&more->data)
            && more->raw_tokens <= (more->raw ? more->raw->data.len : 0)
            && (more->failure == NULL || failure_is_valid(more->failure))
-           && (more->raw == NULL || raw_is_valid(more->raw));
+           && (more->raw == NULL || raw_is_valid(more->raw))
+           && is_word(more->response_id);
 }
 
 

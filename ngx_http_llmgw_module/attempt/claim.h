@@ -29,6 +29,8 @@ struct ngx_http_llmgw_claim_s {
                                                    policy reads prefixes; the
                                                    request's memory */
     uint32_t                      nblocks;
+    ngx_http_llmgw_replica_t     *only;         /* which may serve; NULL: any */
+    uint64_t                      only_start_ms;    /* of its process */
     uint32_t                      refusals;     /* by replicas that were full */
     ngx_array_t                  *excluded;     /* excluded.c's own type;
                                                    NULL: none was so far */
@@ -81,6 +83,10 @@ llmgw_outcome_t ngx_http_llmgw_claim_expires(ngx_http_llmgw_claim_t *claim);
 /* excluded.c: failed: it has failed the claim's stream. */
 void ngx_http_llmgw_claim_exclude(ngx_http_llmgw_claim_t *claim,
     ngx_pool_t *pool, ngx_http_llmgw_replica_t *replica, ngx_uint_t failed);
+
+/* No other replica may serve, and no other process of it. */
+void ngx_http_llmgw_claim_only(ngx_http_llmgw_claim_t *claim,
+    ngx_http_llmgw_replica_t *replica);
 
 /*
  * The replica has refused the claim as full: it is excluded, and not asked for

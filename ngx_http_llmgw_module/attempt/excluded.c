@@ -23,6 +23,8 @@ typedef struct {
 } ngx_http_llmgw_excluded_t;
 
 
+static uint32_t ngx_http_llmgw_excluded_but(
+    const ngx_http_llmgw_claim_t *claim);
 static void ngx_http_llmgw_excluded_tidy(ngx_http_llmgw_claim_t *claim);
 static ngx_http_llmgw_excluded_t *ngx_http_llmgw_excluded_add(
     ngx_http_llmgw_claim_t *claim, ngx_pool_t *pool,
@@ -43,6 +45,7 @@ ngx_http_llmgw_excluded_tell(ngx_http_llmgw_claim_t *claim,
     claim->ask.excluded = told->excluded;
     claim->ask.nexcluded = 0;
     claim->ask.pushed = NULL;
+    claim->ask.only = ngx_http_llmgw_excluded_but(claim);
 
     if (claim->excluded == NULL) {
         return;
@@ -75,6 +78,22 @@ ngx_http_llmgw_excluded_tell(ngx_http_llmgw_claim_t *claim,
     if (told->pushed.npeers) {
         claim->ask.pushed = &told->pushed;
     }
+}
+
+
+/* As llmgw_pick_key_t has it; one that is gone has no peer's number. */
+
+static uint32_t
+ngx_http_llmgw_excluded_but(const ngx_http_llmgw_claim_t *claim)
+{
+    const ngx_http_llmgw_replica_t  *only;
+
+    only = claim->only;
+
+    return only == NULL ? 0
+           : only->index == -1
+             || only->member.replica_start_ms != claim->only_start_ms
+           ? UINT32_MAX : (uint32_t) only->index + 1;
 }
 
 
@@ -149,6 +168,16 @@ ngx_http_llmgw_excluded_add(ngx_http_llmgw_claim_t *claim, ngx_pool_t *pool,
 
 
 void
+ngx_http_llmgw_claim_only(ngx_http_llmgw_claim_t *claim,
+    ngx_http_llmgw_replica_t *replica)
+{
+    claim->only = replica;
+    claim->only_start_ms = replica->member.replica_start_ms;
+    replica->holders++;
+}
+
+
+void
 ngx_http_llmgw_claim_push_back(ngx_http_llmgw_claim_t *claim,
     ngx_pool_t *pool, ngx_http_llmgw_replica_t *replica, int64_t said_ms,
     ngx_uint_t failed)
@@ -172,6 +201,11 @@ ngx_http_llmgw_claim_clear_excluded(ngx_http_llmgw_claim_t *claim)
 {
     ngx_uint_t                  i;
     ngx_http_llmgw_excluded_t  *excluded;
+
+    if (claim->only) {
+        claim->only->holders--;
+        claim->only = NULL;
+    }
 
     if (claim->excluded == NULL) {
         return;

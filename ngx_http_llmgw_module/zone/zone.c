@@ -5,6 +5,7 @@
  * may change.
  */
 
+#include "zone/responses.h"
 #include "zone/zone.h"
 
 
@@ -253,6 +254,10 @@ ngx_http_llmgw_zone_make_locked(ngx_http_llmgw_srv_conf_t *conf,
     nrows = ngx_http_llmgw_zone_rows(conf->cycle);
     shared = ngx_slab_calloc_locked(shpool,
                                     sizeof(ngx_http_llmgw_zone_shared_t));
+
+    if (shared) {
+        ngx_http_llmgw_responses_make_locked(shared, shpool, conf->zone_size);
+    }
 
     if (shared == NULL
         || ngx_http_llmgw_zone_make_rows(shared, shpool, nrows) != NGX_OK

@@ -3,7 +3,7 @@
  * The shared zone: what all workers count together.
  *
  *   shared | rows[nrows] | counters[nrows] | levels[nrows] | cohorts
- *          | takeovers | admission
+ *          | takeovers | responses | admission
  *
  * Which request gets a replica, and which waits, is decided in admission's
  * memory (core/admission/shared.h): slots of replicas, shares of workers, the
@@ -35,6 +35,7 @@
 
 #include "conf/conf.h"
 #include "core/admission/admission.h"
+#include "core/responses.h"
 #include "core/takeover.h"
 
 #include "zone/cohorts.h"
@@ -94,6 +95,7 @@ typedef struct {
     ngx_http_llmgw_levels_t      *levels;       /* the same */
     llmgw_cohorts_t              *cohorts;      /* classes and tenants */
     llmgw_takeovers_t            *takeovers;    /* of groups with standbys */
+    llmgw_responses_t            *responses;    /* NULL: no room for them */
     ngx_http_llmgw_counters_t     base;         /* of rows given up */
     ngx_atomic_t                  tokens_base;  /* of slots given up */
     uint64_t                      attempts_base;

@@ -308,7 +308,10 @@ http_set_call(http_request_t *r, const http_call_t *call)
         curl_easy_setopt(r->easy, CURLOPT_TIMEOUT_MS, (long) call->timeout_ms);
     }
 
-    if (call->body != NULL) {
+    if (call->body == NULL && call->method != NULL) {
+        curl_easy_setopt(r->easy, CURLOPT_CUSTOMREQUEST, call->method);
+
+    } else if (call->body != NULL) {
         curl_easy_setopt(r->easy, CURLOPT_POSTFIELDSIZE_LARGE,
                          (curl_off_t) call->body_bytes);
         curl_easy_setopt(r->easy, CURLOPT_POSTFIELDS, call->body);

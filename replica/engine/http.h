@@ -63,7 +63,8 @@ typedef struct {
     void                    *data;          /* the caller's own */
     const char              *path;          /* "/v1/models" */
     const char              *type;          /* of the body; NULL: JSON */
-    const char              *body;          /* NULL: none, a GET */
+    const char              *body;          /* NULL: none */
+    const char              *method;        /* without a body; NULL: GET */
     size_t                   body_bytes;
     const char              *id;            /* of X-Request-Id; NULL: none */
     uint64_t                 timeout_ms;    /* of the whole; 0: none */

@@ -359,6 +359,7 @@ openai_ask(openai_run_t *r)
     call.data = r;
     call.path = http->path;
     call.type = http->type;
+    call.method = http->method;
     call.body = http->body;
     call.body_bytes = http->body_bytes;
     call.id = id;

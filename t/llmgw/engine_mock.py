@@ -9,7 +9,7 @@ import asyncio
 import json
 import time
 
-from engine import wire
+from engine import other, wire
 from engine.llamacpp import LlamaCpp
 from engine.openai import OpenAI
 from engine.run import Engine
@@ -72,6 +72,9 @@ class App:
         if engine.faults.hang_metrics and call.method == "GET" or \
                 engine.faults.hang_steps and call.path in STEPS:
             await asyncio.Event().wait()
+        if route is None and call.path.startswith("/v1/responses/") \
+                and await other.kept(engine.dialect, call):
+            return
         if route is None:
             engine.dialect.not_found(call, call.path in self.paths)
         await route(call)

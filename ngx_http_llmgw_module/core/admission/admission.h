@@ -109,6 +109,7 @@ typedef struct {
                                            during a call only */
     const llmgw_pushed_t     *pushed;   /* the same; NULL: none */
     const llmgw_model_set_t  *serving;  /* the same; see llmgw_pick_key_t */
+    uint32_t         only;              /* see llmgw_pick_key_t */
     uint32_t         entry;             /* in the queue, or LLMGW_QUEUE_NONE */
     unsigned         was_granted:1;     /* left the queue before */
     unsigned         is_urgent:1;       /* tokens are out */

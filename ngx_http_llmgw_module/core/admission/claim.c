@@ -20,6 +20,7 @@ llmgw_claim_key(const llmgw_claim_t *claim, uint64_t now_ms, uint64_t random)
     key.resume_group = claim->resume_group;
     key.spares_unproven = claim->spares_unproven;
     key.serving = claim->serving;
+    key.only = claim->only;
 
     return key;
 }

@@ -134,7 +134,7 @@ claim_is_skipped(const ask_t *ask, llmgw_pick_rc_t rc)
 
     return (rc == LLMGW_PICK_SKIPPABLE || rc == LLMGW_PICK_PUSHED)
            && (claim->is_last || claim->resumes || claim->serving != NULL
-               || claim->pushed != NULL)
+               || claim->only != 0 || claim->pushed != NULL)
            && llmgw_queue_skip(queue, claim->entry);
 }
 

@@ -58,6 +58,7 @@ static const known_row_t  known_rows[] = {
     TYPED("n", NUMBER, CHAT | COMPLETIONS),
     ASKS("n_probs", ANY, ALL, FILLED, F(LOGPROBS)),
     ASKS("presence_penalty", NUMBER, ALL, FILLED, F(PENALTY)),
+    NOTES("previous_response_id", STRING, RESPONSES, previous),
     NOTES("prompt", STRING | ARRAY, COMPLETIONS | PASS, prompt),
     NOTES("prompt_cache_key", ANY, ALL, cache_key),
     ASKS("prompt_embeds", ANY, COMPLETIONS, GIVEN, F(IDS_PROMPT)),

@@ -9,7 +9,8 @@
  * time.  For a stream that has
  * delivered tokens, peers of other resume groups than that of the peer that
  * served it are excluded as well; for a request that names a model which not
- * all peers serve, those that do not.  All of it is judged here and nowhere
+ * all peers serve, those that do not; and for one that goes on from what a
+ * single peer has, all others.  All of it is judged here and nowhere
  * else; a policy only ranks the peers that pass.
  *
  * Everything here but `sums` and `ranked` is read, never written.  A caller
@@ -105,6 +106,8 @@ typedef struct {
     const llmgw_model_set_t  *serving;  /* lists of models; peers with others
                                            are excluded; NULL: any serves */
     int              spares_unproven;   /* no second attempt at those */
+    uint32_t         only;              /* 1 + the index of the one peer that
+                                           may serve; 0: any may */
 } llmgw_pick_key_t;
 
 /* What a peer lacks to be eligible: the first of these that holds. */
@@ -207,7 +210,9 @@ llmgw_peer_is_excluded(const llmgw_pick_pool_t *pool,
 {
     size_t  k;
 
-    if (!llmgw_peer_is_able(&pool->peers[i], key)) {
+    if (!llmgw_peer_is_able(&pool->peers[i], key)
+        || (key->only != 0 && key->only != i + 1))
+    {
         return 1;
     }
 

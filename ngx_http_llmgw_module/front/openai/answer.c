@@ -149,6 +149,10 @@ ngx_http_llmgw_openai_token(ngx_http_llmgw_stream_t *stream,
         o->has_more = 1;
         ngx_http_llmgw_openai_note(o, more);
 
+        if (*more->response_id != '\0') {
+            ngx_http_llmgw_openai_chain_note(stream, more->response_id);
+        }
+
         if (more->raw) {
             return ngx_http_llmgw_openai_raw(stream, more->raw);
         }

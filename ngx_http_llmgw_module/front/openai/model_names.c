@@ -30,8 +30,6 @@ static ngx_int_t ngx_http_llmgw_openai_model_missing(ngx_http_request_t *r,
 static llmgw_serves_t ngx_http_llmgw_openai_model_serves(
     ngx_http_llmgw_upstream_t *upstream, const ngx_str_t *name,
     llmgw_serves_t unsaid, ngx_http_llmgw_pool_t **pool);
-static ngx_http_upstream_srv_conf_t *ngx_http_llmgw_openai_model_upstream(
-    ngx_http_llmgw_loc_conf_t *llcf, ngx_uint_t i);
 static ngx_int_t ngx_http_llmgw_openai_model_names(ngx_http_request_t *r,
     ngx_array_t *names);
 static void ngx_http_llmgw_openai_model_allowed(ngx_http_request_t *r,
@@ -183,12 +181,7 @@ ngx_http_llmgw_openai_model_line(ngx_http_llmgw_loc_conf_t *llcf,
 }
 
 
-/*
- * The location's upstreams: first its own, then those of its llmgw_model
- * lines, of which one may come several times.  NULL: there are no more.
- */
-
-static ngx_http_upstream_srv_conf_t *
+ngx_http_upstream_srv_conf_t *
 ngx_http_llmgw_openai_model_upstream(ngx_http_llmgw_loc_conf_t *llcf,
     ngx_uint_t i)
 {

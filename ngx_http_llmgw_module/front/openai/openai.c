@@ -99,19 +99,27 @@ ngx_http_llmgw_openai_handler(ngx_http_request_t *r)
         return ngx_http_llmgw_openai_options(r, route);
     }
 
+    if (route != &ngx_http_llmgw_openai_to_models) {
+        return ngx_http_llmgw_openai_chain_open(r, &rest);
+    }
+
     return rest.len ? ngx_http_llmgw_openai_model_show(r, &rest)
                     : ngx_http_llmgw_openai_models(r);
 }
 
 
-/* NULL: there is none.  Sets rest to a model's name behind /models/. */
+/*
+ * NULL: there is none.  Sets rest to a model's name behind /models/, or to the
+ * id of a response.
+ */
 
 static const ngx_http_llmgw_openai_route_t *
 ngx_http_llmgw_openai_route(ngx_http_request_t *r,
     ngx_http_llmgw_openai_asked_t *asked, ngx_str_t *rest)
 {
-    u_char           *p, *end;
-    const ngx_str_t  *path;
+    u_char                               *p, *end;
+    const ngx_str_t                      *path;
+    const ngx_http_llmgw_openai_route_t  *route;
 
     ngx_str_null(rest);
     end = r->uri.data + r->uri.len;
@@ -119,6 +127,12 @@ ngx_http_llmgw_openai_route(ngx_http_request_t *r,
 
     if (ngx_http_llmgw_openai_path_find(r, asked) == NGX_OK) {
         return &ngx_http_llmgw_openai_to_model;
+    }
+
+    route = ngx_http_llmgw_openai_chain_route(r, rest);
+    if (route) {
+        asked->path = NULL;
+        return route;
     }
 
     for (p = r->uri.data; (size_t) (end - p) >= path->len; p++) {
@@ -346,6 +360,7 @@ ngx_http_llmgw_openai_open(ngx_http_llmgw_openai_body_t *body)
     ngx_int_t                 rc;
     ngx_str_t                 name;
     ngx_http_request_t       *r;
+    llmgw_openai_error_t      error;
     ngx_http_llmgw_openai_t  *o;
 
     r = body->request;
@@ -366,6 +381,12 @@ ngx_http_llmgw_openai_open(ngx_http_llmgw_openai_body_t *body)
 
     if (rc != NGX_OK) {
         return ngx_http_llmgw_openai_deny_model(r, &name, rc);
+    }
+
+    if (body->body.previous.end
+        && ngx_http_llmgw_openai_chain_goes_on(o, &error) != NGX_OK)
+    {
+        return ngx_http_llmgw_openai_deny(r, &error);
     }
 
     return ngx_http_llmgw_stream_open(r, &ngx_http_llmgw_openai_front, o)

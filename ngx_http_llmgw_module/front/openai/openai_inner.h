@@ -5,6 +5,7 @@
  *     openai.c       which request it is; what is no request for a model
  *     path.c         the paths of those for a model (path.h)
  *     receive.c      its body: received and walked (receive.h)
+ *     chain.c        requests for a response, and those that go on from one
  *     model_names.c  which models there are, and which pool serves one
  *     request.c      the body becomes what replicas are asked
  *     answer.c       the front's operations: from messages to an answer
@@ -37,6 +38,10 @@ typedef struct {
     ngx_http_llmgw_openai_body_t *body;
     ngx_http_llmgw_openai_model_t model;
     ngx_str_t                     engine;       /* the model's name there */
+    ngx_http_llmgw_replica_t     *only;         /* has what it goes on from;
+                                                   NULL: any may serve */
+    char                         *method;       /* of one without a body */
+    char                         *path;         /* the same */
     Llmgateway__OpenaiRequest     request;
     ngx_http_llmgw_usage_t        usage;        /* for the record */
 
@@ -80,6 +85,28 @@ typedef struct {
 /* openai.c: counts and refuses a request that gets no stream. */
 ngx_int_t ngx_http_llmgw_openai_deny(ngx_http_request_t *r,
     const llmgw_openai_error_t *error);
+
+
+/* chain.c */
+
+/* Of /responses/ID and what is behind it: sets id.  NULL: it is none. */
+const ngx_http_llmgw_openai_route_t *ngx_http_llmgw_openai_chain_route(
+    ngx_http_request_t *r, ngx_str_t *id);
+
+/* Answers such a request, as a content handler does. */
+ngx_int_t ngx_http_llmgw_openai_chain_open(ngx_http_request_t *r,
+    const ngx_str_t *id);
+
+/*
+ * The request goes on from an earlier response, and o->only has it.
+ * NGX_DECLINED: *error says that it is not known.
+ */
+ngx_int_t ngx_http_llmgw_openai_chain_goes_on(ngx_http_llmgw_openai_t *o,
+    llmgw_openai_error_t *error);
+
+/* The replica that serves has this response from now on. */
+void ngx_http_llmgw_openai_chain_note(ngx_http_llmgw_stream_t *stream,
+    const char *id);
 
 
 /* reply.c */
@@ -139,6 +166,13 @@ ngx_int_t ngx_http_llmgw_openai_error_headers(ngx_http_request_t *r,
 
 
 /* model_names.c */
+
+/*
+ * The location's upstreams: first its own, then those of its llmgw_model
+ * lines, of which one may come several times.  NULL: there are no more.
+ */
+ngx_http_upstream_srv_conf_t *ngx_http_llmgw_openai_model_upstream(
+    ngx_http_llmgw_loc_conf_t *llcf, ngx_uint_t i);
 
 /*
  * NGX_DECLINED: no replica reports that name; NGX_BUSY: some do, but their base

@@ -52,6 +52,10 @@ ngx_http_llmgw_openai_read(ngx_http_llmgw_stream_t *stream)
     cln->handler = ngx_http_llmgw_openai_cleanup;
     cln->data = stream;
 
+    if (o->only) {
+        ngx_http_llmgw_claim_only(&stream->claim, o->only);
+    }
+
     rc = ngx_http_llmgw_openai_request(stream);
 
     if (rc != NGX_OK || ngx_http_llmgw_openai_said(stream) != NGX_OK) {
@@ -99,7 +103,11 @@ ngx_http_llmgw_openai_request(ngx_http_llmgw_stream_t *stream)
     request->max_tokens = body->max_tokens;
     request->id = ngx_http_llmgw_openai_answer_id(stream);
 
-    if (body->api == LLMGATEWAY__API__API_PASS) {
+    if (o->method) {
+        request->method = o->method;
+        request->path = o->path;
+
+    } else if (body->api == LLMGATEWAY__API__API_PASS) {
         request->path = ngx_http_llmgw_openai_path_engine(
                             stream->request->pool, &o->body->asked);
     }
@@ -188,7 +196,7 @@ ngx_http_llmgw_openai_claims(ngx_http_llmgw_stream_t *stream)
     ngx_http_llmgw_openai_t  *o = stream->data;
 
     o->engine = o->model.engine.len ? o->model.engine : o->usage.model;
-    stream->model = &o->engine;
+    stream->model = o->engine.len ? &o->engine : NULL;
 }
 
 

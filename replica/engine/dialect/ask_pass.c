@@ -8,24 +8,38 @@
 #include "replica/engine/dialect/dialect_inner.h"
 
 
-#define ASK_MAX_PATH  1024
+#define ASK_MAX_PATH  1024      /* with its query */
 #define ASK_MAX_TYPE  256
 
 
-/* It comes from another process, and becomes a line of a request. */
+/* It becomes a line of a request: visible ASCII. */
+static int
+ask_query_is_sound(const char *query)
+{
+    while (*query > ' ' && *query <= '~' && *query != '#') {
+        query++;
+    }
+
+    return *query == '\0';
+}
+
+
+/* It comes from another process; one with a body has no query. */
 static const char *
 ask_other_path(dialect_call_t *call)
 {
-    size_t       len;
+    size_t       len, plain;
     const char  *path;
 
     path = call->request->openai->path;
     len = strlen(path);
+    plain = strspn(path, "abcdefghijklmnopqrstuvwxyz"
+                         "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                         "0123456789/-_.~");
 
     if (*path != '/' || len > ASK_MAX_PATH || strstr(path, "/.") != NULL
-        || strspn(path, "abcdefghijklmnopqrstuvwxyz"
-                        "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                        "0123456789/-_.~") != len)
+        || (plain != len && !(call->is_bare && path[plain] == '?'
+                              && ask_query_is_sound(path + plain))))
     {
         return NULL;
     }
@@ -127,4 +141,31 @@ ask_form(dialect_call_t *call)
     call->request = NULL;
 
     return ask_ready(call);
+}
+
+
+/* A request without a body, for what the engine keeps. */
+dialect_do_t
+ask_bare(dialect_call_t *call)
+{
+    size_t       i;
+    const char  *method, *path;
+
+    static const char *const  methods[] = { "GET", "DELETE", "POST" };
+
+    call->is_bare = 1;
+    method = call->request->openai->method;
+    path = call->api == LLMGATEWAY__API__API_PASS ? ask_path(call) : NULL;
+
+    for (i = 0; path != NULL && i < sizeof(methods) / sizeof(methods[0]); i++) {
+        if (strcmp(methods[i], method) == 0) {
+            call_step(call, STEP_PASS, path);
+            call->http.method = methods[i];
+            call->request = NULL;
+            return DIALECT_ASK;
+        }
+    }
+
+    return call_fail(call, LLMGW_GRPC_UNIMPLEMENTED,
+                     "the adapter does not know this API");
 }

@@ -68,7 +68,7 @@ typedef struct {
     const char  *method;
     const char  *path;          /* with its query, to be put behind the URL */
     const char  *type;          /* of the body; NULL: JSON */
-    const char  *body;          /* NULL: none */
+    const char  *body;          /* NULL: none, by any method */
     size_t       body_bytes;
     int          is_stream;     /* an event stream is expected */
     int          is_step;       /* no generation: a moment's work */

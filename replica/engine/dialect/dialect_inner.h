@@ -100,6 +100,7 @@ typedef struct {
     unsigned           has_ended:1;     /* the event's or the answer's text */
     unsigned           has_text:1;      /* of the event: it is a token */
     unsigned           has_usage:1;     /* call->usage, not told yet */
+    unsigned           has_id:1;        /* the same of id */
     unsigned           column;          /* of the line, as far as it matters */
     llmgw_json_scan_t  scan;            /* of the event, or of the answer */
     char               type[64];        /* of the event */
@@ -107,6 +108,7 @@ typedef struct {
     pass_counts_t      found;           /* in the event, or in the answer */
     pass_counts_t      counts;
     uint32_t           tokens;          /* that came, not told yet */
+    char               id[129];         /* of a response */
 } pass_t;
 
 struct dialect_call_s {
@@ -154,6 +156,8 @@ struct dialect_call_s {
     unsigned          reads_events:1;
     unsigned          passes:1;         /* its bytes go on as they come */
     unsigned          is_open:1;        /* it does not say its length */
+    unsigned          is_bare:1;        /* no body: what the answer counts was
+                                           counted before */
     pass_t            pass;
     buf_t             answer;
 
@@ -318,6 +322,7 @@ unsigned can_key(const dialect_ops_t *ops, const char *name);
 
 dialect_do_t ask_pass(dialect_call_t *call);
 dialect_do_t ask_form(dialect_call_t *call);        /* of ask_pass.c */
+dialect_do_t ask_bare(dialect_call_t *call);        /* the same */
 dialect_do_t ask_whole(dialect_call_t *call);
 
 /* The path of the call's API; NULL: there is none.  Of ask_pass.c */

@@ -186,6 +186,13 @@ pass_on_value(void *arg, const char *path, llmgw_json_t value)
         llmgw_json_copy(value, call->pass.type, sizeof(call->pass.type));
     }
 
+    if (call->api == RESPONSES && *call->pass.id == '\0'
+        && strcmp(path, call->pass.is_events ? "response.id" : "id") == 0)
+    {
+        llmgw_json_copy(value, call->pass.id, sizeof(call->pass.id));
+        call->pass.has_id = 1;
+    }
+
     for (i = 0; i < COUNT(pass_texts); i++) {
         call->pass.has_text |= pass_texts[i].api == call->api
                                && strcmp(pass_texts[i].path, path) == 0
@@ -404,7 +411,7 @@ pass_begin(dialect_call_t *call)
 void
 pass_bytes(dialect_call_t *call, const char *data, size_t len)
 {
-    if (call->status / 100 != 2) {
+    if (call->status / 100 != 2 || call->is_bare) {
         return;
     }
 
@@ -421,6 +428,11 @@ pass_tell(dialect_call_t *call, Llmgateway__GenerateResponse *message)
 {
     message->raw_tokens = call->pass.tokens;
     call->pass.tokens = 0;
+
+    if (call->pass.has_id) {
+        message->response_id = call->pass.id;
+        call->pass.has_id = 0;
+    }
 
     if (call->pass.has_usage) {
         message->usage = &call->usage;

@@ -372,6 +372,10 @@ plan_start(dialect_call_t *call)
     openai = call->request->openai;
     delivered = call->request->delivered;
 
+    if (openai != NULL && *openai->method != '\0') {
+        return ask_bare(call);
+    }
+
     if (openai != NULL && *openai->content_type != '\0') {
         return ask_form(call);
     }

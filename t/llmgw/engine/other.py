@@ -29,6 +29,32 @@ def routes(dialect):
                 dialect, call, Messages)}
 
 
+KEPT = {}       # responses by their id: the answer, and what was said before
+
+
+async def kept(dialect, call):
+    """vLLM: GET /v1/responses/ID and POST .../cancel; OpenAI: DELETE and
+    .../input_items, too.  None: the path is none of these."""
+    id, _, what = call.path.removeprefix("/v1/responses/").partition("/")
+    methods = {"": ("GET", "DELETE"), "cancel": ("POST",),
+               "input_items": ("GET",)}
+    if call.method not in methods.get(what, ()):
+        return False
+    if id not in KEPT:
+        dialect.refuse(404, f"Response with id '{id}' not found.",
+                       "response_id")
+    answer, said = KEPT[id]
+    if call.method == "DELETE":
+        del KEPT[id]
+        answer = {"id": id, "object": "response", "deleted": True}
+    elif what == "cancel":
+        answer = {**answer, "status": "cancelled"}
+    elif what:
+        answer = {"object": "list", "data": said[:-1]}
+    await call.answer(200, answer)
+    return True
+
+
 async def _embed(dialect, call):
     dialect.fail_if_asked(call)
     request = dialect.json(call)
@@ -65,12 +91,17 @@ class Responses:
     @staticmethod
     def messages(request):
         given = request.get("input")
-        return ([{"role": "user", "content": given}]
-                if isinstance(given, str) else given)
+        before = KEPT.get(request.get("previous_response_id"), (None, []))[1]
+        return before + ([{"role": "user", "content": given}]
+                         if isinstance(given, str) else given)
 
     @staticmethod
     def limit(request):
         return request.get("max_output_tokens") or 64
+
+    def keep(self, text, finish, messages):
+        KEPT[self.id] = (self.whole(text, finish), [
+            *messages, {"role": "assistant", "content": text}])
 
     def whole(self, text, status="completed"):
         return {"id": self.id, "object": "response", "created_at": 1700000000,
@@ -182,6 +213,10 @@ class Messages:
 async def _said(dialect, call, shape):
     dialect.fail_if_asked(call)
     request = dialect.json(call)
+    previous = request.get("previous_response_id")
+    if previous and previous not in KEPT:
+        dialect.refuse(404, f"Response with id '{previous}' not found.",
+                       "response_id")
     messages = shape.messages(request)
     dialect.check_messages({"messages": messages})
     run = Run(call, [model.render(messages)],
@@ -208,6 +243,8 @@ async def _said(dialect, call, shape):
                     await events.send(data, name)
     except Cut as cut:
         return await dialect.cut(call, str(cut), events)
+    if shape is Responses:
+        said.keep(text, step.finish, messages)
     if not events:
         return await call.answer(200, said.whole(text, step.finish))
     for name, data in said.end(text, step.finish):
