@@ -285,6 +285,19 @@ check_body_of(const json_t *directive, const conf_scope_t *scope, void *data)
 }
 
 
+/* The module takes nginx's default for 63m there. */
+static void
+check_body_openai(const json_t *directive, const conf_scope_t *scope,
+    void *data)
+{
+    if (check_number(scope, "client_max_body_size", CHECK_BODY_BYTES)
+        != CHECK_BODY_BYTES)
+    {
+        check_body_of(directive, scope, data);
+    }
+}
+
+
 void
 doctor_check_body(const json_t *facts, doctor_report_t *report)
 {
@@ -292,7 +305,7 @@ doctor_check_body(const json_t *facts, doctor_report_t *report)
 
     conf = json_object_get(facts, "conf");
     conf_walk(conf, "llmgw_pass", check_body_of, report);
-    conf_walk(conf, "llmgw_openai", check_body_of, report);
+    conf_walk(conf, "llmgw_openai", check_body_openai, report);
 }
 
 
