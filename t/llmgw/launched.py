@@ -32,6 +32,7 @@ class Launched:
         self.log.touch()
         where = {"port": ["--listen", "127.0.0.1:{port}"],
                  "socket": ["--uds", "{socket}"]}[by]
+        options.setdefault("engine_stop_timeout", "2s")     # within ENDS
         more = ["--budget", str(budget), "--need", str(need)] if budget else []
         command = [place.PYTHON, str(HERE / "engine_tree.py"), "--shape",
                    shape, "--log", str(self.log), "--workers", str(workers),

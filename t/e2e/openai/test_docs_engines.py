@@ -23,7 +23,7 @@ THEIRS = {"--max-num-seqs", "--api-key", "--enable-metrics", "--metrics",
           "--sampling-defaults", "--reasoning-parser", "--parallel",
           "--enable-deterministic-inference", "--ctx-size", "--no-repack",
           "--flash-attn", "--cache-type-k", "--cache-type-v",
-          "--no-kv-unified", "--embeddings", "--enable-cache-report"}
+          "--no-kv-unified", "--embeddings", "--enable-cache-report", "--uds"}
 
 
 def blocks(text, language=""):
@@ -222,10 +222,20 @@ def test_options_that_it_names_are_there():
     assert named - ours <= THEIRS <= named
 
 
+def test_commands_that_start_an_engine_have_our_options():
+    [block] = blocks(SECTIONS["An engine that is started here"])
+    ours = options_of(place.binary("llmgw-replica"))
+    for line in block.replace("\\\n", " ").strip().split("\n\n"):
+        words = shlex.split(line)
+        assert {w for w in words if w.startswith("--")} <= ours
+        engine = words[words.index("--engine-command") + 1]
+        assert "{port}" in engine or "{socket}" in engine
+
+
 def test_no_command_goes_untested():
     """Each block of the page is one that a test above runs, or an engine's
     own command, which our tests have no engine for."""
-    tested = {"": 8, "nginx": 1, "yaml": 1}
+    tested = {"": 9, "nginx": 1, "yaml": 1}
     assert {k: len(blocks(TEXT, k)) for k in tested} == tested
     assert set(re.findall(r"^```(\w*)\n", TEXT, re.M)) <= set(tested)
 

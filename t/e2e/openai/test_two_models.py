@@ -256,7 +256,7 @@ def test_fleet_of_one_upstream_serves_both_models_meanwhile(cluster):
     """No line names the new one, and nothing is reloaded."""
     fleet = Fleet(cluster)
     fleet.join("alpha", "a1", "a2")
-    nginx = cluster.nginx(openai=True)
+    nginx = cluster.nginx(pool="llmgw_queue hold=0;", openai=True)
     wait_for(lambda: nginx.routable() == ["a1", "a2"], "the old model")
     alpha = Crowd(nginx, "alpha")
     assert ask(nginx, "beta") == UNKNOWN
