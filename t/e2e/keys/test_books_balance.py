@@ -198,7 +198,7 @@ def test_strikes_in_mid_flight_charge_for_nothing_that_was_not_made(
         time.sleep(random.uniform(.05, .3))
         what = random.choice(scene.strikes.all())
         scene.strikes(what)
-        if what in ("engine", "adapter", "worker"):
+        if what in ("engine", "adapter", "agent", "worker"):
             scene.strikes.mend()
     scene.end()
     scene.check_clients()
