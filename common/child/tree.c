@@ -127,17 +127,41 @@ tree_walk(tree_child_pt each, void *data)
 }
 
 
+/* 0, or -1: the process is gone. */
+static int
+tree_name(pid_t pid, char *name, size_t bytes)
+{
+    char  path[32];
+
+    snprintf(path, sizeof(path), "/proc/%d/comm", (int) pid);
+
+    if (tree_read(path, name, bytes) <= 0) {
+        return -1;
+    }
+
+    name[strcspn(name, "\n")] = '\0';
+
+    return 0;
+}
+
+
 static void
 tree_kill_one(void *data, pid_t pid)
 {
-    (void) kill(pid, SIGKILL);
+    char  name[32];
+
+    if (data == NULL || tree_name(pid, name, sizeof(name)) != 0
+        || strcmp(name, data) != 0)
+    {
+        (void) kill(pid, SIGKILL);
+    }
 }
 
 
 void
-tree_kill(void)
+tree_kill(const char *but)
 {
-    tree_walk(tree_kill_one, NULL);
+    tree_walk(tree_kill_one, (void *) but);
 }
 
 
@@ -154,18 +178,16 @@ tree_is_gone(void)
 static void
 tree_tell_one(void *data, pid_t pid)
 {
-    char   *text, path[32], name[32];
+    char   *text, name[32];
     size_t  len;
 
     text = data;
     len = strlen(text);
-    snprintf(path, sizeof(path), "/proc/%d/comm", (int) pid);
 
-    if (tree_read(path, name, sizeof(name)) <= 0) {
+    if (tree_name(pid, name, sizeof(name)) != 0) {
         return;
     }
 
-    name[strcspn(name, "\n")] = '\0';
     snprintf(text + len, TREE_TEXT_BYTES - len, "%s%d %s",
              len > 0 ? ", " : "", (int) pid, name);
 }

@@ -25,8 +25,11 @@
 /* Orphans below this process come to it.  0, or -1 and errno. */
 int tree_adopt(void);
 
-/* SIGKILL to each child process of this one. */
-void tree_kill(void);
+/*
+ * SIGKILL to each child process of this one but those of that name, as
+ * PR_SET_NAME gives it; NULL: to all.
+ */
+void tree_kill(const char *but);
 
 /* 1: there is no child, not even one that has ended and is waited for. */
 int tree_is_gone(void);

@@ -158,6 +158,10 @@ keeper_start(keeper_t *k, char **argv)
 
 
 /*
+ * The next keeper is left to end by itself, as it does for the same reasons: if
+ * it was killed here, and this process in the next moment, what it has not yet
+ * ended would come to init.
+ *
  * Most engines are one process group: that is faster than one generation after
  * the other.  The number is no other group's before the child is waited for.
  */
@@ -168,11 +172,16 @@ keeper_kill(const keeper_t *k)
         cgroup_kill(k->cgroup);
     }
 
+    if (k->depth > 1) {
+        tree_kill(KEEPER_NAME);
+        return;
+    }
+
     if (k->child > 0) {
         (void) kill(-k->child, SIGKILL);
     }
 
-    tree_kill();
+    tree_kill(NULL);
 }
 
 

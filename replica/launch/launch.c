@@ -124,8 +124,8 @@ launch_gone(launch_t *l)
 
 
 /*
- * The keeper has ended, so as a rule there is no child.  If it was killed, what
- * it kept comes to this process, one generation after the other.
+ * As a rule no child is left.  If the keeper was killed, what it kept has come
+ * here: the next keeper, which ends by itself, or the engine's processes.
  */
 static void
 launch_sweep(launch_t *l)
@@ -134,7 +134,7 @@ launch_sweep(launch_t *l)
         cgroup_kill(l->cgroup);
     }
 
-    tree_kill();
+    tree_kill(KEEPER_NAME);
 
     if (tree_is_gone()) {
         ev_timer_stop(l->loop, &l->sweep);

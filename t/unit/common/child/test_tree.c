@@ -107,7 +107,7 @@ all_of_a_tree_is_killed_whoever_its_parent_is(void **state)
     assert_non_null(strstr(text, " test_tree"));
 
     while (!tree_is_gone()) {
-        tree_kill();
+        tree_kill(NULL);
         (void) waitpid(-1, NULL, 0);
     }
 
