@@ -71,4 +71,19 @@ options_rc_t options_parse(const options_spec_t *spec, void *values, int argc,
 /* Frees the strings of a struct filled by options_parse(). */
 void options_done(const options_spec_t *spec, void *values);
 
+
+/* A command, of a program whose first word names one; a NULL name ends them. */
+typedef struct {
+    const char   *name;
+    int         (*run)(int argc, char **argv);     /* the exit status */
+} options_command_t;
+
+/*
+ * Runs the command that the first word names, with that word as its argv[0].
+ * spec: of --help and --version alone; its table is empty.  Returns the exit
+ * status: the command's, 0 for help, and 2 for a wrong word, which was said.
+ */
+int options_run_command(const options_spec_t *spec,
+    const options_command_t *commands, int argc, char **argv);
+
 #endif /* OPTIONS_H */

@@ -11,13 +11,7 @@
 #include "sim/commands.h"
 
 
-typedef struct {
-    const char   *name;
-    int         (*run)(int argc, char **argv);
-} main_command_t;
-
-
-static const main_command_t  main_commands[] = {
+static const options_command_t  main_commands[] = {
     { "run", run_main },
     { "replay", replay_main },
     { "compare", compare_main },
@@ -67,36 +61,6 @@ main_flush(int rc)
 int
 main(int argc, char **argv)
 {
-    int     rest;
-    char    none;
-    size_t  i;
-
-    switch (options_parse(&main_spec, &none, argc, argv, 1, &rest)) {
-
-    case OPTIONS_EXIT:
-        return main_flush(0);
-
-    case OPTIONS_EUSAGE:
-        return 2;
-
-    default:
-        break;
-    }
-
-    if (rest == argc) {
-        fprintf(stderr, "llmgw-sim: a command is missing, see --help\n");
-        return 2;
-    }
-
-    for (i = 0; main_commands[i].name != NULL; i++) {
-        if (strcmp(argv[rest], main_commands[i].name) == 0) {
-            return main_flush(main_commands[i].run(argc - rest,
-                                                   argv + rest));
-        }
-    }
-
-    fprintf(stderr, "llmgw-sim: unknown command \"%s\", see --help\n",
-            argv[rest]);
-
-    return 2;
+    return main_flush(options_run_command(&main_spec, main_commands, argc,
+                                          argv));
 }

@@ -1,21 +1,14 @@
 
 /* llmgw: runs the command that the first word names. */
 
-#include <stdio.h>
-#include <string.h>
+#include <stddef.h>
 
 #include "common/options.h"
 #include "up/fleet/dns.h"
 #include "up/up.h"
 
 
-typedef struct {
-    const char   *name;
-    int         (*run)(int argc, char **argv);
-} main_command_t;
-
-
-static const main_command_t  main_commands[] = {
+static const options_command_t  main_commands[] = {
     { "up", up_main },
     { "add", ask_main },
     { "remove", ask_main },
@@ -44,35 +37,5 @@ static const options_spec_t  main_spec = {
 int
 main(int argc, char **argv)
 {
-    int     rest;
-    char    none;
-    size_t  i;
-
-    switch (options_parse(&main_spec, &none, argc, argv, 1, &rest)) {
-
-    case OPTIONS_EXIT:
-        return 0;
-
-    case OPTIONS_EUSAGE:
-        return 2;
-
-    default:
-        break;
-    }
-
-    if (rest == argc) {
-        fprintf(stderr, "llmgw: a command is missing, see --help\n");
-        return 2;
-    }
-
-    for (i = 0; main_commands[i].name != NULL; i++) {
-        if (strcmp(argv[rest], main_commands[i].name) == 0) {
-            return main_commands[i].run(argc - rest, argv + rest);
-        }
-    }
-
-    fprintf(stderr, "llmgw: unknown command \"%s\", see --help\n",
-            argv[rest]);
-
-    return 2;
+    return options_run_command(&main_spec, main_commands, argc, argv);
 }

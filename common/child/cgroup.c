@@ -167,7 +167,7 @@ cgroup_kill(const char *path)
 }
 
 
-/* One that cannot be read holds nobody up. */
+/* A group that cannot be read counts as empty. */
 int
 cgroup_is_empty(const char *path)
 {

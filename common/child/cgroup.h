@@ -1,7 +1,7 @@
 
 /*
  * A control group for one child and all that it starts (cgroups version 2):
- * one write kills everything in it, whoever its parent has become.
+ * one write kills all processes in it, also those that have left their parent.
  *
  * Only where this process's own group was delegated to it, as by Delegate=yes
  * of a systemd unit: elsewhere groups are another program's to make.  What is
@@ -16,8 +16,8 @@
 #define CGROUP_PATH_BYTES  4096
 
 /*
- * Makes the group `name` within the own one, or finds it, as an earlier run has
- * left it.  Its path is "" where there is none to be had, which is no error.
+ * Makes the group `name` within the own one, or finds that of an earlier run.
+ * Sets path; to "" if the own group was not delegated, which is no error.
  */
 void cgroup_make(const char *name, char path[CGROUP_PATH_BYTES]);
 
