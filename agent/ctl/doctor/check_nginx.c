@@ -130,8 +130,8 @@ doctor_check_descriptors(const json_t *facts, doctor_report_t *report)
 }
 
 
-/* Each request that runs or waits has its client's connection, and those that
-   run may have one to a replica: that is shared by all streams of a worker. */
+/* A request takes its client's connection.  To each replica a worker has one
+   connection, which all of its streams share. */
 void
 doctor_check_connections(const json_t *facts, doctor_report_t *report)
 {

@@ -187,8 +187,8 @@ net_ask_page(net_t *net)
                          (long) CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE);
     }
 
-    /* Nothing is sent to it, and what it says is believed of nobody else: its
-       certificate need not name the address that the page is asked at. */
+    /* The question has no secret, and the answer tells of this gateway alone:
+       its certificate need not name the address that the page is asked at. */
     curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 0L);
     curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 0L);
     net_start(net, easy);
