@@ -38,10 +38,11 @@ def group(cluster, sockets, files, **options):
                  weights=sockets, weights_file=files, **options).start()
 
 
-def failed(one):
-    """What it says, of an engine that ends by itself."""
+def failed(one, after=0):
+    """What it says, of an engine that ends by itself; after: seconds that it
+    waits for something before."""
     one.proc.told_to_end = True
-    assert one.proc.wait() == 1
+    assert one.proc.wait(takes=after + 2) == 1
     return one.proc.text()
 
 
@@ -129,7 +130,7 @@ def test_one_device_that_fails_takes_the_engine_down(cluster, services, file,
                  remap_timeout="2s")
     second.kill()
     a.kill()
-    text = failed(b)
+    text = failed(b, after=2)
     assert 'weights1.sock": no weights within 2 s' in text
     assert "weights0.sock\": no weights" not in text
 
