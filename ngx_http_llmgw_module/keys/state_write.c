@@ -192,7 +192,11 @@ static ngx_int_t
 ngx_http_llmgw_books_failed(ngx_http_llmgw_books_file_t *books, ngx_err_t err)
 {
     if (books->fd != NGX_INVALID_FILE) {
-        (void) ftruncate(books->fd, 0);         /* gives its room back */
+
+        if (ftruncate(books->fd, 0) == -1) {
+            /* its room on the disk is given back by the next write */
+        }
+
         (void) ngx_close_file(books->fd);
         books->fd = NGX_INVALID_FILE;
     }
