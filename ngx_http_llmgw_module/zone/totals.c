@@ -18,23 +18,38 @@
     (sizeof(ngx_http_llmgw_totals_t) / sizeof(uint64_t))
 
 
-static ngx_http_llmgw_zone_shared_t *ngx_http_llmgw_totals_shared(
-    ngx_shm_zone_t *shm_zone, ngx_slab_pool_t **shpool);
+static ngx_uint_t ngx_http_llmgw_totals_zone(ngx_shm_zone_t *shm_zone,
+    ngx_http_llmgw_zone_t *zone);
 static void ngx_http_llmgw_totals_sum_locked(
     ngx_http_llmgw_zone_shared_t *shared, ngx_http_llmgw_totals_t *sum);
 static void ngx_http_llmgw_totals_slots_locked(
     ngx_http_llmgw_zone_shared_t *shared, ngx_http_llmgw_totals_t *sum);
 
 
-/* NULL: it is not made. */
+/*
+ * A worker may have no share of a pool that others have; what is looked at here
+ * needs none.  zone: for the lock, and so that whoever finds it left by a dead
+ * process mends it.  0: the zone is not made.
+ */
 
-static ngx_http_llmgw_zone_shared_t *
-ngx_http_llmgw_totals_shared(ngx_shm_zone_t *shm_zone,
-    ngx_slab_pool_t **shpool)
+static ngx_uint_t
+ngx_http_llmgw_totals_zone(ngx_shm_zone_t *shm_zone,
+    ngx_http_llmgw_zone_t *zone)
 {
-    *shpool = (ngx_slab_pool_t *) shm_zone->shm.addr;
+    zone->shpool = (ngx_slab_pool_t *) shm_zone->shm.addr;
+    zone->shared = zone->shpool->data;
 
-    return (*shpool)->data;
+    if (zone->shared == NULL) {
+        return 0;
+    }
+
+    zone->self.shared = zone->shared->admission;
+    zone->self.row = LLMGW_NO_ROW;
+    zone->name = shm_zone->shm.name;
+    zone->log = ngx_cycle->log;
+    zone->mended = 0;
+
+    return 1;
 }
 
 
@@ -81,26 +96,24 @@ void
 ngx_http_llmgw_totals_add(ngx_shm_zone_t *shm_zone, ngx_uint_t is_bound,
     ngx_http_llmgw_totals_t *to)
 {
-    ngx_slab_pool_t               *shpool;
-    ngx_http_llmgw_totals_t        sum;
-    ngx_http_llmgw_zone_shared_t  *shared;
+    ngx_http_llmgw_zone_t    zone;
+    ngx_http_llmgw_totals_t  sum;
 
-    shared = ngx_http_llmgw_totals_shared(shm_zone, &shpool);
-    if (shared == NULL) {
+    if (!ngx_http_llmgw_totals_zone(shm_zone, &zone)) {
         return;
     }
 
-    ngx_shmtx_lock(&shpool->mutex);
+    ngx_http_llmgw_zone_lock(&zone);
 
     if (is_bound) {
-        sum = shared->others;
+        sum = zone.shared->others;
 
     } else {
-        ngx_http_llmgw_totals_sum_locked(shared, &sum);
-        ngx_http_llmgw_totals_slots_locked(shared, &sum);
+        ngx_http_llmgw_totals_sum_locked(zone.shared, &sum);
+        ngx_http_llmgw_totals_slots_locked(zone.shared, &sum);
     }
 
-    ngx_shmtx_unlock(&shpool->mutex);
+    ngx_http_llmgw_zone_unlock(&zone);
 
     ngx_http_llmgw_totals_merge(to, &sum, 1);
 }
@@ -128,19 +141,17 @@ ngx_http_llmgw_totals_merge(ngx_http_llmgw_totals_t *to,
 void
 ngx_http_llmgw_totals_part(ngx_shm_zone_t *shm_zone)
 {
-    ngx_slab_pool_t               *shpool;
-    ngx_http_llmgw_totals_t        sum;
-    ngx_http_llmgw_zone_shared_t  *shared;
+    ngx_http_llmgw_zone_t    zone;
+    ngx_http_llmgw_totals_t  sum;
 
-    shared = ngx_http_llmgw_totals_shared(shm_zone, &shpool);
-    if (shared == NULL) {
+    if (!ngx_http_llmgw_totals_zone(shm_zone, &zone)) {
         return;
     }
 
-    ngx_shmtx_lock(&shpool->mutex);
-    ngx_http_llmgw_totals_sum_locked(shared, &sum);
-    shared->others = sum;
-    ngx_shmtx_unlock(&shpool->mutex);
+    ngx_http_llmgw_zone_lock(&zone);
+    ngx_http_llmgw_totals_sum_locked(zone.shared, &sum);
+    zone.shared->others = sum;
+    ngx_http_llmgw_zone_unlock(&zone);
 }
 
 
@@ -148,15 +159,16 @@ ngx_uint_t
 ngx_http_llmgw_zone_is_idle(ngx_shm_zone_t *shm_zone)
 {
     uint32_t                       i, n;
-    ngx_slab_pool_t               *shpool;
+    ngx_http_llmgw_zone_t          zone;
     ngx_http_llmgw_zone_shared_t  *shared;
 
-    shared = ngx_http_llmgw_totals_shared(shm_zone, &shpool);
-    if (shared == NULL) {
+    if (!ngx_http_llmgw_totals_zone(shm_zone, &zone)) {
         return 1;
     }
 
-    ngx_shmtx_lock(&shpool->mutex);
+    shared = zone.shared;
+
+    ngx_http_llmgw_zone_lock(&zone);
 
     n = shared->admission->queue.length;
 
@@ -164,7 +176,7 @@ ngx_http_llmgw_zone_is_idle(ngx_shm_zone_t *shm_zone)
         n += shared->rows[i].pid ? shared->levels[i].streams : 0;
     }
 
-    ngx_shmtx_unlock(&shpool->mutex);
+    ngx_http_llmgw_zone_unlock(&zone);
 
     return n == 0;
 }
