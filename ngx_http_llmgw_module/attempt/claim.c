@@ -48,6 +48,10 @@ ngx_http_llmgw_claim_init(ngx_http_llmgw_claim_t *claim,
     if (ngx_http_llmgw_log_takes(pool->conf)) {
         claim->traced = ngx_pcalloc(memory, sizeof(ngx_http_llmgw_traced_t));
     }
+
+    if (claim->traced) {
+        claim->traced->model = pool->model;
+    }
 }
 
 

@@ -48,6 +48,8 @@ static void ngx_http_llmgw_log_describe_peer(const void *data,
 static void ngx_http_llmgw_log_describe_facts(
     const ngx_http_llmgw_decided_t *decided, uint32_t peer,
     llmgw_decision_replica_t *replica);
+static llmgw_line_text_t ngx_http_llmgw_log_model(
+    const ngx_http_llmgw_traced_t *traced);
 static llmgw_line_text_t ngx_http_llmgw_log_text(const ngx_str_t *text);
 static void ngx_http_llmgw_log_top(ngx_http_llmgw_log_t *log,
     llmgw_decision_route_t *route);
@@ -197,6 +199,7 @@ ngx_http_llmgw_log_decided(ngx_http_llmgw_log_t *log,
     route.t_us = ngx_http_llmgw_log_now();
     route.request = ngx_http_llmgw_log_text(&decided->traced->request);
     route.pool = ngx_http_llmgw_log_text(&log->conf->name);
+    route.model = ngx_http_llmgw_log_model(decided->traced);
     route.random = &log->key.random;
     route.data = &entry;
 
@@ -522,6 +525,7 @@ ngx_http_llmgw_log_entry(ngx_http_llmgw_log_t *log,
     admission.t_us = ngx_http_llmgw_log_now();
     admission.request = ngx_http_llmgw_log_text(&traced->request);
     admission.pool = ngx_http_llmgw_log_text(&log->conf->name);
+    admission.model = ngx_http_llmgw_log_model(traced);
     admission.slo_class = ngx_http_llmgw_log_text(&traced->class);
     admission.tenant = ngx_http_llmgw_log_text(&traced->tenant);
     admission.tokens = tokens;
@@ -541,6 +545,14 @@ ngx_http_llmgw_log_entry(ngx_http_llmgw_log_t *log,
         llmgw_decision_admission(&out, &admission);
 
     } while (ngx_http_llmgw_log_end(log, &out));
+}
+
+
+static llmgw_line_text_t
+ngx_http_llmgw_log_model(const ngx_http_llmgw_traced_t *traced)
+{
+    return (llmgw_line_text_t) { traced->model[0] ? traced->model : NULL,
+                                 ngx_strlen(traced->model) };
 }
 
 

@@ -93,6 +93,8 @@ typedef struct {
     ngx_str_t                     class;        /* as metrics name it */
     ngx_str_t                     tenant;       /* the same */
     uint64_t                      tenant_hash;  /* of one without a name */
+    const char                   *model;        /* the pool's; "": none, or the
+                                                   upstream has but one pool */
     ngx_uint_t                    attempts;     /* leases so far */
 } ngx_http_llmgw_traced_t;
 

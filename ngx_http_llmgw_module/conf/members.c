@@ -121,7 +121,6 @@ ngx_http_llmgw_conf_clone(ngx_conf_t *cf, ngx_http_llmgw_srv_conf_t *lscf,
 
     *clone = *lscf;
     clone->number = i;
-    clone->log = NULL;              /* of decisions: the first pool's alone */
 
     name = &clone->zone_name;
     name->data = ngx_pnalloc(cf->pool, lscf->zone_name.len + 1

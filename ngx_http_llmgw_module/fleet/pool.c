@@ -51,7 +51,7 @@ ngx_http_llmgw_pool_create(ngx_http_llmgw_upstream_t *upstream,
         ngx_http_llmgw_cohorts_bucket(pool->zone, conf);
     }
 
-    if (pool->zone) {
+    if (pool->zone && conf->number == 0) {
         ngx_http_llmgw_log_start(conf->log, pool->zone);
     }
 
@@ -94,7 +94,9 @@ ngx_http_llmgw_pool_destroy(ngx_http_llmgw_pool_t *pool)
     ngx_http_llmgw_table_destroy(pool->next);
     ngx_free(pool->listed);
 
-    ngx_http_llmgw_log_stop(pool->conf->log);
+    if (pool->conf->number == 0) {
+        ngx_http_llmgw_log_stop(pool->conf->log);
+    }
 
     if (pool->zone) {
         ngx_http_llmgw_zone_yield(pool->zone);

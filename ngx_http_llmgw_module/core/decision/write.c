@@ -91,6 +91,15 @@ llmgw_decision_policy(llmgw_line_t *out,
 }
 
 
+static void
+write_model(llmgw_line_t *out, llmgw_line_text_t model)
+{
+    if (model.text != NULL) {
+        llmgw_line_text(out, "model", model);
+    }
+}
+
+
 void
 llmgw_decision_admission(llmgw_line_t *out,
     const llmgw_decision_admission_t *admission)
@@ -102,6 +111,8 @@ llmgw_decision_admission(llmgw_line_t *out,
     if (admission->pool.text != NULL) {
         llmgw_line_text(out, "pool", admission->pool);
     }
+
+    write_model(out, admission->model);
 
     llmgw_line_text(out, "slo_class", admission->slo_class);
     llmgw_line_text(out, "tenant", admission->tenant);
@@ -331,6 +342,7 @@ llmgw_decision_route(llmgw_line_t *out,
     llmgw_line_int(out, "t_us", route->t_us);
     llmgw_line_text(out, "request", route->request);
     llmgw_line_text(out, "pool", route->pool);
+    write_model(out, route->model);
     write_worker(out, route->worker);
 
     if (route->attempt != 0) {

@@ -50,6 +50,7 @@ typedef struct {
     int64_t                   t_us;
     llmgw_line_text_t         request;
     llmgw_line_text_t         pool;         /* no text: is not written */
+    llmgw_line_text_t         model;        /* the same */
     llmgw_line_text_t         slo_class;
     llmgw_line_text_t         tenant;
     int64_t                   tokens;       /* < 0: not said */
@@ -82,6 +83,7 @@ typedef struct {
     int64_t                   t_us;
     llmgw_line_text_t         request;
     llmgw_line_text_t         pool;
+    llmgw_line_text_t         model;        /* no text: is not written */
     int64_t                   attempt;      /* of the request; 0: not said */
     const llmgw_ranker_t     *ranker;       /* as it was before the choice */
     const llmgw_scoring_t    *scoring;
