@@ -184,6 +184,33 @@ ngx_http_llmgw_metrics_request(ngx_http_llmgw_zone_t *zone, ngx_uint_t code,
 
 
 void
+ngx_http_llmgw_metrics_nameless(ngx_http_llmgw_zone_t *zone, ngx_uint_t code,
+    llmgw_outcome_t outcome)
+{
+    if (outcome < LLMGW_NREASONS) {
+        ngx_http_llmgw_metrics_request(zone, code, outcome);
+        return;
+    }
+
+    code = ngx_min(code, NGX_HTTP_LLMGW_NCODES - 1);
+
+    ngx_http_llmgw_metrics_row(zone)->nameless[code]++;
+}
+
+
+void
+ngx_http_llmgw_metrics_take_nameless(ngx_http_llmgw_counters_t *to,
+    const ngx_http_llmgw_counters_t *from)
+{
+    ngx_uint_t  i;
+
+    for (i = 0; i < NGX_HTTP_LLMGW_NCODES; i++) {
+        to->requests[i][LLMGW_OUTCOME_SERVED] += from->nameless[i];
+    }
+}
+
+
+void
 ngx_http_llmgw_metrics_time(ngx_http_llmgw_zone_t *zone,
     ngx_http_llmgw_histogram_index_t histogram, ngx_msec_t ms)
 {

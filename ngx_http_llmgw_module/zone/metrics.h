@@ -131,6 +131,9 @@ typedef enum {
 typedef struct {
     uint64_t                      requests[NGX_HTTP_LLMGW_NCODES]
                                           [LLMGW_NREASONS];
+    uint64_t                      nameless[NGX_HTTP_LLMGW_NCODES];
+                                                /* of no model; without a
+                                                   reason */
     NGX_HTTP_LLMGW_COUNTERS(NGX_HTTP_LLMGW_COUNTER_FIELD)
     NGX_HTTP_LLMGW_HISTOGRAMS(NGX_HTTP_LLMGW_HISTOGRAM_FIELD)
     uint64_t                      saturation_unknown;
@@ -155,6 +158,17 @@ typedef struct ngx_http_llmgw_slot_s  ngx_http_llmgw_slot_t;
 /* A request has ended, with a gRPC code and perhaps a reason of ours. */
 void ngx_http_llmgw_metrics_request(ngx_http_llmgw_zone_t *zone,
     ngx_uint_t code, llmgw_outcome_t outcome);
+
+/*
+ * The same of one that was refused before its model was known, as one whose
+ * model does not exist.
+ */
+void ngx_http_llmgw_metrics_nameless(ngx_http_llmgw_zone_t *zone,
+    ngx_uint_t code, llmgw_outcome_t outcome);
+
+/* Adds those to `to`, as requests of its own. */
+void ngx_http_llmgw_metrics_take_nameless(ngx_http_llmgw_counters_t *to,
+    const ngx_http_llmgw_counters_t *from);
 
 /* Adds ms to one of the histograms. */
 void ngx_http_llmgw_metrics_time(ngx_http_llmgw_zone_t *zone,

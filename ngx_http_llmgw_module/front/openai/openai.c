@@ -242,9 +242,9 @@ ngx_http_llmgw_openai_deny_as(ngx_http_request_t *r,
     pool = ngx_http_llmgw_worker_pool(r);
 
     if (pool) {
-        ngx_http_llmgw_metrics_request(pool->zone,
-                                       ngx_http_llmgw_outcome_grpc(&end),
-                                       end.outcome);
+        ngx_http_llmgw_metrics_nameless(pool->zone,
+                                        ngx_http_llmgw_outcome_grpc(&end),
+                                        end.outcome);
     }
 
     return ngx_http_llmgw_openai_refuse(r, error);

@@ -61,6 +61,7 @@ ngx_http_llmgw_snapshot_upstream(ngx_array_t *snapshots,
     ngx_http_llmgw_upstream_loads(upstream);
 
     first = snapshots->nelts;
+    snapshot = NULL;
 
     for (i = 0, nbound = 0; i < upstream->conf->npools; i++) {
         nbound += (upstream->pools[i] && upstream->pools[i]->binding);
@@ -90,9 +91,14 @@ ngx_http_llmgw_snapshot_upstream(ngx_array_t *snapshots,
         }
     }
 
-    return upstream->conf->npools > 1
-           ? ngx_http_llmgw_snapshot_rest(snapshots, upstream, first)
-           : NGX_OK;
+    if (upstream->conf->npools > 1) {
+        return ngx_http_llmgw_snapshot_rest(snapshots, upstream, first);
+    }
+
+    ngx_http_llmgw_metrics_take_nameless(&snapshot->counters,
+                                         &snapshot->counters);
+
+    return NGX_OK;
 }
 
 
@@ -130,13 +136,18 @@ ngx_http_llmgw_snapshot_rest(ngx_array_t *snapshots,
         rest.attempts += snapshot->slots.attempts;
         rest.failures += snapshot->slots.failures;
         ngx_http_llmgw_metrics_add(&rest.counters, &snapshot->counters, 0);
+        ngx_http_llmgw_metrics_take_nameless(&rest.counters, &rest.counters);
         ngx_http_llmgw_snapshot_take_totals(snapshot, &rest);
 
         return NGX_OK;
     }
 
+    ngx_http_llmgw_metrics_take_nameless(&rest.counters, &rest.counters);
+
     for (i = 0; i < n; i++) {
         ngx_http_llmgw_snapshot_name(&snapshot[i]);
+        ngx_http_llmgw_metrics_take_nameless(&rest.counters,
+                                             &snapshot[i].counters);
     }
 
     snapshot = ngx_array_push(snapshots);
