@@ -495,6 +495,22 @@ ngx_http_llmgw_claim_leave(ngx_http_llmgw_claim_t *claim)
 }
 
 
+void
+ngx_http_llmgw_claim_move(ngx_http_llmgw_claim_t *claim,
+    ngx_http_llmgw_pool_t *pool, ngx_str_t *name)
+{
+    ngx_http_llmgw_claim_leave(claim);
+    ngx_http_llmgw_claim_clear_excluded(claim);
+
+    claim->pool = pool;
+    ngx_http_llmgw_claim_model(claim, name);
+
+    if (claim->traced) {
+        claim->traced->model = pool->model;
+    }
+}
+
+
 /* By the name that the group has now. */
 
 void

@@ -76,6 +76,13 @@ ngx_uint_t ngx_http_llmgw_claim_second(ngx_http_llmgw_claim_t *claim,
 /* Withdraws the claim; also valid for one that does not wait. */
 void ngx_http_llmgw_claim_leave(ngx_http_llmgw_claim_t *claim);
 
+/*
+ * Withdraws the claim, and it is made in another pool from now on, for a name
+ * that this one serves.  The time in which it was held counts.
+ */
+void ngx_http_llmgw_claim_move(ngx_http_llmgw_claim_t *claim,
+    ngx_http_llmgw_pool_t *pool, ngx_str_t *name);
+
 /* How long it may wait in all, and what it ends with when that is over. */
 ngx_msec_t ngx_http_llmgw_claim_patience(ngx_http_llmgw_claim_t *claim);
 llmgw_outcome_t ngx_http_llmgw_claim_expires(ngx_http_llmgw_claim_t *claim);

@@ -17,7 +17,8 @@
  *
  * When the last replica is gone all claims that wait are held, and when one is
  * there again none is (core/admission/admission.h).  Each worker has its own
- * claims made again for that, not the head alone.
+ * claims made again for that, not the head alone.  Those that are held claim at
+ * each view: a replica that serves them may have come to another pool.
  */
 
 #include "attempt/queue.h"
@@ -155,6 +156,7 @@ void
 ngx_http_llmgw_queue_view_applied(ngx_http_llmgw_pool_t *pool)
 {
     if (pool->waiting->n) {
+        pool->waiting->is_new = 1;
         ngx_http_llmgw_queue_look(pool);
         ngx_post_event(&pool->waiting->turn, &ngx_posted_events);
     }
@@ -166,22 +168,24 @@ ngx_http_llmgw_queue_view_applied(ngx_http_llmgw_pool_t *pool)
 static void
 ngx_http_llmgw_queue_hold(ngx_http_llmgw_pool_t *pool)
 {
-    ngx_uint_t                 i, held;
+    ngx_uint_t                 i, held, all;
     ngx_http_llmgw_claim_t    *claim;
     ngx_http_llmgw_waiting_t  *waiting;
 
     waiting = pool->waiting;
     held = ngx_http_llmgw_table_is_empty(pool)
            && ngx_http_llmgw_table_hold_ms(pool) != 0;
+    all = held && waiting->is_new && pool->upstream->conf->npools > 1;
+    waiting->is_new = 0;
 
-    if (waiting->nheld == (held ? waiting->n : 0)) {
+    if (!all && waiting->nheld == (held ? waiting->n : 0)) {
         return;
     }
 
     for (i = 0; i < pool->zone->self.shared->queue.capacity; i++) {
         claim = waiting->claims[i];
 
-        if (claim && claim->ask.is_held != held) {
+        if (claim && (all || claim->ask.is_held != held)) {
             claim->turn(claim);         /* it may be gone after this */
         }
     }

@@ -19,6 +19,8 @@ struct ngx_http_llmgw_waiting_s {
     ngx_event_t                   turn;         /* posted: of the head */
     ngx_event_t                   timer;
     time_t                        full_logged;
+    unsigned                      is_new:1;     /* a view, since the held ones
+                                                   claimed last */
     ngx_http_llmgw_claim_t       *claims[];     /* by entry in the queue */
 };
 

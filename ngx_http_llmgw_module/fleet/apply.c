@@ -113,6 +113,7 @@ static void
 ngx_http_llmgw_upstream_count(ngx_http_llmgw_upstream_t *upstream)
 {
     size_t                     i;
+    ngx_uint_t                 number;
     const llmgw_member_t      *like;
     llmgw_members_view_t      *view;
     ngx_http_llmgw_models_t   *models;
@@ -123,15 +124,18 @@ ngx_http_llmgw_upstream_count(ngx_http_llmgw_upstream_t *upstream)
 
     ngx_http_llmgw_models_begin(models, upstream->reader, view);
     ngx_http_llmgw_standbys_update(&upstream->standbys, models, view);
+    upstream->nsilent = 0;
 
     for (i = 0; i < view->n; i++) {
         like = ngx_http_llmgw_standbys_place(&upstream->standbys, view, i,
                                              &standing);
 
         if (ngx_http_llmgw_models_takes(models, like)) {
-            ngx_http_llmgw_models_count(models,
-                                        ngx_http_llmgw_models_of(models, like),
-                                        &view->members[i], view->isolated,
+            number = ngx_http_llmgw_models_of(models, like);
+            upstream->nsilent += (number == 0);
+
+            ngx_http_llmgw_models_count(models, number, &view->members[i],
+                                        view->isolated,
                                         standing.is == LLMGW_STANDING_WARM);
         }
     }

@@ -33,6 +33,8 @@ static void ngx_http_llmgw_bind_unused_locked(
 static ngx_uint_t ngx_http_llmgw_bind_follow(
     ngx_http_llmgw_upstream_t *upstream, ngx_uint_t i,
     const ngx_http_llmgw_bound_t *bound);
+static void ngx_http_llmgw_bind_copy(ngx_http_llmgw_bound_t *bound,
+    const llmgw_directory_place_t *place);
 static void ngx_http_llmgw_bind_route(ngx_http_llmgw_upstream_t *upstream,
     const llmgw_model_base_t *bases, size_t n);
 
@@ -55,10 +57,7 @@ ngx_http_llmgw_upstream_bind(ngx_http_llmgw_upstream_t *upstream)
     refused = ngx_http_llmgw_bind_locked(upstream, directory, bases, n);
 
     for (i = 0; i < npools; i++) {
-        bound[i].hash = directory->places[i].hash;
-        bound[i].binding = directory->places[i].binding;
-        ngx_memcpy(bound[i].name, directory->places[i].name,
-                   LLMGW_DIRECTORY_NAME_BYTES);
+        ngx_http_llmgw_bind_copy(&bound[i], &directory->places[i]);
     }
 
     ngx_http_llmgw_directory_unlock(upstream->conf->directory);
@@ -247,6 +246,16 @@ ngx_http_llmgw_bind_follow(ngx_http_llmgw_upstream_t *upstream, ngx_uint_t i,
 }
 
 
+static void
+ngx_http_llmgw_bind_copy(ngx_http_llmgw_bound_t *bound,
+    const llmgw_directory_place_t *place)
+{
+    bound->hash = place->hash;
+    bound->binding = place->binding;
+    ngx_memcpy(bound->name, place->name, LLMGW_DIRECTORY_NAME_BYTES);
+}
+
+
 /* Marks what is routed, and finds the pool of what names no model. */
 
 static void
@@ -323,6 +332,50 @@ ngx_http_llmgw_upstream_serves(ngx_http_llmgw_upstream_t *upstream,
     *pool = upstream->main;
 
     return LLMGW_SERVES_NOT;
+}
+
+
+ngx_http_llmgw_pool_t *
+ngx_http_llmgw_upstream_await(ngx_http_llmgw_upstream_t *upstream,
+    const ngx_str_t *name)
+{
+    uint32_t                  place;
+    llmgw_directory_t        *directory;
+    llmgw_model_base_t        base;
+    ngx_http_llmgw_bound_t    bound;
+    char                      text[LLMGW_DIRECTORY_NAME_BYTES];
+
+    if (upstream->conf->npools == 1 || upstream->nsilent
+        || upstream->conf->statics.nelts || name->len >= sizeof(text)
+        || upstream->models.incomplete || upstream->main->base == 0)
+    {
+        return upstream->main;
+    }
+
+    (void) ngx_cpystrn((u_char *) text, name->data, name->len + 1);
+    ngx_memzero(&base, sizeof(llmgw_model_base_t));
+    base.name = text;
+    base.hash = llmgw_models_hash(text, name->len);
+
+    directory = ngx_http_llmgw_directory_lock(upstream->conf->directory);
+
+    ngx_http_llmgw_bind_unused_locked(upstream, directory, 1);
+    ngx_http_llmgw_bind_place_locked(upstream, directory, &base);
+    place = llmgw_directory_find(directory, upstream->conf->npools, base.hash);
+
+    if (place != LLMGW_DIRECTORY_NONE) {
+        ngx_http_llmgw_bind_copy(&bound, &directory->places[place]);
+    }
+
+    ngx_http_llmgw_directory_unlock(upstream->conf->directory);
+
+    if (place == LLMGW_DIRECTORY_NONE) {
+        return NULL;
+    }
+
+    (void) ngx_http_llmgw_bind_follow(upstream, place, &bound);
+
+    return upstream->pools[place];
 }
 
 

@@ -443,7 +443,7 @@ ngx_http_llmgw_table_hold_ms(ngx_http_llmgw_pool_t *pool)
 {
     ngx_http_llmgw_srv_conf_t  *conf;
 
-    conf = pool->conf;
+    conf = pool->upstream->conf;
 
     return conf->is_named || conf->model.len || conf->statics.nelts
            || pool->zone->shared->was_listed ? conf->queue_hold : 0;

@@ -50,6 +50,8 @@ struct ngx_http_llmgw_upstream_s {
     ngx_http_llmgw_models_t       models;       /* of the view's members */
     ngx_http_llmgw_standbys_t     standbys;     /* the same */
     ngx_uint_t                    nunrouted;    /* models without a pool */
+    ngx_uint_t                    nsilent;      /* replicas of the view that
+                                                   name no models */
 
     ngx_event_t                   check;
     ngx_event_t                   tick;
@@ -110,6 +112,16 @@ ngx_http_llmgw_pool_t *ngx_http_llmgw_upstream_pool_of(
 llmgw_serves_t ngx_http_llmgw_upstream_serves(
     ngx_http_llmgw_upstream_t *upstream, const ngx_str_t *name,
     ngx_http_llmgw_pool_t **pool);
+
+/*
+ * The pool for a name of the configuration that no replica reports.  Where all
+ * replicas say what they serve, it is one of its own, as of a base model whose
+ * replicas are gone: there requests wait for the first one.  Otherwise an
+ * engine has to judge, and it is the pool of what names no model.  NULL: none
+ * is free, or there is no memory.
+ */
+ngx_http_llmgw_pool_t *ngx_http_llmgw_upstream_await(
+    ngx_http_llmgw_upstream_t *upstream, const ngx_str_t *name);
 
 /* 1: replicas report that name, but their base model has no pool. */
 ngx_uint_t ngx_http_llmgw_upstream_lacks_pool(

@@ -14,6 +14,7 @@
 static void ngx_http_llmgw_serve_turn(ngx_http_llmgw_claim_t *claim);
 static llmgw_hedge_t ngx_http_llmgw_serve_hedges(
     ngx_http_llmgw_stream_t *stream);
+static void ngx_http_llmgw_serve_follow(ngx_http_llmgw_stream_t *stream);
 static ngx_uint_t ngx_http_llmgw_serve_enter(ngx_http_llmgw_stream_t *stream);
 static void ngx_http_llmgw_serve_settle(ngx_http_llmgw_stream_t *stream,
     ngx_http_llmgw_attempt_t *it, const llmgw_serve_step_t *step);
@@ -110,13 +111,52 @@ ngx_http_llmgw_serve_turn(ngx_http_llmgw_claim_t *claim)
     stream = ngx_queue_data(claim, ngx_http_llmgw_stream_t, claim);
     c = stream->request->connection;
 
-    if (claim->ask.is_held && claim->base == 0 && stream->model) {
-        /* it came when nobody told which replicas serve that name */
-        ngx_http_llmgw_claim_model(claim, stream->model);
+    if (claim->ask.is_held && stream->model) {
+        ngx_http_llmgw_serve_follow(stream);
     }
 
     (void) ngx_http_llmgw_serve_enter(stream);
     ngx_http_run_posted_requests(c);
+}
+
+
+/*
+ * A held stream goes to the pool that serves its name by now.  It may have come
+ * when no replica had told what it serves, or the name has turned out to be an
+ * adapter's.  One that has delivered tokens stays with its base model.
+ */
+
+static void
+ngx_http_llmgw_serve_follow(ngx_http_llmgw_stream_t *stream)
+{
+    llmgw_serves_t              serves;
+    ngx_http_llmgw_pool_t      *pool;
+    ngx_http_llmgw_upstream_t  *upstream;
+
+    if (stream->claim.ask.resumes || stream->claim.only) {
+        return;
+    }
+
+    upstream = stream->pool->upstream;
+    serves = ngx_http_llmgw_upstream_serves(upstream, stream->model, &pool);
+
+    if (serves == LLMGW_SERVES_NOT && stream->is_named) {
+        pool = ngx_http_llmgw_upstream_await(upstream, stream->model);
+    }
+
+    if (pool == NULL || pool == stream->pool) {
+        if (stream->claim.base == 0) {
+            ngx_http_llmgw_claim_model(&stream->claim, stream->model);
+        }
+
+        return;
+    }
+
+    ngx_http_llmgw_claim_move(&stream->claim, pool, stream->model);
+
+    ngx_http_llmgw_pool_stream_begins(pool);
+    ngx_http_llmgw_pool_stream_ends(stream->pool);
+    stream->pool = pool;
 }
 
 

@@ -95,6 +95,8 @@ struct ngx_http_llmgw_stream_s {
                                                    was lost last */
     unsigned                      holds:1;      /* the output, until the end */
     unsigned                      pings:1;      /* front->ping() is wanted */
+    unsigned                      is_named:1;   /* model: by an llmgw_model
+                                                   line */
 
     void                         *data;         /* the front's own */
     const llmgw_end_t            *verdict;      /* of a front that cannot go

@@ -114,7 +114,7 @@ ngx_http_llmgw_openai_model_missing(ngx_http_request_t *r,
 }
 
 
-/* What a line says is good: of a name that no replica reports engines judge. */
+/* What a line says is good, though no replica reports the name. */
 
 static ngx_int_t
 ngx_http_llmgw_openai_model_of_line(ngx_http_request_t *r,
@@ -137,10 +137,14 @@ ngx_http_llmgw_openai_model_of_line(ngx_http_request_t *r,
     name = line->engine.len ? &line->engine : &line->name;
     serves = ngx_http_llmgw_upstream_serves(upstream, name, &model->pool);
     model->engine = line->engine;
+    model->is_named = 1;
 
-    return serves == LLMGW_SERVES_NOT
-           && ngx_http_llmgw_upstream_lacks_pool(upstream, name) ? NGX_BUSY
-                                                                 : NGX_OK;
+    if (serves == LLMGW_SERVES_NOT) {
+        model->pool = ngx_http_llmgw_upstream_lacks_pool(upstream, name)
+                      ? NULL : ngx_http_llmgw_upstream_await(upstream, name);
+    }
+
+    return model->pool ? NGX_OK : NGX_BUSY;
 }
 
 

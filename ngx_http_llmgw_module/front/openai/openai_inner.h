@@ -31,6 +31,7 @@
 typedef struct {
     ngx_http_llmgw_pool_t        *pool;
     ngx_str_t                     engine;       /* empty: as the client said */
+    unsigned                      is_named:1;   /* by an llmgw_model line */
 } ngx_http_llmgw_openai_model_t;
 
 

@@ -197,6 +197,7 @@ ngx_http_llmgw_openai_claims(ngx_http_llmgw_stream_t *stream)
 
     o->engine = o->model.engine.len ? o->model.engine : o->usage.model;
     stream->model = o->engine.len ? &o->engine : NULL;
+    stream->is_named = o->model.is_named;
 }
 
 

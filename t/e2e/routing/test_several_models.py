@@ -2,15 +2,19 @@
 
 import collections
 import concurrent.futures
+import json
 import os
 import re
+import shutil
 import signal
+import subprocess
 import threading
 
 import pytest
 
-from llmgw import rpc, sse, words
+from llmgw import place, rpc, sse, words
 from llmgw.preload import compiled
+from llmgw.reporter import Reporter
 from llmgw.seed import rng
 from llmgw.wait import wait_for
 
@@ -104,6 +108,78 @@ def test_model_that_was_scaled_to_zero_is_waited_for(cluster, fleet, clock):
         assert ask(nginx, "a") == SERVED
         tell["b1"].say(models=["b"])
         assert got.result() == SERVED
+
+
+# --- names of llmgw_model lines that no replica reports
+
+def test_named_model_without_a_replica_waits_for_its_first_one(
+        cluster, fleet, serving):
+    """In a pool of its own; no engine of another model is asked."""
+    nginx, tell = fleet({"a1": "a"}, queue="hold=30s",
+                        openai="llmgw_model x as b;")
+    wait_for(lambda: nginx.models() == {"a": ["a1"]}, "a")
+    with concurrent.futures.ThreadPoolExecutor() as threads:
+        got = threads.submit(ask, nginx, "x")
+        wait_for(lambda: '_held{upstream="llm",model="b"} 1' in
+                 nginx.get("/metrics")[1].decode(), "it to wait")
+        assert (ask(nginx, "a"), ask(nginx, "c")) == (SERVED, UNKNOWN)
+        serving("b1", ["b"])
+        assert got.result() == SERVED
+    assert nginx.models() == {"a": ["a1"], "b": ["b1"]}
+    assert cluster.replicas["b1"].stats().started == 1
+    assert listed(nginx) == ["a", "b", "x"]
+
+
+def test_named_model_without_a_replica_is_absent_at_the_end_of_its_hold(
+        fleet):
+    nginx, _ = fleet({"a1": "a"}, openai="llmgw_model b; llmgw_model c;",
+                     pools=2)
+    wait_for(lambda: nginx.models() == {"a": ["a1"]}, "a")
+    assert [ask(nginx, m) for m in "abcd"] == [SERVED, ABSENT, ABSENT,
+                                               UNKNOWN]
+    assert nginx.models() == {"a": ["a1"], "b": []}     # c found no pool
+
+
+def test_named_models_are_scaled_from_zero_each_by_its_own(cluster, fleet,
+                                                           serving):
+    """No replica was ever there: both wait, and none goes to the other's."""
+    nginx, _ = fleet({}, queue="hold=30s",
+                     openai="llmgw_model a; llmgw_model b;")
+    with concurrent.futures.ThreadPoolExecutor() as threads:
+        a, b = (threads.submit(ask, nginx, model) for model in "ab")
+        wait_for(lambda: sum(series(nginx, "llmgw_held").values()) == 2
+                 or '_held{upstream="llm"} 2' in
+                 nginx.get("/metrics")[1].decode(), "both to wait")
+        serving("b1", ["b"])
+        assert b.result() == SERVED
+        assert not a.done()
+        serving("a1", ["a"])
+        assert a.result() == SERVED
+    assert {id: r.stats().started for id, r in cluster.replicas.items()} \
+        == {"a1": 1, "b1": 1}
+    wait_for(lambda: not nginx.counts(), "counts of zero")
+
+
+def test_named_model_that_turns_out_an_adapter_is_waited_for(cluster, fleet):
+    """Its request goes to the pool of the base model."""
+    nginx, tell = fleet({"a1": "a", "b1": "b"}, queue="hold=30s",
+                        openai="llmgw_model sql;")
+    wait_for(lambda: sorted(nginx.models()) == ["a", "b"], "two")
+    with concurrent.futures.ThreadPoolExecutor() as threads:
+        got = threads.submit(ask, nginx, "sql")
+        wait_for(lambda: '_held{upstream="llm",model="sql"} 1' in
+                 nginx.get("/metrics")[1].decode(), "it to wait")
+        tell["b1"].say(models=["b", "sql"])
+        assert got.result() == SERVED
+    assert cluster.replicas["b1"].stats().started == 1
+    assert ask(nginx, "sql") == SERVED
+    wait_for(lambda: not nginx.counts(), "counts of zero")
+
+
+def test_replica_that_names_no_models_judges_a_named_one(cluster, fleet):
+    nginx, _ = fleet({"a1": "a", "plain": None}, openai="llmgw_model b;")
+    wait_for(lambda: nginx.models() == {"a": ["a1", "plain"]}, "both")
+    assert ask(nginx, "b") == SERVED
 
 
 def test_full_model_holds_up_no_other(cluster, fleet):
@@ -224,6 +300,42 @@ def test_sums_by_upstream_never_fall(fleet):
     assert 'upstream="llm",model=""' not in str(
         [k for k, v in requests.items() if v])
     assert 'upstream="llm"' in series(nginx, "llmgw_view_members")
+
+
+def test_refusal_of_an_unknown_model_is_no_models(fleet):
+    """With one model it is in the only series, with two beside both."""
+    nginx, tell = fleet({"a1": "a", "a2": "a"})
+    wait_for(lambda: nginx.models() == {"a": ["a1", "a2"]}, "one model")
+    assert ask(nginx, "d") == UNKNOWN
+    code = 'code="NOT_FOUND",reason=""'
+    assert series(nginx, "llmgw_requests_total")[f'upstream="llm",{code}'] == 1
+    tell["a2"].say(models=["b"])
+    wait_for(lambda: sorted(nginx.models()) == ["a", "b"], "two models")
+    assert ask(nginx, "d") == UNKNOWN
+    found = {key: n for key, n in series(nginx, "llmgw_requests_total").items()
+             if code in key and n}
+    assert found == {f'upstream="llm",model="",{code}': 2}
+
+
+def test_decisions_of_all_models_are_logged(cluster, fleet):
+    """Each with its model, and explain makes them again."""
+    log = cluster.dir / "decisions.jsonl"
+    nginx, _ = fleet({"a1": "a", "b1": "b", "b2": "b"}, workers=1,
+                     pool=f"llmgw_trace_decisions {log} sample=100% top=all;")
+    wait_for(lambda: sorted(nginx.models()) == ["a", "b"], "both")
+    for i in range(4):
+        assert [ask(nginx, m, f"{i} prompt") for m in "ab"] == [SERVED] * 2
+    found = [json.loads(line) for line in log.read_text().splitlines()]
+    routes = [line for line in found if line["kind"] == "route"]
+    assert [r["model"] for r in routes] == ["a", "b"] * 4
+    for r in routes:
+        assert r["pool"] == "llm"
+        assert sorted(c["id"] for c in r["candidates"]) \
+            == {"a": ["a1"], "b": ["b1", "b2"]}[r["model"]]
+    assert sum(line["kind"] == "policy" for line in found) == 1
+    done = subprocess.run([place.binary("llmgw-sim"), "explain", log],
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def shared(pid):
@@ -386,3 +498,54 @@ def test_models_come_and_go_at_random(cluster, fleet):
             assert {i for i in now
                     if cluster.replicas[i].stats().started > before[i]} \
                 <= set(of[model])
+
+
+# --- what it costs
+
+UNDER = ["valgrind", "-q", "--tool=callgrind", "--trace-children=yes",
+         "--toggle-collect=ngx_http_llmgw_openai_received",
+         "--toggle-collect=ngx_http_llmgw_session_read_handler"]
+COUNTED = 10
+
+
+def instructions(cluster, models, max_tokens):
+    """Of a request: from its body to its attempt, and of what its replica
+    sends."""
+    nginx = cluster.nginx(upstream(cluster, models), start=False, openai=True,
+                          workers=1)
+    proc = cluster.run("nginx", [
+        *UNDER, f"--callgrind-out-file={nginx.dir}/callgrind.%p",
+        *nginx.argv()])
+
+    def names():
+        try:
+            return list(nginx.models())
+        except OSError:
+            return None
+    wait_for(lambda: names() == ["a"], "nginx to know a", 30)
+    for i in range(COUNTED):
+        assert ask(nginx, "a", f"{i}", max_tokens) == SERVED
+    assert proc.stop(takes=30) is None
+    texts = [path.read_text() for path in nginx.dir.glob("callgrind.*")]
+    return sum(int(n) for text in texts for n in
+               re.findall(r"(?m)^summary: (\d+)", text)) / COUNTED
+
+
+@pytest.mark.soak
+@pytest.mark.alone
+@pytest.mark.skipif(not shutil.which("valgrind"), reason="no valgrind")
+def test_one_model_costs_as_much_whatever_room_there_is(cluster):
+    """Instructions of a request and a token, by callgrind.  Tokens come one by
+    one, so that each is an iteration of its own."""
+    cluster.agent("gw", "gateway")
+    replica = cluster.replica("a1", token_delay="20ms")
+    Reporter(cluster, cluster.agent("a1", grpc=replica.target), models=["a"],
+             max_capacity=0)
+    cost = {}
+    for models in 1, 16:
+        one = instructions(cluster, models, 1)
+        many = instructions(cluster, models, 31)
+        cost[models] = {"request": one, "token": (many - one) / 30}
+        print(f"models={models}: {cost[models]}")
+    assert cost[16]["request"] < cost[1]["request"] * 1.02 + 200
+    assert cost[16]["token"] < cost[1]["token"] * 1.02 + 5
