@@ -382,9 +382,9 @@ check_unrouted_models(const json_t *pool, const json_t *before,
     {
         doctor_say(report, DOCTOR_WRONG,
                    "give llmgw_members models=NUMBER with more",
-                   "%" JSON_INTEGER_FORMAT " models found no pool in upstream "
-                   "\"%s\": their requests are refused", n,
-                   ctl_text(pool, "name"));
+                   "upstream \"%s\" has fewer pools than models, by %"
+                   JSON_INTEGER_FORMAT ": requests for the rest are refused",
+                   ctl_text(pool, "name"), n);
     }
 }
 

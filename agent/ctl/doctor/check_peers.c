@@ -190,43 +190,88 @@ doctor_check_engines(const json_t *facts, doctor_report_t *report)
 }
 
 
+/* The first engine that has this one's model; itself at the latest. */
+static json_t *
+engine_like(json_t *engines, const json_t *engine)
+{
+    size_t   i;
+    json_t  *other;
+
+    json_array_foreach(engines, i, other) {
+        if (strcmp(ctl_text(other, "model"), ctl_text(engine, "model")) == 0) {
+            return other;
+        }
+    }
+
+    return NULL;
+}
+
+
+/* Gateways serve each of several models by a pool of its own. */
+static int
+model_has_pool(const json_t *facts, const char *model)
+{
+    size_t   i;
+    json_t  *pool;
+
+    json_array_foreach(json_object_get(json_object_get(facts, "page"),
+                                       "pools"), i, pool)
+    {
+        if (strcmp(ctl_text(pool, "model"), model) == 0) {
+            return 1;
+        }
+    }
+
+    return 0;
+}
+
+
+static void
+check_neighbour(const json_t *facts, const json_t *engine, const json_t *first,
+    const json_t *like, doctor_report_t *report)
+{
+    const char  *model, *of_first;
+
+    model = ctl_text(engine, "model");
+    of_first = ctl_text(first, "model");
+
+    if (like == engine && of_first[0] != '\0' && strcmp(model, of_first) != 0
+        && !model_has_pool(facts, model))
+    {
+        doctor_say(report, DOCTOR_WARNING,
+                   "see whether that is meant: a gateway serves both, each by "
+                   "its name",
+                   "the engine at %s serves \"%s\", and its neighbour at "
+                   "%s \"%s\"", ctl_text(engine, "url"), model,
+                   ctl_text(first, "url"), of_first);
+    }
+
+    if (ctl_number(engine, "context") != ctl_number(like, "context")) {
+        doctor_say(report, DOCTOR_WRONG,
+                   "start both with one context (--max-model-len, "
+                   "--context-length, --ctx-size): a prompt that one takes "
+                   "the other refuses",
+                   "the engine at %s has a context of %" JSON_INTEGER_FORMAT
+                   " tokens, and its neighbour at %s one of %"
+                   JSON_INTEGER_FORMAT, ctl_text(engine, "url"),
+                   ctl_number(engine, "context"), ctl_text(like, "url"),
+                   ctl_number(like, "context"));
+    }
+}
+
+
 void
 doctor_check_context(const json_t *facts, doctor_report_t *report)
 {
-    size_t       i;
-    json_t      *engine, *first, *engines;
-    const char  *model;
+    size_t   i;
+    json_t  *engine, *engines;
 
     engines = json_object_get(facts, "engines");
-    first = json_array_get(engines, 0);
-    model = ctl_text(first, "model");
 
     json_array_foreach(engines, i, engine) {
-
-        if (ctl_text(engine, "model")[0] == '\0' || model[0] == '\0') {
-            continue;
-        }
-
-        if (strcmp(ctl_text(engine, "model"), model) != 0) {
-            doctor_say(report, DOCTOR_WARNING,
-                       "name engines of one model only, or serve one model",
-                       "the engine at %s serves \"%s\", and its neighbour at "
-                       "%s \"%s\"", ctl_text(engine, "url"),
-                       ctl_text(engine, "model"), ctl_text(first, "url"),
-                       model);
-
-        } else if (ctl_number(engine, "context")
-                   != ctl_number(first, "context"))
-        {
-            doctor_say(report, DOCTOR_WRONG,
-                       "start both with one context (--max-model-len, "
-                       "--context-length, --ctx-size): a prompt that one takes "
-                       "the other refuses",
-                       "the engine at %s has a context of %"
-                       JSON_INTEGER_FORMAT " tokens, and its neighbour at %s "
-                       "one of %" JSON_INTEGER_FORMAT,
-                       ctl_text(engine, "url"), ctl_number(engine, "context"),
-                       ctl_text(first, "url"), ctl_number(first, "context"));
+        if (ctl_text(engine, "model")[0] != '\0') {
+            check_neighbour(facts, engine, json_array_get(engines, 0),
+                            engine_like(engines, engine), report);
         }
     }
 }

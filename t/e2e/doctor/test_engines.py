@@ -81,6 +81,43 @@ def test_an_engine_with_another_model_than_its_adapter_reports(cluster):
                'serves "other", and replica "a1" reports "mock-model"')
 
 
+def test_contexts_are_compared_model_by_model(cluster):
+    for i, (model, context) in enumerate([("a", 4096), ("b", 8192),
+                                          ("b", 8192), ("b", 2048)]):
+        cluster.engine(f"e{i}", model=model, max_context=context)
+    said = engines(cluster)
+    line = said.found("context", "wrong", "has a context of 2048 tokens")
+    assert "one of 8192" in line[1]
+    said.found("context", "warning", 'serves "b"')
+    assert len(said.lines["context"]) == 2
+
+
+def test_more_models_than_pools(cluster):
+    """Three of them, and the upstream has two; with three nothing is said."""
+    cluster.agent("gw", "gateway")
+    for model in "abc":
+        cluster.adapter(cluster.engine(f"e{model}", model=model), model)
+    cluster.wait_ready()
+    lines = f"llmgw_members {cluster.gateway.members} models={{}};" \
+            "\n llmgw_hash prefix=64;"
+    nginx = cluster.nginx(lines.format(2))
+    wait_for(lambda: nginx.pool()["models_unrouted"] == 1, "one too many")
+    said = doctor.ask(cluster.gateway, nginx)
+    line = said.found("models", "wrong", "fewer pools than models, by 1")
+    assert "models=NUMBER" in line[2]
+
+    nginx.configure(upstream=lines.format(3))
+    nginx.reload()
+    wait_for(lambda: sorted(nginx.models()) == ["a", "b", "c"], "all three")
+    said = doctor.ask(cluster.gateway, nginx)
+    assert said.troubles() == set(), said.lines
+    said.ok("models")
+    urls = ",".join(e.url for e in cluster.engines.values())
+    said = doctor.ask(cluster.gateway, nginx, "--engine-url", urls)
+    assert said.troubles() == set(), said.lines
+    said.ok("engines", "context", "models")
+
+
 def test_a_replica_with_another_model_than_its_pool(cluster):
     """Unless the upstream has a pool for it."""
     nginx = cluster.engines_fleet(2)

@@ -223,8 +223,8 @@ models_without_a_pool_are_told_once_for_each_upstream(void **state)
                              "{'name':'a','models_unrouted':2},"
                              "{'name':'a','models_unrouted':2},"
                              "{'name':'b','models_unrouted':0}]}}"),
-                        "wrong: 2 models found no pool in upstream \"a\": "
-                        "their requests are refused");
+                        "wrong: upstream \"a\" has fewer pools than models, "
+                        "by 2: requests for the rest are refused");
     begins(says("models", "{'page':{'pools':[{'name':'a','model':'x',"
                 "'replicas':[{'id':'r1','state':'ALIVE','models':['y'],"
                 "'routable':false}]}]}}"),
