@@ -117,7 +117,7 @@ static const work_yaml_field_t  queue_keys[] = {
       .offset = offsetof(file_queue_t, size), .min = 0, .max = 1000000,
       .present = offsetof(file_queue_t, has_size) },
     TIME(file_queue_t, "timeout", timeout, 0.001),
-    TIME(file_queue_t, "hold", hold, 0.001),
+    TIME(file_queue_t, "hold", hold, 0),
     { .key = NULL }
 };
 

@@ -89,6 +89,42 @@ def test_same_seed_gives_the_same_bytes(blis, tmp_path):
     assert other.stdout != first.stdout
 
 
+OUTAGE = """
+queue: {{hold: {hold}}}
+faults:
+  - {{kind: crash, replica: 0, count: 16, at: 20, for: 2}}
+"""
+
+
+def failed(said):
+    return 3000 - said["completed_requests"] - said["timed_out_requests"]
+
+
+def test_hold_of_the_simulated_gateway_is_that_of_nginx(blis, tmp_path):
+    """All replicas are down for two seconds.  Without a hold, which is the
+    default here, those that come then fail; with one only those that used up
+    their tries before the gateway knew.  Equal runs are equal."""
+    without, gateway = counts(blis, tmp_path, OUTAGE.format(hold=0))
+    assert gateway["lost"] > 10
+    kept, gateway = counts(blis, tmp_path, OUTAGE.format(hold=5))
+    assert failed(kept) < failed(without) / 5
+    assert gateway["lost"] == gateway["left_in_flight"] == 0
+    again = replay(blis, tmp_path / "gateway.yaml")
+    assert json.loads(again.stdout) == kept
+
+
+@pytest.mark.soak
+def test_hold_changes_nothing_where_a_replica_is_there(blis, tmp_path):
+    """Neither without faults, nor where some replicas are lost."""
+    for text in "", CRASH:
+        file = tmp_path / "gateway.yaml"
+        said = []
+        for hold in 0, 5:
+            file.write_text(f"queue: {{hold: {hold}}}\n{text}")
+            said.append(replay(blis, file).stdout)
+        assert said[0] == said[1] and said[0]
+
+
 def test_gateways_hear_by_swim_and_lose_no_stream(blis, tmp_path):
     said, gateway = counts(blis, tmp_path, """
 gateways: 3
