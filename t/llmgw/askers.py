@@ -5,7 +5,10 @@ import socket
 import threading
 import time
 
-from . import sse
+import grpc
+
+from . import rpc, sse
+from .keyfile import bearer
 
 USAGE = {"stream_options": {"include_usage": True}}
 PATIENT = 60            # seconds that a held stream is silent
@@ -80,6 +83,44 @@ class Asker(threading.Thread):
         if not r.events:
             self.got += used["completion_tokens"]
         self.whole[used["prompt_tokens"], used["completion_tokens"]] += 1
+
+
+class InferAsker(threading.Thread):
+    """The same over gRPC."""
+
+    def __init__(self, nginx, whose, first=0):
+        super().__init__(daemon=True)
+        self.client = rpc.Client(nginx.target)
+        self.name_, self.key = whose
+        self.n, self.got, self.whole = first, 0, collections.Counter()
+        self.errors = collections.Counter()
+        self.going, self.call = True, None
+        self.start()
+
+    def stop(self):
+        self.going = False
+
+    def abort(self):
+        call = self.call
+        if call:
+            call.cancel()
+
+    def run(self):
+        while self.going:
+            self.n += 1
+            length = 10 + self.n % 40
+            self.call = self.client.start(
+                f"{self.n} of {self.name_}", length, timeout=PATIENT,
+                metadata=[*bearer(self.key), ("x-request-id", "the-same")])
+            try:
+                for _ in self.call:
+                    self.got += 1
+                self.whole[length] += 1
+            except grpc.RpcError as e:
+                self.errors[e.code().name] += 1
+                time.sleep(PAUSE)
+            self.call = None
+        self.client.close()
 
 
 def tokens_of(event):

@@ -16,7 +16,7 @@ import time
 import pytest
 
 from llmgw import gguf, llama, rpc, sse
-from llmgw.askers import Asker, stop_all
+from llmgw.askers import Asker, InferAsker, stop_all
 from llmgw.books import (by_key, check_balance, made, records, wait_records,
                          wait_rest)
 from llmgw.keyfile import ask, bearer
@@ -244,6 +244,64 @@ def test_books_of_simulated_engines_balance(cluster, keyfile, usage, client,
     assert total == 3 * 4 + 5 * 10 == before + kept.stats().tokens
 
 
+class SimStrikes(Strikes):
+    """Of a fleet of simulated engines, which are one with their replica.  Their
+    counts end with their process, so they are read before."""
+
+    made = 0
+
+    def all(self):
+        return ("abort", "worker", "adapter", "agent", "reload", "keys")
+
+    def adapter(self):
+        self.dead = self.rng.choice([*self.cluster.replicas.values()])
+        self.made += self.dead.stats().tokens
+        self.dead.kill()
+
+
+class SimScene(Scene):
+    """The same with Infer over simulated engines."""
+
+    def __init__(self, cluster, keyfile, usage):
+        self.names = [f"k{i}" for i in range(4)]
+        keys = [keyfile.add(name) for name in self.names]
+        self.cluster, self.usage = cluster, usage
+        self.nginx = cluster.fleet(2, nginx={
+            "http": f"{keyfile.directive(more=f' state={cluster.dir}/used')} "
+                    f"llmgw_usage_log {usage};",
+            "pool": "llmgw_breaker off;", "workers": WORKERS})
+        self.askers = [InferAsker(self.nginx, (self.names[i % 4], keys[i % 4]),
+                                  i) for i in range(ASKERS)]
+        self.strikes = SimStrikes(cluster, self.nginx, keyfile, self.askers,
+                                  rng("simulated books"))
+
+    def check(self):
+        """As check_balance(), but for all keys together: a simulated engine
+        does not know for whom it generates."""
+        made = self.strikes.made + stats_tokens(self.cluster)
+        mine = by_key(records(self.usage), "completion_tokens",
+                      "wasted_tokens").total()
+        assert mine == made, (mine, made, self.strikes.counts)
+        charged = by_key(records(self.usage), "completion_tokens")
+        got, whole = self.clients()
+        for name in self.names:
+            assert got[name] <= charged[name], name
+        assert sum(one.total() for one in whole.values()) > 5, self.errors()
+
+
+@pytest.mark.soak
+def test_books_of_simulated_engines_balance_for_long(cluster, keyfile, usage):
+    """LLMGW_BOOKS_SECONDS=600 for ten minutes."""
+    scene, random = SimScene(cluster, keyfile, usage), rng("simulated")
+    over = time.monotonic() + SECONDS
+    while time.monotonic() < over:
+        strike_at_rest(scene, random.choice(scene.strikes.all()), random)
+    scene.end()
+    scene.check()
+    print(len(records(usage)), "records", scene.strikes.counts,
+          scene.errors())
+
+
 def test_loser_of_a_hedge_is_wasted(cluster, keyfile, usage, client):
     """At most what it has made; nothing of it is charged."""
     key = keyfile.add("alice")
@@ -302,3 +360,64 @@ def test_books_of_llama(cluster, keyfile, usage, tmp_path):
     record = wait_records(usage, 6)[-1]
     assert seen <= record["completion_tokens"] < 1500
     assert record["settled_by"] == "count"
+
+
+@pytest.mark.soak
+@pytest.mark.skipif(not llama.is_built(), reason=llama.MISSING)
+def test_books_of_llama_under_strikes(cluster, gateway, keyfile, usage,
+                                      tmp_path):
+    """LLMGW_BOOKS_SECONDS=600 for ten minutes.  This engine keeps no ledger, so
+    the books have bounds: what clients got is charged, whole answers to the
+    token, and nothing beyond what was asked for."""
+    path = str(tmp_path / "tiny.gguf")
+    gguf.write(path)
+    names = [f"k{i}" for i in range(4)]
+    keys = [keyfile.add(name) for name in names]
+    nginx = cluster.fleet(2, replica={
+        "engine": "llama", "model": path, "threads": 1, "token_delay": None},
+        nginx={"openai": "llmgw_resume ids;", "workers": WORKERS,
+               "pool": "llmgw_breaker off;", "http":
+               f"{keyfile.directive()} llmgw_usage_log {usage};"})
+    wait_for(lambda: nginx.routable() == ["r1", "r2"], "both", 20)
+    asks = [(sse.CHAT, {"model": "tiny", "temperature": 0, "ignore_eos": True,
+                        "max_tokens": n, "stream": stream})
+            for n in (20, 45) for stream in (True, False)]
+    askers = [Asker(nginx, (names[i % 4], keys[i % 4]), asks, i)
+              for i in range(8)]
+    strikes = LlamaStrikes(cluster, nginx, keyfile, askers, rng("llama"))
+    random, over = rng("books of llama"), time.monotonic() + SECONDS
+    while time.monotonic() < over:
+        time.sleep(random.uniform(.2, 1))
+        strikes(random.choice(strikes.all()))
+        strikes.mend()
+    stop_all(askers)
+    wait_for(lambda: not nginx.counts(), "counts of zero")
+    still(lambda: os.stat(usage).st_size, 2.5)
+    found = records(usage)
+    charged = by_key(found, "completion_tokens")
+    for name in names:
+        mine = [one for one in askers if one.name_ == name]
+        assert sum(one.got for one in mine) <= charged[name]
+        ended = collections.Counter(
+            (r["prompt_tokens"], r["completion_tokens"]) for r in found
+            if r["key"] == name and r["outcome"] == "ok")
+        whole = sum((one.whole for one in mine), collections.Counter())
+        assert not whole - ended, (name, whole - ended)
+        assert whole.total() > 2, [one.errors for one in mine]
+    assert all(r["completion_tokens"] <= 45 for r in found)
+    print(len(found), "records", strikes.counts)
+
+
+class LlamaStrikes(SimStrikes):
+    """It takes a moment to load its model again, and keeps no count."""
+
+    def adapter(self):
+        self.dead = self.rng.choice([*self.cluster.replicas.values()])
+        self.dead.kill()
+
+    def mend(self):
+        if getattr(self, "dead", None):
+            self.dead.start()
+            self.dead = None
+        wait_for(lambda: self.nginx.routable() == ["r1", "r2"], "both", 20)
+        wait_for(lambda: len(self.nginx.workers()) >= WORKERS, "workers", 5)

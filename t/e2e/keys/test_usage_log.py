@@ -10,7 +10,7 @@ import subprocess
 import pytest
 
 from llmgw import place, rpc, sse, words
-from llmgw.books import records, sums, wait_records, wait_rest
+from llmgw.books import check_balance, records, sums, wait_records, wait_rest
 from llmgw.doors import MESSAGES, messages
 from llmgw.keyfile import ask, bearer
 from llmgw.wait import wait_for
@@ -200,6 +200,52 @@ def test_aborted_pass_costs_the_events_that_came(gateway, key, usage, cluster,
     assert len(deltas) <= record["completion_tokens"] <= 30
     assert record["completion_tokens"] >= 10
     assert record["settled_by"] == "count"
+
+
+@pytest.mark.parametrize("path, body", [
+    (MESSAGES, lambda text: messages(text, stream=True)),
+    ("/v1/responses", lambda text: {"model": "mock-model", "input": text,
+                                    "stream": True})])
+def test_aborted_pass_costs_to_the_token_where_a_text_is_one(
+        gateway, key, usage, cluster, path, body):
+    """By the engine's own ledger, wherever the client goes away."""
+    ledger = cluster.dir / "ledger"
+    nginx = gateway(ledger=ledger)
+    engine, before = cluster.engines["e1"], 0
+    for i, n in enumerate((1, 2, 7, 16), 1):
+        cluster.hold(n)
+        with sse.Connection(nginx.api) as c:
+            c.request(path, body(f"{i} by=alice;plain=1;len=60;"),
+                      strict=False, headers={"authorization": f"Bearer {key}"})
+            wait_for(lambda: engine.state()["tokens"] == before + n,
+                     f"{n} tokens")
+            wait_rest(cluster, nginx)
+        record = wait_records(usage, i)[-1]
+        assert record["completion_tokens"] == n
+        assert record["outcome"] == words.CLIENT_GONE
+        before = engine.state()["tokens"]
+    check_balance(usage, [ledger])
+
+
+def test_aborted_pass_without_a_token_costs_its_prompt_at_most(
+        gateway, key, usage, cluster):
+    """The engine stands still; its answer would have told the prompt."""
+    nginx = gateway()
+    cluster.engines["e1"].proc.freeze()
+    text = "word " * 100
+    for i, (path, body) in enumerate((
+            ("/v1/embeddings", {"model": "mock-model", "input": text}),
+            (MESSAGES, messages(text)),
+            ("/v1/responses", {"model": "mock-model", "input": text})), 1):
+        with sse.Connection(nginx.api) as c:
+            c.request(path, body, strict=False,
+                      headers={"authorization": f"Bearer {key}"})
+            wait_for(lambda: nginx.in_flight() == 1, "it to be asked")
+        record = wait_records(usage, i)[-1]
+        assert record["completion_tokens"] == record["wasted_tokens"] == 0
+        assert record["prompt_tokens"] <= len(text)
+        assert record["outcome"] == words.CLIENT_GONE
+    cluster.engines["e1"].proc.thaw()
 
 
 @pytest.mark.parametrize("what", ["engine", "adapter"])
