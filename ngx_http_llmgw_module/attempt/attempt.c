@@ -33,6 +33,9 @@ ngx_http_llmgw_attempt_start(ngx_http_llmgw_attempt_t *attempt,
     attempt->replica = attempt->lease.replica;
     attempt->draining = 0;
     attempt->has_pushback = 0;
+    attempt->reported = ngx_http_llmgw_replica_reports(attempt->replica,
+                                                       ask->model) != 0;
+    attempt->denies = 0;
     attempt->resumes = from || (ask->delivered && ask->delivered->has_begun);
     attempt->waits = 0;
     attempt->call = NULL;
@@ -129,6 +132,62 @@ ngx_http_llmgw_attempt_end(ngx_http_llmgw_attempt_t *attempt,
     }
 
     attempt->ask->events->end(attempt);
+}
+
+
+llmgw_ending_t
+ngx_http_llmgw_attempt_ending(ngx_http_llmgw_attempt_t *attempt, int status,
+    llmgw_cause_t *cause)
+{
+    *cause = LLMGW_CAUSE_STATUS;
+
+    switch (status) {
+
+    case LLMGW_GRPC_OK:
+        *cause = LLMGW_CAUSE_UNFINISHED;
+        return attempt->state.tokens < attempt->limit ? LLMGW_ENDING_FAILED
+                                                : LLMGW_ENDING_FINAL;
+
+    case LLMGW_GRPC_FAILED_PRECONDITION:
+        /* of a stream that another replica began: this one cannot go on */
+        return attempt->resumes && !attempt->state.has_begun
+               ? LLMGW_ENDING_UNABLE : LLMGW_ENDING_PASSED;
+
+    case LLMGW_GRPC_NOT_FOUND:
+        if (!attempt->denies) {
+            return LLMGW_ENDING_PASSED;
+        }
+
+        /* fall through */
+
+    case LLMGW_GRPC_UNAUTHENTICATED:
+    case LLMGW_GRPC_UNIMPLEMENTED:
+        /* not the request's fault: a replica has served tokens of it */
+        return attempt->resumes || attempt->state.has_begun
+               ? LLMGW_ENDING_FAILED : LLMGW_ENDING_DOUBTED;
+
+    case LLMGW_GRPC_INVALID_ARGUMENT:
+    case LLMGW_GRPC_PERMISSION_DENIED:
+    case LLMGW_GRPC_OUT_OF_RANGE:
+        return LLMGW_ENDING_PASSED;
+
+    case LLMGW_GRPC_UNAVAILABLE:
+        if (attempt->draining) {
+            *cause = LLMGW_CAUSE_DRAINING;
+            return LLMGW_ENDING_DRAINING;
+        }
+        return LLMGW_ENDING_FAILED;
+
+    case LLMGW_GRPC_RESOURCE_EXHAUSTED:
+        if (!attempt->state.has_begun) {
+            *cause = LLMGW_CAUSE_FULL;
+            return LLMGW_ENDING_FULL;
+        }
+        return LLMGW_ENDING_FAILED;
+
+    default:
+        return LLMGW_ENDING_FAILED;
+    }
 }
 
 

@@ -57,6 +57,8 @@ struct ngx_http_llmgw_ask_s {
     uint32_t                      max_tokens;   /* as replicas are told */
     uint32_t                      token_limit;  /* no more may come */
     uint32_t                      want;         /* a sum of Want */
+    uint64_t                      model;        /* hash of its name; 0: the
+                                                   engine's own */
     unsigned                      choices:31;   /* of the answer; 0: not
                                                    known */
     unsigned                      has_deadline:1;
@@ -78,6 +80,10 @@ struct ngx_http_llmgw_attempt_s {
     unsigned                      draining:1;   /* llmgw-draining was seen */
     unsigned                      resumes:1;    /* an earlier one had begun */
     unsigned                      has_pushback:1;
+    unsigned                      reported:1;   /* by the replica, when it was
+                                                   asked: the model */
+    unsigned                      denies:1;     /* and its engine does not know
+                                                   it */
     unsigned                      pushback_ms:14; /* what a full replica asked
                                                    for */
     signed                        status:6;     /* gRPC, where it ended so */
@@ -110,6 +116,10 @@ void ngx_http_llmgw_attempt_consume(ngx_http_llmgw_attempt_t *attempt);
 /* Ends it, by a timer, gossip or a socket; nothing where it has ended. */
 void ngx_http_llmgw_attempt_end(ngx_http_llmgw_attempt_t *attempt,
     llmgw_ending_t ending, llmgw_cause_t cause);
+
+/* What the gRPC status means with which a replica ends the attempt's call. */
+llmgw_ending_t ngx_http_llmgw_attempt_ending(
+    ngx_http_llmgw_attempt_t *attempt, int status, llmgw_cause_t *cause);
 
 /* Ends the attempts at a replica that gossip moves to other replicas. */
 void ngx_http_llmgw_attempt_move_all(ngx_http_llmgw_replica_t *replica);

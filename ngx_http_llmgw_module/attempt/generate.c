@@ -4,8 +4,8 @@
  * Most messages are plain tokens, and are not even decoded; a real engine's
  * may have more, which is decoded on the stack (proto/token_message.h).
  *
- * What a status of the replica means is decided here, in generate_ending(),
- * and nowhere else.
+ * What a status of the replica means is decided in attempt.c
+ * (ngx_http_llmgw_attempt_ending()), and nowhere else.
  */
 
 #include "attempt/attempt.h"
@@ -54,8 +54,6 @@ static llmgw_end_t *ngx_http_llmgw_generate_refusal(
     ngx_http_llmgw_attempt_t *attempt);
 static void ngx_http_llmgw_generate_on_end(llmgw_grpc_stream_t *call,
     int status, const char *message);
-static llmgw_ending_t ngx_http_llmgw_generate_ending(
-    ngx_http_llmgw_attempt_t *attempt, int status, llmgw_cause_t *cause);
 static void ngx_http_llmgw_generate_keep_message(
     ngx_http_llmgw_attempt_t *attempt, const char *message);
 static void ngx_http_llmgw_generate_on_close(llmgw_grpc_stream_t *call,
@@ -441,6 +439,11 @@ ngx_http_llmgw_generate_keep_failure(ngx_http_llmgw_attempt_t *attempt,
     body.data = failure->body.data;
     body.len = failure->body.len;
 
+    if (failure->denies_model && attempt->reported) {
+        attempt->denies = 1;
+        ngx_http_llmgw_lease_denies(&attempt->lease);
+    }
+
     refusal = ngx_http_llmgw_generate_refusal(attempt);
 
     if (refusal) {
@@ -482,63 +485,13 @@ ngx_http_llmgw_generate_on_end(llmgw_grpc_stream_t *call, int status,
     attempt->status = status;
     ngx_http_llmgw_generate_keep_message(attempt, message);
 
-    ending = ngx_http_llmgw_generate_ending(attempt, status, &cause);
+    ending = ngx_http_llmgw_attempt_ending(attempt, status, &cause);
 
     if (ending == LLMGW_ENDING_FULL) {
         ngx_http_llmgw_replica_is_full(attempt->replica);
     }
 
     ngx_http_llmgw_attempt_end(attempt, ending, cause);
-}
-
-
-static llmgw_ending_t
-ngx_http_llmgw_generate_ending(ngx_http_llmgw_attempt_t *attempt, int status,
-    llmgw_cause_t *cause)
-{
-    *cause = LLMGW_CAUSE_STATUS;
-
-    switch (status) {
-
-    case LLMGW_GRPC_OK:
-        *cause = LLMGW_CAUSE_UNFINISHED;
-        return attempt->state.tokens < attempt->limit ? LLMGW_ENDING_FAILED
-                                                : LLMGW_ENDING_FINAL;
-
-    case LLMGW_GRPC_FAILED_PRECONDITION:
-        /* of a stream that another replica began: this one cannot go on */
-        return attempt->resumes && !attempt->state.has_begun
-               ? LLMGW_ENDING_UNABLE : LLMGW_ENDING_PASSED;
-
-    case LLMGW_GRPC_INVALID_ARGUMENT:
-    case LLMGW_GRPC_NOT_FOUND:
-    case LLMGW_GRPC_PERMISSION_DENIED:
-    case LLMGW_GRPC_OUT_OF_RANGE:
-        return LLMGW_ENDING_PASSED;
-
-    case LLMGW_GRPC_UNAUTHENTICATED:
-    case LLMGW_GRPC_UNIMPLEMENTED:
-        /* not the request's fault: a replica has served tokens of it */
-        return attempt->resumes || attempt->state.has_begun
-               ? LLMGW_ENDING_FAILED : LLMGW_ENDING_DOUBTED;
-
-    case LLMGW_GRPC_UNAVAILABLE:
-        if (attempt->draining) {
-            *cause = LLMGW_CAUSE_DRAINING;
-            return LLMGW_ENDING_DRAINING;
-        }
-        return LLMGW_ENDING_FAILED;
-
-    case LLMGW_GRPC_RESOURCE_EXHAUSTED:
-        if (!attempt->state.has_begun) {
-            *cause = LLMGW_CAUSE_FULL;
-            return LLMGW_ENDING_FULL;
-        }
-        return LLMGW_ENDING_FAILED;
-
-    default:
-        return LLMGW_ENDING_FAILED;
-    }
 }
 
 

@@ -115,6 +115,23 @@ ngx_http_llmgw_lease_fails(ngx_http_llmgw_lease_t *lease)
 
 
 void
+ngx_http_llmgw_lease_denies(ngx_http_llmgw_lease_t *lease)
+{
+    ngx_http_llmgw_slot_t  *slot;
+
+    slot = ngx_http_llmgw_lease_slot(lease);
+
+    if (slot) {
+        (void) ngx_atomic_fetch_add(&slot->denials, 1);
+    }
+
+    ngx_log_error(NGX_LOG_WARN, lease->replica->pool->worker->log, 0,
+                  "llmgw: the engine of replica \"%V\" does not know a model "
+                  "that it reports", &lease->replica->node.str);
+}
+
+
+void
 ngx_http_llmgw_lease_end(ngx_http_llmgw_lease_t *lease,
     llmgw_verdict_t verdict)
 {

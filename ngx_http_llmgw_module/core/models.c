@@ -367,6 +367,15 @@ llmgw_models_find_base(const llmgw_models_t *models, uint64_t first,
 
 
 int
+llmgw_models_list_has(const llmgw_models_t *models, uint32_t number,
+    uint64_t name)
+{
+    return models->lists[number] != NULL
+           && list_has(models->lists[number], name);
+}
+
+
+int
 llmgw_models_are_reported(const llmgw_models_t *models, uint64_t name)
 {
     uint32_t                   i;

@@ -138,6 +138,10 @@ llmgw_serves_t llmgw_models_serves(const llmgw_models_t *models,
 llmgw_serves_t llmgw_models_find_base(const llmgw_models_t *models,
     uint64_t first, uint64_t name, uint64_t *base);
 
+/* 1: the list of that number has this name. */
+int llmgw_models_list_has(const llmgw_models_t *models, uint32_t number,
+    uint64_t name);
+
 /* 1: some replica reports this name; its base model need not be routed. */
 int llmgw_models_are_reported(const llmgw_models_t *models, uint64_t name);
 

@@ -227,6 +227,17 @@ ngx_http_llmgw_replica_reads_openai(ngx_http_llmgw_replica_t *replica)
 }
 
 
+ngx_uint_t
+ngx_http_llmgw_replica_reports(ngx_http_llmgw_replica_t *replica,
+    uint64_t model)
+{
+    return replica->models
+           && (model == 0
+               || llmgw_models_list_has(&replica->pool->upstream->models.known,
+                                        replica->models, model));
+}
+
+
 /*
  * One word for operators, as the agent's own listing has it.  *cause becomes
  * why it is DEAD, or NULL; cause may be NULL.

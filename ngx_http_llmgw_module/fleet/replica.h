@@ -86,6 +86,14 @@ void ngx_http_llmgw_replica_gossip(ngx_http_llmgw_replica_t *replica,
  */
 ngx_uint_t ngx_http_llmgw_replica_reads_openai(
     ngx_http_llmgw_replica_t *replica);
+
+/*
+ * 1: it reports a model of that name; 0 is the hash of the model that it takes
+ * where a request names none.
+ */
+ngx_uint_t ngx_http_llmgw_replica_reports(ngx_http_llmgw_replica_t *replica,
+    uint64_t model);
+
 llmgw_liveness_t ngx_http_llmgw_replica_shown(const llmgw_member_t *member,
     const char **cause);
 

@@ -48,6 +48,7 @@ ngx_http_llmgw_ended(ngx_http_llmgw_stream_t *stream,
     end.random = ngx_random();
     end.may_doubt = end.ending == LLMGW_ENDING_DOUBTED
                     && ngx_http_llmgw_doubt_may_be(stream);
+    end.is_denial = attempt->denies;
 
     ngx_http_llmgw_serve_facts(stream, &facts);
     step = llmgw_serve_ended(&stream->serve, &facts, &end);

@@ -58,6 +58,8 @@ ngx_http_llmgw_serve_begin(ngx_http_llmgw_stream_t *stream)
 
     if (stream->model) {
         ngx_http_llmgw_claim_model(&stream->claim, stream->model);
+        stream->ask.model = llmgw_models_hash((char *) stream->model->data,
+                                              stream->model->len);
     }
 
     stream->ask.events = &ngx_http_llmgw_serve_events;

@@ -63,6 +63,7 @@ ngx_http_llmgw_totals_sum_locked(ngx_http_llmgw_zone_shared_t *shared,
     sum->tokens = shared->tokens_base;
     sum->attempts = shared->attempts_base;
     sum->failures = shared->failures_base;
+    sum->denials = shared->denials_base;
 
     for (i = 0; i < shared->admission->nrows; i++) {
         if (shared->rows[i].pid) {
@@ -87,6 +88,7 @@ ngx_http_llmgw_totals_slots_locked(ngx_http_llmgw_zone_shared_t *shared,
             sum->tokens += slot->tokens;
             sum->attempts += slot->attempts;
             sum->failures += slot->failures;
+            sum->denials += slot->denials;
         }
     }
 }

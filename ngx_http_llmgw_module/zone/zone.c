@@ -473,6 +473,8 @@ ngx_http_llmgw_zone_forget_locked(ngx_http_llmgw_zone_t *zone)
         slot->attempts = 0;
         shared->failures_base += slot->failures;
         slot->failures = 0;
+        shared->denials_base += slot->denials;
+        slot->denials = 0;
 
         ngx_memzero((u_char *) slot + sizeof(llmgw_slot_t),
                     sizeof(ngx_http_llmgw_slot_t) - sizeof(llmgw_slot_t));

@@ -59,6 +59,7 @@ struct ngx_http_llmgw_slot_s {
     ngx_atomic_t                  tokens;       /* to clients */
     ngx_atomic_t                  attempts;
     ngx_atomic_t                  failures;     /* of them */
+    ngx_atomic_t                  denials;      /* of models that it reports */
     uint64_t                      tokens_seen;  /* when rates were made */
     uint64_t                      attempts_seen;
     float                         tokens_rate;  /* a second */
@@ -83,6 +84,7 @@ typedef struct {
     uint64_t                      tokens;
     uint64_t                      attempts;
     uint64_t                      failures;
+    uint64_t                      denials;
 } ngx_http_llmgw_totals_t;
 
 
@@ -100,6 +102,7 @@ typedef struct {
     ngx_atomic_t                  tokens_base;  /* of slots given up */
     uint64_t                      attempts_base;
     uint64_t                      failures_base;
+    uint64_t                      denials_base;
     ngx_http_llmgw_totals_t       others;       /* of other models, before this
                                                    one was bound */
     ngx_atomic_t                  turn;         /* choices by llmgw_policy */

@@ -40,6 +40,9 @@
 #define OPENAI_SIGN_MS  1000    /* of silence, then a sign of life */
 #define OPENAI_STEP_MS  10000   /* to render a prompt, or a few ids */
 
+/* Between two looks at the engine's models because it has denied one. */
+#define OPENAI_MODELS_MS  1000
+
 /* Of a request's id, before our own part. */
 #define OPENAI_ID_BYTES     200
 
@@ -49,6 +52,7 @@ typedef struct {
     scrape_t        scrape;
     ev_timer        pulse;
     uint64_t        pulse_ms;       /* the last one */
+    uint64_t        models_ms;      /* its models were asked for, out of turn */
     uint64_t        idle_ms;        /* a stream without bytes ends then */
     uint32_t        salt;           /* of ids: another process, another one */
     uint32_t        asked;          /* requests */
@@ -102,6 +106,25 @@ openai_fail(openai_run_t *r, llmgw_grpc_status_t status, const char *why)
 }
 
 
+/*
+ * The engine denies a model that it may have listed: does it still?  At once,
+ * or at the next look if this was asked a moment ago.
+ */
+static void
+openai_look_at_models(openai_t *o)
+{
+    uint64_t  now_ms;
+
+    now_ms = engine_clock_ms();
+    o->scrape.once_ms = 0;
+
+    if (now_ms - o->models_ms >= OPENAI_MODELS_MS) {
+        o->models_ms = now_ms;
+        scrape_now(&o->scrape);
+    }
+}
+
+
 /* The dialect has given the call up, in its own words. */
 static void
 openai_give_up(openai_run_t *r)
@@ -109,6 +132,10 @@ openai_give_up(openai_run_t *r)
     char                 why[DIALECT_WHY_BYTES], ms[32];
     llmgw_grpc_field_t   pushback = { "grpc-retry-pushback-ms", ms };
     llmgw_grpc_status_t  status;
+
+    if (dialect_call_denies_model(r->call)) {
+        openai_look_at_models(r->run.engine->data);
+    }
 
     status = (llmgw_grpc_status_t) dialect_call_status(r->call);
     snprintf(why, sizeof(why), "%s", dialect_call_why(r->call));

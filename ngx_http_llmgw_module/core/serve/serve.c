@@ -425,6 +425,9 @@ llmgw_serve_ended(llmgw_serve_t *serve, const llmgw_serve_facts_t *facts,
             serve->has_doubt = 1;
             step.doubts = 1;
 
+        } else if (ended.is_denial && serve->denials < LLMGW_SERVE_DENIALS) {
+            serve->denials++;
+
         } else {
             /* two replicas have refused the request: it is at fault */
             ended.ending = LLMGW_ENDING_PASSED;

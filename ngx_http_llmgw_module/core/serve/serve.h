@@ -51,6 +51,10 @@
  *     it fails, or the stream
  *     waits in the queue        neither is blamed
  *
+ * A replica whose engine denies a model that the replica reports contradicts
+ * itself, so a second one that does is no evidence against the request: up to
+ * LLMGW_SERVE_DENIALS more are asked.
+ *
  * A stream with a doubt waits only if the other replicas are full, and for
  * nothing else, as for a circuit to close.
  */
@@ -65,6 +69,8 @@
 
 /* A timer that fires so late says that the process stood still. */
 #define LLMGW_SERVE_LATE_MS  100
+
+#define LLMGW_SERVE_DENIALS  7      /* beside the first one */
 
 /*
  * One replica's try at the stream.  Its owner writes it; of two the second is
@@ -109,6 +115,7 @@ typedef struct {
     unsigned        was_silent:1;       /* the timer has seen it once */
     unsigned        is_spared:1;
     unsigned        has_doubt:1;
+    unsigned        denials:3;          /* beside that of the doubt */
 } llmgw_serve_t;
 
 /* What an event is judged by.  All times are ms of one clock. */
@@ -175,6 +182,7 @@ typedef struct {
     uint64_t        stream_tokens;
     uint64_t        random;
     int             may_doubt;          /* there is memory for one */
+    int             is_denial;          /* of a model that it reports */
 } llmgw_serve_end_t;
 
 

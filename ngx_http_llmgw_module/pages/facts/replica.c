@@ -11,6 +11,8 @@
     X(tokens, COUNTER, ONE, "Tokens sent to clients, each once")              \
     X(attempts, COUNTER, ONE, "Attempts begun")                               \
     X(attempt_failures, COUNTER, ONE, "Attempts that failed")                 \
+    X(model_denials, COUNTER, ONE,                                            \
+      "Attempts whose engine does not know a model that it reports")          \
     X(in_flight, GAUGE, ONE, "Attempts in flight at the replica")             \
     X(replica_state, GAUGE, ONE, "0 ALIVE, 1 SUSPECT, 2 DEAD, 3 LEFT")        \
     X(replica_routable, GAUGE, ONE,                                           \
@@ -259,6 +261,7 @@ ngx_http_llmgw_replica_slot(ngx_http_llmgw_writer_t *w,
     FACT("tokens", tokens, NUMBER(slot->tokens));
     FACT("attempts", attempts, NUMBER(slot->attempts));
     FACT("failures", attempt_failures, NUMBER(slot->failures));
+    METRIC(model_denials, NUMBER(slot->denials));
 
     OBJECT("rates");
     STATUS("tokens", REAL(slot->tokens_rate));
@@ -301,6 +304,7 @@ ngx_http_llmgw_replica_walk(ngx_http_llmgw_writer_t *w,
             METRIC(tokens, NUMBER(gone->tokens));
             METRIC(attempts, NUMBER(gone->attempts));
             METRIC(attempt_failures, NUMBER(gone->failures));
+            METRIC(model_denials, NUMBER(gone->denials));
         }
 
         return NGX_OK;

@@ -102,6 +102,7 @@ ngx_http_llmgw_snapshot_slot(ngx_http_llmgw_snapshot_t *snapshot,
     sum->tokens += slot->tokens;
     sum->attempts += slot->attempts;
     sum->failures += slot->failures;
+    sum->denials += slot->denials;
     sum->tokens_rate += slot->tokens_rate;
     sum->attempts_rate += slot->attempts_rate;
     ngx_http_llmgw_recent_add(sum->first_token, slot);
@@ -114,6 +115,7 @@ ngx_http_llmgw_snapshot_slot(ngx_http_llmgw_snapshot_t *snapshot,
     gone->tokens = slot->tokens;
     gone->attempts = slot->attempts;
     gone->failures = slot->failures;
+    gone->denials = slot->denials;
     gone->id.len = slot->admission.id_len;
     gone->id.data = gone->text;
     ngx_memcpy(gone->text, slot->admission.id, gone->id.len);
@@ -150,12 +152,14 @@ ngx_http_llmgw_snapshot_slots(ngx_http_llmgw_snapshot_t *snapshot,
     rest->tokens = shared->tokens_base;
     rest->attempts = shared->attempts_base;
     rest->failures = shared->failures_base;
+    rest->denials = shared->denials_base;
 
     ngx_http_llmgw_zone_unlock(zone);
 
     snapshot->slots.tokens += rest->tokens;
     snapshot->slots.attempts += rest->attempts;
     snapshot->slots.failures += rest->failures;
+    snapshot->slots.denials += rest->denials;
 }
 
 

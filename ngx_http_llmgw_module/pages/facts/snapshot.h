@@ -22,6 +22,7 @@ typedef struct {
     uint64_t                      tokens;
     uint64_t                      attempts;
     uint64_t                      failures;
+    uint64_t                      denials;
     u_char                        text[LLMGW_SLOT_ID_BYTES];
 } ngx_http_llmgw_gone_t;
 
@@ -33,6 +34,7 @@ typedef struct {
     uint64_t                      tokens;
     uint64_t                      attempts;
     uint64_t                      failures;
+    uint64_t                      denials;
     double                        tokens_rate;
     double                        attempts_rate;
     uint64_t                      first_token[NGX_HTTP_LLMGW_NFIRST_TOKEN];

@@ -135,6 +135,7 @@ ngx_http_llmgw_snapshot_rest(ngx_array_t *snapshots,
         rest.tokens += snapshot->slots.tokens;
         rest.attempts += snapshot->slots.attempts;
         rest.failures += snapshot->slots.failures;
+        rest.denials += snapshot->slots.denials;
         ngx_http_llmgw_metrics_add(&rest.counters, &snapshot->counters, 0);
         ngx_http_llmgw_metrics_take_nameless(&rest.counters, &rest.counters);
         ngx_http_llmgw_snapshot_take_totals(snapshot, &rest);
@@ -203,11 +204,13 @@ ngx_http_llmgw_snapshot_take_totals(ngx_http_llmgw_snapshot_t *snapshot,
     gone->tokens += totals->tokens - snapshot->slots.tokens;
     gone->attempts += totals->attempts - snapshot->slots.attempts;
     gone->failures += totals->failures - snapshot->slots.failures;
+    gone->denials += totals->denials - snapshot->slots.denials;
 
     snapshot->counters = totals->counters;
     snapshot->slots.tokens = totals->tokens;
     snapshot->slots.attempts = totals->attempts;
     snapshot->slots.failures = totals->failures;
+    snapshot->slots.denials = totals->denials;
 }
 
 
@@ -225,6 +228,7 @@ ngx_http_llmgw_snapshot_part(ngx_http_llmgw_snapshot_t *snapshot)
     share.tokens = snapshot->slots.tokens;
     share.attempts = snapshot->slots.attempts;
     share.failures = snapshot->slots.failures;
+    share.denials = snapshot->slots.denials;
 
     ngx_http_llmgw_totals_merge(&share, &others, -1);
     ngx_http_llmgw_snapshot_take_totals(snapshot, &share);

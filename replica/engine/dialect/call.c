@@ -143,7 +143,8 @@ dialect_needs_request(const dialect_call_t *call)
 
 /*
  * An engine's refusal of a pass is an answer like any other, also that it does
- * not have it, which llama.cpp says by 501.
+ * not have it, which llama.cpp says by 501.  A 404 is read before it goes on:
+ * it may be of a model.
  */
 static int
 call_passes(const dialect_call_t *call)
@@ -154,7 +155,8 @@ call_passes(const dialect_call_t *call)
 
     return call->step == STEP_PASS
            && (status / 100 == 2 || status == 501
-               || (status / 100 == 4 && status != 401 && status != 429));
+               || (status / 100 == 4 && status != 401 && status != 404
+                   && status != 429));
 }
 
 
@@ -455,6 +457,13 @@ call_malformed(dialect_call_t *call, const char *what)
     message_begin(call);
 
     return call_fail(call, LLMGW_GRPC_UNAVAILABLE, "the engine sent %s", what);
+}
+
+
+int
+dialect_call_denies_model(const dialect_call_t *call)
+{
+    return call->failure.denies_model;
 }
 
 

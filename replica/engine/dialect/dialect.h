@@ -216,6 +216,9 @@ const Llmgateway__GenerateResponse *dialect_take(dialect_call_t *call);
  * people.  RESOURCE_EXHAUSTED: the engine is full, nothing is wrong with it.
  */
 int dialect_call_status(const dialect_call_t *call);
+
+/* 1: and that is since the engine does not know the model's name. */
+int dialect_call_denies_model(const dialect_call_t *call);
 const char *dialect_call_why(const dialect_call_t *call);
 
 #endif /* DIALECT_H */

@@ -4,6 +4,8 @@
  *
  *   4xx                the request's own fault: passed on; but for a stream
  *                      that goes on here: it cannot
+ *   404 of a model     the same, and the gateway is told that it is of a model:
+ *                      it knows whether this replica reports that name
  *   401                our key is wrong: another replica may do better
  *   429, 503           full: another replica, and no try is used up
  *   5xx else           a failure; but 501 is the request's
@@ -129,10 +131,24 @@ fault_member(buf_t *to, const char *key, const char *text)
 }
 
 
+/* The engine does not know the model, and not: has no such path. */
+static int
+fault_is_of_model(unsigned status, const fault_t *fault)
+{
+    return status == 404
+           && (strcmp(fault->code, "model_not_found") == 0
+               || (*fault->code == '\0'
+                   && strstr(fault->message, "model") != NULL));
+}
+
+
 static dialect_do_t
 fault_of_request(dialect_call_t *call, unsigned status, const fault_t *fault)
 {
+    int     denies;
     buf_t  *to;
+
+    denies = fault_is_of_model(status, fault);
 
     to = &call->answer;
     to->len = 0;
@@ -141,9 +157,7 @@ fault_of_request(dialect_call_t *call, unsigned status, const fault_t *fault)
                  *fault->type != '\0' ? fault->type : fault_type(status));
     fault_member(to, ",\"param\":", fault->param);
     fault_member(to, ",\"code\":",
-                 *fault->code == '\0' && status == 404
-                 && strstr(fault->message, "model") != NULL
-                 ? "model_not_found" : fault->code);
+                 denies ? "model_not_found" : fault->code);
     buf_text(to, "}}");
 
     message_begin(call);
@@ -151,6 +165,7 @@ fault_of_request(dialect_call_t *call, unsigned status, const fault_t *fault)
     if (!to->failed) {
         llmgateway__failure__init(&call->failure);
         call->failure.status = status;
+        call->failure.denies_model = denies;
         call->failure.body.data = (uint8_t *) to->data;
         call->failure.body.len = to->len;
         call->message.failure = &call->failure;
@@ -231,6 +246,26 @@ fault_read_text(const buf_t *answer, fault_t *fault)
 }
 
 
+/*
+ * An engine's own words go on as they are, but for a model that it does not
+ * know: another replica may.
+ */
+static dialect_do_t
+fault_of_pass(dialect_call_t *call, const fault_t *fault)
+{
+    if (fault_is_of_model(call->status, fault)) {
+        return fault_of_request(call, call->status, fault);
+    }
+
+    call->passes = 1;
+    call->has_final = 1;
+    call->raw_at = call->answer.data;
+    call->raw_left = call->answer.len;
+
+    return DIALECT_DONE;
+}
+
+
 dialect_do_t
 fault_answer(dialect_call_t *call)
 {
@@ -251,6 +286,10 @@ fault_answer(dialect_call_t *call)
 
     } else {
         fault_read_text(&call->answer, &fault);
+    }
+
+    if (call->step == STEP_PASS && call->status == 404) {
+        return fault_of_pass(call, &fault);
     }
 
     if (*fault.message == '\0') {

@@ -12,6 +12,8 @@ class Faults:
     token_delay: float = 0.0    # seconds before each token but the first
     first_delay: float = 0.0    # seconds of prefill
     hang: bool = False          # no token comes, /health says 200
+    loads: str = None           # it has this model in place of its own
+    lists: str = None           # it says that it has this one
     lose: str = None            # a prompt with this text gets no token, and is
                                 # counted nowhere
     hang_steps: bool = False    # /tokenize and /detokenize get no answer

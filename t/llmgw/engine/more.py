@@ -124,7 +124,7 @@ def _form(call):
 async def _audio(dialect, call):
     form = _form(call)
     name = form.get("model", b"").decode()
-    if name != call.engine.model:
+    if name not in call.engine.serves():
         dialect.unknown_model(name)
     if "file" not in form:
         dialect.refuse(400, "file is missing", "file")

@@ -136,11 +136,13 @@ class OpenAI:
         self.check(request, api)
         return request
 
-    def check(self, request, api):
+    def check_model(self, request):
         name = request.get("model")
-        if name is not None and name not in (self.engine.model,
-                                             *self.engine.adapters):
+        if name is not None and name not in self.engine.serves():
             self.unknown_model(name)
+
+    def check(self, request, api):
+        self.check_model(request)
         for key in INTEGERS:
             value = request.get(key)
             if value is not None and (type(value) is not int):
@@ -421,8 +423,7 @@ class OpenAI:
 
     async def models(self, call):
         await call.answer(200, {"object": "list", "data": [
-            self.model_row(name) for name in (self.engine.model,
-                                              *self.engine.adapters)]})
+            self.model_row(name) for name in self.engine.listed()]})
 
     def model_row(self, name):
         return {"id": name, "object": "model", "created": 1700000000,

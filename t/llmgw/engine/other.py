@@ -58,6 +58,7 @@ async def kept(dialect, call):
 async def _embed(dialect, call):
     dialect.fail_if_asked(call)
     request = dialect.json(call)
+    dialect.check_model(request)
     given = request.get("input")
     if not given:
         dialect.refuse(400, "input is missing", "input")
@@ -213,6 +214,7 @@ class Messages:
 async def _said(dialect, call, shape):
     dialect.fail_if_asked(call)
     request = dialect.json(call)
+    dialect.check_model(request)
     previous = request.get("previous_response_id")
     if previous and previous not in KEPT:
         dialect.refuse(404, f"Response with id '{previous}' not found.",

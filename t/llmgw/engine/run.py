@@ -42,6 +42,14 @@ class Engine:
         self.faults_changed = asyncio.Event()
         self.server = None                  # of wire.py
 
+    def serves(self):
+        """The names that it takes."""
+        return (self.faults.loads or self.model, *self.adapters)
+
+    def listed(self):
+        """The names that it says it takes."""
+        return (self.faults.lists or self.serves()[0], *self.adapters)
+
     def let_go(self):
         self.set_faults(gate=None, hang=None)
 

@@ -165,7 +165,7 @@ class VLLM(OpenAI):
         return got
 
     def model_row(self, name):
-        base = self.engine.model
+        base = self.engine.listed()[0]
         return {"id": name, "object": "model", "created": 1700000000,
                 "owned_by": "vllm", "root": f"/models/{name}",
                 "parent": None if name == base else base,

@@ -63,6 +63,7 @@ typedef struct {
     llmgw_attempt_t      attempts[2];
     uint64_t             tokens;
     int                  may_doubt;
+    int                  is_denial;
     char                 text[256];
 } scene_t;
 
@@ -123,7 +124,7 @@ ended(scene_t *s, int i, llmgw_ending_t ending)
     llmgw_serve_step_t  step;
     llmgw_serve_end_t   end = {
         .which = (unsigned) i, .ending = ending, .stream_tokens = s->tokens,
-        .may_doubt = s->may_doubt
+        .may_doubt = s->may_doubt, .is_denial = s->is_denial
     };
 
     s->attempts[i].has_ended = 1;

@@ -41,6 +41,29 @@ doubt_is_the_requests_fault_if_two_refuse_it(void **state)
 
 
 static void
+denials_of_a_model_are_no_evidence_against_the_request(void **state)
+{
+    int      i;
+    scene_t  s;
+
+    scene_init(&s);
+    s.is_denial = 1;
+    GOES(&s);
+    play(&s, { 5, ENDED, 0, DOUBTED, "doubts excludes keeps claims" });
+
+    for (i = 0; i < LLMGW_SERVE_DENIALS; i++) {
+        play(&s, { 0, CLAIMED, LEASED, 0, "starts" },
+                 { 0, STARTED, 0, 0, "runs 60000" },
+                 { 5, ENDED, 0, DOUBTED, "excludes keeps claims" });
+    }
+
+    play(&s, { 0, CLAIMED, LEASED, 0, "starts" },
+             { 0, STARTED, 0, 0, "runs 60000" },
+             { 5, ENDED, 0, DOUBTED, "acquits acquits-doubt passes" });
+}
+
+
+static void
 doubt_passes_on_where_no_other_one_can_answer(void **state)
 {
     size_t   i;
@@ -91,6 +114,8 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(doubt_blames_the_first_replica_if_another_one_serves),
         cmocka_unit_test(doubt_is_the_requests_fault_if_two_refuse_it),
+        cmocka_unit_test(
+            denials_of_a_model_are_no_evidence_against_the_request),
         cmocka_unit_test(doubt_passes_on_where_no_other_one_can_answer),
         cmocka_unit_test(doubt_is_dropped_before_a_wait)
     };

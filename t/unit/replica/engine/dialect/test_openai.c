@@ -221,6 +221,8 @@ assert_refused(unsigned status, const char *body, int grpc, const char *said)
     start(&p, LLMGATEWAY__API__API_CHAT, CHAT);
     assert_int_equal(played_answer(&p, status, body), DIALECT_FAILED);
     assert_int_equal(dialect_call_status(p.call), grpc);
+    assert_int_equal(dialect_call_denies_model(p.call),
+                     strstr(said, "model_not_found") != NULL);
     played_said(&p, said);
     played_end(&p);
 }

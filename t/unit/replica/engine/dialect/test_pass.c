@@ -186,6 +186,50 @@ other_answers_say_what_they_can(void **state)
 
 
 static void
+refused(unsigned status, const char *said, int is_denial)
+{
+    passed_t      a;
+    dialect_do_t  next;
+
+    begin(&a, EMBEDDINGS, status, JSON);
+    assert_int_equal(dialect_bytes(a.p.call, said, strlen(said)),
+                     DIALECT_MORE);
+    take(&a);
+    next = dialect_end(a.p.call);
+    assert_int_equal(next, is_denial ? DIALECT_FAILED : DIALECT_DONE);
+    assert_int_equal(dialect_call_denies_model(a.p.call), is_denial);
+
+    if (is_denial) {
+        assert_int_equal(dialect_call_status(a.p.call), LLMGW_GRPC_NOT_FOUND);
+
+    } else {
+        take(&a);
+        assert_int_equal(a.len, strlen(said));
+        assert_memory_equal(a.bytes, said, a.len);
+    }
+
+    played_end(&a.p);
+}
+
+
+/* A 404 of a model is no answer yet, as another replica may know it. */
+static void
+refusals_pass_but_for_a_model_that_is_not_known(void **state)
+{
+    refused(404, "{\"error\":{\"message\":\"The model `x` does not exist.\","
+                 "\"type\":\"NotFoundError\",\"code\":404}}", 1);
+    refused(404, "{\"error\":{\"message\":\"gone\","
+                 "\"code\":\"model_not_found\"}}", 1);
+    refused(404, "{\"detail\":\"Not Found\"}", 0);
+    refused(404, "{\"error\":{\"message\":\"this model has no response of that "
+                 "id\",\"code\":\"response_not_found\"}}", 0);
+    refused(404, "", 0);
+    refused(405, "{\"detail\":\"no such model\"}", 0);
+    refused(400, "{\"error\":{\"code\":\"model_not_found\"}}", 0);
+}
+
+
+static void
 another_pass_has_a_path_of_its_own(void **state)
 {
     size_t    i;
@@ -473,6 +517,7 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(whole_answers_say_their_usage),
         cmocka_unit_test(other_answers_say_what_they_can),
+        cmocka_unit_test(refusals_pass_but_for_a_model_that_is_not_known),
         cmocka_unit_test(another_pass_has_a_path_of_its_own),
         cmocka_unit_test(events_of_responses_are_counted),
         cmocka_unit_test(only_the_end_of_a_response_has_its_usage),
