@@ -14,9 +14,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/keys/key.h"
 #include "common/listener.h"
 #include "common/os/descriptors.h"
-#include "replica/engine/key.h"
 #include "up/host/command.h"
 #include "up/up.h"
 

@@ -18,32 +18,13 @@
 /* --- is it ready? */
 
 static void
-up_on_head(http_request_t *request, unsigned status, const char *content_type,
-    int is_sent)
+up_on_end(http_whole_t *answer, http_end_t end, const char *why)
 {
     up_t  *up;
 
-    up = http_data(request);
-    up->ready_status = status;
-}
+    up = answer->data;
 
-
-static void
-up_on_bytes(http_request_t *request, const char *bytes, size_t len)
-{
-    /* void */
-}
-
-
-static void
-up_on_end(http_request_t *request, http_end_t end, const char *why)
-{
-    up_t  *up;
-
-    up = http_data(request);
-    up->asked = NULL;
-
-    if (end == HTTP_COMPLETE && up->ready_status == 200
+    if (end == HTTP_COMPLETE && answer->status == 200
         && up->state == UP_STARTING)
     {
         up->state = UP_SERVING;
@@ -57,24 +38,11 @@ up_on_end(http_request_t *request, http_end_t end, const char *why)
 static void
 up_ask_ready(up_t *up)
 {
-    http_call_t  call;
-
-    static const http_callbacks_t  callbacks = {
-        up_on_head, up_on_bytes, up_on_end
-    };
-
-    if (up->state != UP_STARTING || up->asked != NULL
-        || fleet_count_ready(&up->fleet) == 0)
+    if (up->state == UP_STARTING && up->ready.request == NULL
+        && fleet_count_ready(&up->fleet) > 0)
     {
-        return;
+        (void) http_whole_ask(&up->ready, "/ready", UP_ASK_MS);
     }
-
-    memset(&call, 0, sizeof(call));
-    call.callbacks = &callbacks;
-    call.data = up;
-    call.path = "/ready";
-    call.timeout_ms = UP_ASK_MS;
-    up->asked = http_start(up->http, &call);
 }
 
 
@@ -274,8 +242,9 @@ up_done(up_t *up)
     fleet_done(&up->fleet);
     service_done(&up->service);
 
-    if (up->http != NULL) {
-        http_destroy(up->http);
+    if (up->ready.client != NULL) {
+        http_whole_done(&up->ready);
+        http_destroy(up->ready.client);
     }
 }
 
@@ -301,13 +270,15 @@ up_run(up_t *up)
     explicit_bzero(up->new_key, sizeof(up->new_key));
     up_start_agent(up, agent_conf);
     up_start_nginx(up, nginx_conf);
-    up->http = http_create(up->loop, up->base, NULL, NULL);
+    up->ready.client = http_create(up->loop, up->base, NULL, NULL);
+    up->ready.on_end = up_on_end;
+    up->ready.data = up;
 
     files_path(control, up->place.run, FILES_GATEWAY, ".sock");
     view_init(&up->view, up->loop, control, up_on_members, up);
 
-    if (up->http == NULL || up_add_engines(up, error) != 0) {
-        fprintf(stderr, "llmgw up: %s\n", up->http != NULL ? error
+    if (up->ready.client == NULL || up_add_engines(up, error) != 0) {
+        fprintf(stderr, "llmgw up: %s\n", up->ready.client != NULL ? error
                                                            : "out of memory");
         up->status = 1;
         end_begin(up);

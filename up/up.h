@@ -68,9 +68,7 @@ typedef struct {
     view_t            view;
     service_t         service;
 
-    http_client_t    *http;                 /* to nginx, for /ready */
-    http_request_t   *asked;
-    unsigned          ready_status;
+    http_whole_t           ready;                /* nginx's answer to /ready */
 
     ev_timer          tick;
     unsigned          ticks;

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/keys/key.h"
 #include "replica/engine/connect.h"
-#include "replica/engine/key.h"
 #include "replica/engine/url.h"
 
 

@@ -120,4 +120,35 @@ int64_t http_retry_ms(const http_request_t *request);
 /* The same: whether the answer says how long it is. */
 int http_has_length(const http_request_t *request);
 
+/*
+ * A question whose whole answer is wanted: its body is kept, up to a limit,
+ * until the next question.
+ */
+typedef struct http_whole_s  http_whole_t;
+
+struct http_whole_s {
+    /* the caller's */
+    http_client_t   *client;
+    size_t           bytes_max;
+    void            *data;
+
+    /* As on_end() above; it may ask the next question. */
+    void           (*on_end)(http_whole_t *whole, http_end_t end,
+                             const char *why);
+
+    http_request_t  *request;       /* under way; NULL: none */
+    unsigned         status;        /* 0: there was no answer */
+    char            *body;          /* not NUL-terminated; NULL: empty, */
+    size_t           body_len;      /* or it was larger than the limit */
+    int              is_cut;
+};
+
+/* 0, or -1: no memory. */
+int http_whole_ask(http_whole_t *whole, const char *path,
+    uint64_t timeout_ms);
+
+/* Cancels what is under way, and forgets the answer; before the client's
+   end. */
+void http_whole_done(http_whole_t *whole);
+
 #endif /* HTTP_H */

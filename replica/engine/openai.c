@@ -534,7 +534,7 @@ openai_open(engine_t *engine, const engine_options_t *options)
     engine->data = o;
 
     o->scrape.engine = engine;
-    o->scrape.http = o->http;
+    o->scrape.answer.client = o->http;
     o->scrape.dialect = dialect_find(options->kind);
     scrape_init(&o->scrape, options);
 

@@ -15,7 +15,6 @@
  * not ready (health_pause_ms()).
  */
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "replica/engine/scrape.h"
@@ -323,12 +322,13 @@ scrape_learn(scrape_t *s, uint64_t now_ms)
 
     f = &s->facts;
     probe = &s->dialect->probes[s->at];
-    rc = dialect_learn(probe, f, s->status, s->body, s->body_len);
+    rc = dialect_learn(probe, f, s->answer.status, s->answer.body,
+                       s->answer.body_len);
 
     if (rc != 0 && probe->is_metrics && !s->is_mute) {
         s->is_mute = 1;
         log_write(s->engine->log, LOG_WARN, "engine answered %u to \"%s\" and "
-                  "tells no metrics: a hang is noticed later", s->status,
+                  "tells no metrics: a hang is noticed later", s->answer.status,
                   probe->path);
     }
 
@@ -368,7 +368,8 @@ scrape_detect(scrape_t *s)
 {
     const dialect_t  *dialect;
 
-    dialect = dialect_detect(scrape_path(s), s->status, s->body, s->body_len);
+    dialect = dialect_detect(scrape_path(s), s->answer.status, s->answer.body,
+                             s->answer.body_len);
 
     if (dialect != NULL) {
         scrape_found(s, dialect);
@@ -387,7 +388,7 @@ scrape_answered(scrape_t *s)
     now_ms = engine_clock_ms();
     health_answered(&s->health, now_ms);
     s->trouble = HTTP_COMPLETE;
-    s->is_answered |= s->dialect != NULL || s->status == 200;
+    s->is_answered |= s->dialect != NULL || s->answer.status == 200;
 
     if (s->dialect == NULL) {
         scrape_detect(s);
@@ -406,53 +407,13 @@ scrape_answered(scrape_t *s)
 
 
 static void
-scrape_on_head(http_request_t *request, unsigned status,
-    const char *content_type, int is_sent)
+scrape_on_end(http_whole_t *answer, http_end_t end, const char *why)
 {
     scrape_t  *s;
 
-    s = http_data(request);
-    s->status = status;
-}
-
-
-/* One that is not kept whole is not understood. */
-static void
-scrape_on_bytes(http_request_t *request, const char *bytes, size_t len)
-{
-    char      *body;
-    scrape_t  *s;
-
-    s = http_data(request);
-
-    if (s->is_cut || s->body_len + len > SCRAPE_BODY_BYTES) {
-        s->is_cut = 1;
-        return;
-    }
-
-    body = realloc(s->body, s->body_len + len);
-
-    if (body == NULL) {
-        s->is_cut = 1;
-        return;
-    }
-
-    s->body = body;
-    memcpy(s->body + s->body_len, bytes, len);
-    s->body_len += len;
-}
-
-
-static void
-scrape_on_end(http_request_t *request, http_end_t end, const char *why)
-{
-    scrape_t  *s;
-
-    s = http_data(request);
-    s->request = NULL;
+    s = answer->data;
 
     if (end == HTTP_COMPLETE) {
-        s->body_len = s->is_cut ? 0 : s->body_len;
         scrape_answered(s);
         return;
     }
@@ -487,11 +448,7 @@ scrape_on_end(http_request_t *request, http_end_t end, const char *why)
 static void
 scrape_ask(scrape_t *s)
 {
-    http_call_t  call;
-
-    static const http_callbacks_t  callbacks = {
-        scrape_on_head, scrape_on_bytes, scrape_on_end
-    };
+    int  rc;
 
     while (scrape_path(s) != NULL && !scrape_is_due(s)) {
         s->at++;
@@ -502,21 +459,10 @@ scrape_ask(scrape_t *s)
         return;
     }
 
-    free(s->body);
-    s->body = NULL;
-    s->body_len = 0;
-    s->is_cut = 0;
-    s->status = 0;
-
-    memset(&call, 0, sizeof(call));
-    call.callbacks = &callbacks;
-    call.data = s;
-    call.path = scrape_path(s);
-    call.timeout_ms = SCRAPE_TIMEOUT_MS;
-    s->request = http_start(s->http, &call);
+    rc = http_whole_ask(&s->answer, scrape_path(s), SCRAPE_TIMEOUT_MS);
     health_asked(&s->health, engine_clock_ms());
 
-    if (s->request == NULL) {
+    if (rc != 0) {
         scrape_pause(s, SCRAPE_PERIOD_MS);
     }
 }
@@ -542,7 +488,7 @@ scrape_now(scrape_t *s)
 {
     s->is_urgent = 1;
 
-    if (s->request == NULL) {
+    if (s->answer.request == NULL) {
         scrape_pause(s, 0);
     }
 }
@@ -574,6 +520,9 @@ scrape_look(scrape_t *s, uint32_t streams, uint64_t now_ms)
 void
 scrape_init(scrape_t *s, const engine_options_t *o)
 {
+    s->answer.bytes_max = SCRAPE_BODY_BYTES;
+    s->answer.on_end = scrape_on_end;
+    s->answer.data = s;
     s->max_capacity = o->max_capacity;
     s->engine->facts.state = ENGINE_STARTING;
     health_init(&s->health, o->stall_timeout_ms, engine_clock_ms());
@@ -590,11 +539,5 @@ scrape_done(scrape_t *s)
 {
     ev_timer_stop(s->engine->loop, &s->timer);
 
-    if (s->request != NULL) {
-        http_cancel(s->request);
-        s->request = NULL;
-    }
-
-    free(s->body);
-    s->body = NULL;
+    http_whole_done(&s->answer);
 }

@@ -19,7 +19,7 @@
 
 typedef struct {
     engine_t           *engine;
-    http_client_t      *http;
+    http_whole_t             answer;         /* to the question that is asked */
     const dialect_t    *dialect;        /* NULL: not found out yet */
     dialect_facts_t     facts;          /* for its calls */
     health_t            health;
@@ -27,27 +27,23 @@ typedef struct {
 
     /* scrape.c's own */
     ev_timer            timer;
-    http_request_t     *request;        /* under way; NULL: none */
     uint32_t            streams;        /* that were open at the last look */
     uint64_t            began_ms;       /* this look */
     size_t              at;             /* in the table of probes */
-    unsigned            status;
-    char               *body;
-    size_t              body_len;
     health_capacity_t   capacity;
     int32_t             max_capacity;   /* told; ENGINE_CAPACITY_AUTO */
     uint64_t            once_ms;        /* when it was last asked for what
                                            seldom changes; 0: never */
     int                 is_urgent;      /* look again right away */
     int                 is_answered;    /* this look; `auto`: by 200 */
-    int                 is_cut;         /* the body is not whole */
     int                 is_mute;        /* the log has that it tells nothing */
     http_end_t          trouble;        /* and that it does not answer */
 } scrape_t;
 
 
 /*
- * The first part is filled in: engine, http, dialect (NULL: find it out).
+ * The first part is filled in: engine, dialect (NULL: find it out) and the
+ * answer's client.
  */
 void scrape_init(scrape_t *scrape, const engine_options_t *options);
 void scrape_done(scrape_t *scrape);

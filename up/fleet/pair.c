@@ -221,7 +221,7 @@ pair_is_ready(const pair_t *pair)
 {
     return pair->state == PAIR_LIVE && pair->seen.is_ready
            && !pair->probe.is_locked
-           && (pair->probe.http == NULL || pair->probe.is_known
+           && (pair->probe.answer.client == NULL || pair->probe.is_known
                || pair->probe.rounds >= PAIR_ROUNDS);
 }
 

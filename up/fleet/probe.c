@@ -1,6 +1,5 @@
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "up/fleet/probe.h"
@@ -72,11 +71,12 @@ probe_judge_stranger(probe_t *p)
     } else if (p->is_refused) {
         probe_judge(p);
 
-    } else if (p->status == 503) {
+    } else if (p->answer.status == 503) {
         probe_fail(p, "it is there, and loads its model");
 
     } else {
-        snprintf(why, sizeof(why), "no engine: it answers %u to %s", p->status,
+        snprintf(why, sizeof(why), "no engine: it answers %u to %s",
+                 p->answer.status,
                  dialect_auto_paths[0]);
         probe_fail(p, why);
     }
@@ -88,64 +88,31 @@ probe_learn(probe_t *p)
 {
     const dialect_t  *found;
 
-    p->is_refused |= p->status == 401 || p->status == 403;
+    p->is_refused |= p->answer.status == 401
+                     || p->answer.status == 403;
 
     if (p->dialect != NULL) {
-        (void) dialect_learn(&p->dialect->probes[p->at], &p->facts, p->status,
-                             p->body, p->body_bytes);
+        (void) dialect_learn(&p->dialect->probes[p->at], &p->facts,
+                             p->answer.status, p->answer.body,
+                             p->answer.body_len);
         p->at++;
         return;
     }
 
-    found = dialect_detect(dialect_auto_paths[p->at], p->status, p->body,
-                           p->body_bytes);
-    p->is_answered |= p->status == 200;
+    found = dialect_detect(dialect_auto_paths[p->at], p->answer.status,
+                           p->answer.body, p->answer.body_len);
+    p->is_answered |= p->answer.status == 200;
     p->at = found != NULL ? 0 : p->at + 1;
     p->dialect = found;
 }
 
 
 static void
-probe_on_head(http_request_t *request, unsigned status,
-    const char *content_type, int is_sent)
+probe_on_end(http_whole_t *answer, http_end_t end, const char *why)
 {
     probe_t  *p;
 
-    p = http_data(request);
-    p->status = status;
-}
-
-
-/* What is larger is not understood. */
-static void
-probe_on_bytes(http_request_t *request, const char *bytes, size_t len)
-{
-    char     *body;
-    probe_t  *p;
-
-    p = http_data(request);
-
-    if (p->body_bytes + len > PROBE_BODY_BYTES) {
-        return;
-    }
-
-    body = realloc(p->body, p->body_bytes + len);
-
-    if (body != NULL) {
-        p->body = body;
-        memcpy(body + p->body_bytes, bytes, len);
-        p->body_bytes += len;
-    }
-}
-
-
-static void
-probe_on_end(http_request_t *request, http_end_t end, const char *why)
-{
-    probe_t  *p;
-
-    p = http_data(request);
-    p->request = NULL;
+    p = answer->data;
 
     switch (end) {
 
@@ -179,12 +146,6 @@ probe_path(const probe_t *p)
 static void
 probe_ask(probe_t *p)
 {
-    http_call_t  call;
-
-    static const http_callbacks_t  callbacks = {
-        probe_on_head, probe_on_bytes, probe_on_end
-    };
-
     if (probe_path(p) == NULL) {
 
         if (p->dialect == NULL) {
@@ -196,16 +157,7 @@ probe_ask(probe_t *p)
         return;
     }
 
-    p->status = 0;
-    p->body_bytes = 0;
-    memset(&call, 0, sizeof(call));
-    call.callbacks = &callbacks;
-    call.data = p;
-    call.path = probe_path(p);
-    call.timeout_ms = PROBE_TIMEOUT_MS;
-    p->request = http_start(p->http, &call);
-
-    if (p->request == NULL) {
+    if (http_whole_ask(&p->answer, probe_path(p), PROBE_TIMEOUT_MS) != 0) {
         probe_fail(p, "out of memory");
     }
 }
@@ -238,9 +190,12 @@ probe_init(probe_t *probe, struct ev_loop *loop, const char *url,
     probe->key_file = key_file;
     ev_init(&probe->timer, probe_on_timer);
     probe->timer.data = probe;
-    probe->http = http_create(loop, url, key, NULL);
+    probe->answer.client = http_create(loop, url, key, NULL);
+    probe->answer.bytes_max = PROBE_BODY_BYTES;
+    probe->answer.on_end = probe_on_end;
+    probe->answer.data = probe;
 
-    if (probe->http == NULL) {
+    if (probe->answer.client == NULL) {
         return -1;
     }
 
@@ -253,7 +208,7 @@ probe_init(probe_t *probe, struct ev_loop *loop, const char *url,
 void
 probe_again(probe_t *probe)
 {
-    if (probe->http != NULL && probe->is_known) {
+    if (probe->answer.client != NULL && probe->is_known) {
         probe->is_known = 0;
         probe->rounds = 0;
         probe_begin(probe);
@@ -264,11 +219,11 @@ probe_again(probe_t *probe)
 void
 probe_done(probe_t *probe)
 {
-    if (probe->http != NULL) {
+    if (probe->answer.client != NULL) {
         ev_timer_stop(probe->loop, &probe->timer);
-        http_destroy(probe->http);
-        free(probe->body);
-        probe->http = NULL;
+        http_whole_done(&probe->answer);
+        http_destroy(probe->answer.client);
+        probe->answer.client = NULL;
     }
 }
 

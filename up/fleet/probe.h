@@ -21,8 +21,8 @@
 
 typedef struct {
     struct ev_loop   *loop;
-    http_client_t    *http;
-    http_request_t   *request;      /* NULL: none under way */
+    http_whole_t           answer;       /* to the question that is asked; its
+                                       http NULL: nothing is asked */
     ev_timer          timer;
     const char       *key_file;     /* that was given, or NULL */
 
@@ -30,9 +30,6 @@ typedef struct {
     int               at;           /* which question */
     int               is_answered;  /* by a 200, while the dialect is looked
                                        for */
-    unsigned          status;
-    char             *body;
-    size_t            body_bytes;
 
     dialect_facts_t   facts;
     int               is_refused;   /* a question of this round */

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "replica/engine/key.h"
+#include "common/keys/key.h"
 
 
 static int __attribute__((format(printf, 3, 4)))
