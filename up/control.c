@@ -103,8 +103,8 @@ control_pair(const pair_t *p)
                        "model", p->seen.model,
                        "max_capacity", p->seen.capacity,
                        "active_requests", p->seen.active,
-                       "adapter_pid", (int) p->adapter.pid,
-                       "agent_pid", (int) p->agent.pid);
+                       "adapter_pid", (int) p->adapter.child.pid,
+                       "agent_pid", (int) p->agent.child.pid);
 
     if (p->probe.is_known) {
         json_object_set_new(object, "engine", json_string(name));
@@ -132,8 +132,8 @@ control_status(service_conn_t *conn, const up_t *up)
                                  "ok", 1, "base", up->base,
                                  "listen", up->listen,
                                  "dir", up->place.dir,
-                                 "nginx_pid", (int) up->nginx.pid,
-                                 "agent_pid", (int) up->agent.pid,
+                                 "nginx_pid", (int) up->nginx.child.pid,
+                                 "agent_pid", (int) up->agent.child.pid,
                                  "state", up->state == UP_STARTING
                                  ? "starting" : up->state == UP_SERVING
                                  ? "serving" : "ending",

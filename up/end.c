@@ -9,7 +9,7 @@
  *
  * A second signal does not wait for streams.  Whatever hangs is killed at the
  * drain's end and END_SLACK_S.  If this process is killed itself, the kernel
- * sends QUIT and TERM to all at once (command.h), and each of them waits for
+ * sends QUIT and TERM to all at once (host/bound.h), and each of them waits for
  * its streams by itself.
  */
 
@@ -26,15 +26,6 @@
 
 
 static void
-end_kill_child(const child_t *child)
-{
-    if (child->pid != 0) {
-        (void) kill(-child->pid, SIGKILL);
-    }
-}
-
-
-static void
 end_on_deadline(struct ev_loop *loop, ev_timer *w, int events)
 {
     up_t    *up;
@@ -42,12 +33,12 @@ end_on_deadline(struct ev_loop *loop, ev_timer *w, int events)
 
     up = w->data;
     fprintf(stderr, "llmgw up: what is left is killed\n");
-    end_kill_child(&up->nginx);
-    end_kill_child(&up->agent);
+    child_kill(&up->nginx.child);
+    child_kill(&up->agent.child);
 
     for (p = up->fleet.pairs; p != NULL; p = p->next) {
-        end_kill_child(&p->adapter);
-        end_kill_child(&p->agent);
+        child_kill(&p->adapter.child);
+        child_kill(&p->agent.child);
     }
 
     up->status = 1;
@@ -64,8 +55,8 @@ end_hurry(up_t *up)
     switch (up->state) {
 
     case UP_ENDING_NGINX:
-        child_stop(&up->nginx, END_HURRIED_S);
-        child_signal(&up->nginx, SIGTERM);
+        program_stop(&up->nginx, END_HURRIED_S);
+        child_signal(&up->nginx.child, SIGTERM);
         return;
 
     case UP_ENDING_ENGINES:
@@ -73,7 +64,7 @@ end_hurry(up_t *up)
         return;
 
     default:
-        child_stop(&up->agent, END_HURRIED_S);
+        program_stop(&up->agent, END_HURRIED_S);
     }
 }
 
@@ -96,12 +87,12 @@ end_begin(up_t *up)
     up->deadline.data = up;
     ev_timer_start(up->loop, &up->deadline);
 
-    child_stop(&up->nginx, drain_s + END_NGINX_S);
+    program_stop(&up->nginx, drain_s + END_NGINX_S);
 }
 
 
 void
-end_on_nginx_gone(void *data, child_t *child)
+end_on_nginx_gone(void *data, program_t *program)
 {
     up_t  *up;
 
@@ -118,12 +109,12 @@ end_on_fleet_empty(void *data)
 
     up = data;
     up->state = UP_ENDING_AGENT;
-    child_stop(&up->agent, up->is_hurried ? END_HURRIED_S : END_AGENT_S);
+    program_stop(&up->agent, up->is_hurried ? END_HURRIED_S : END_AGENT_S);
 }
 
 
 void
-end_on_agent_gone(void *data, child_t *child)
+end_on_agent_gone(void *data, program_t *program)
 {
     up_t  *up;
 

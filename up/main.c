@@ -5,6 +5,7 @@
 
 #include "common/options.h"
 #include "up/fleet/dns.h"
+#include "up/host/bound.h"
 #include "up/up.h"
 
 
@@ -13,7 +14,8 @@ static const options_command_t  main_commands[] = {
     { "add", ask_main },
     { "remove", ask_main },
     { "status", ask_main },
-    { DNS_COMMAND, dns_main },      /* of `up` itself */
+    { BOUND_COMMAND, bound_main },  /* these two are of `up` itself */
+    { DNS_COMMAND, dns_main },
     { NULL, NULL }
 };
 

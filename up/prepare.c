@@ -17,7 +17,7 @@
 #include "common/keys/key.h"
 #include "common/listener.h"
 #include "common/os/descriptors.h"
-#include "up/host/command.h"
+#include "up/host/bound.h"
 #include "up/up.h"
 
 
@@ -171,7 +171,8 @@ prepare_find_file(const char *option, const char *given, char path[PATH_MAX])
 static int
 prepare_make_key(up_t *up)
 {
-    char          said[PREPARE_SAID_BYTES], error[PATH_MAX + 128];
+    char          said[PREPARE_SAID_BYTES];
+    char          error[PATH_MAX + PREPARE_SAID_BYTES];
     json_t       *answer;
     const char   *key;
     char *const   argv[] = {
@@ -179,8 +180,9 @@ prepare_make_key(up_t *up)
         (char *) PREPARE_ACCOUNT, (char *) "--file", up->keys, NULL
     };
 
-    if (command_ask(argv, 0, said, sizeof(said)) != 0) {
-        snprintf(error, sizeof(error), "no key was made in \"%s\"", up->keys);
+    if (bound_ask(argv, said, sizeof(said)) != 0) {
+        snprintf(error, sizeof(error), "no key was made in \"%s\": %.*s",
+                 up->keys, (int) strcspn(said, "\n"), said);
         return prepare_fail(error);
     }
 
@@ -296,7 +298,7 @@ prepare_test_nginx(up_t *up)
     files_path(conf, up->place.dir, "nginx", ".conf");
     files_path(log, up->place.dir, "nginx", ".log");
 
-    if (command_ask(argv, 1, said, sizeof(said)) == 0) {
+    if (bound_ask(argv, said, sizeof(said)) == 0) {
         return 0;
     }
 

@@ -67,12 +67,12 @@ show_ready(up_t *up)
 
 
 void
-show_broken(child_t *child)
+show_broken(program_t *program)
 {
-    if (child->state == CHILD_BACKOFF && child->said != child->starts) {
-        child->said = child->starts;
-        printf("  %-20s ended and is started again: %s\n", child->name,
-               child->why);
+    if (program_is_broken(program) && program->said != program->starts) {
+        program->said = program->starts;
+        printf("  %-20s ended and is started again: %s\n", program->name,
+               program->why);
     }
 }
 

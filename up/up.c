@@ -52,7 +52,7 @@ up_ask_ready(up_t *up)
 static void
 up_check_nginx(up_t *up)
 {
-    if (up->state == UP_STARTING && up->nginx.state == CHILD_BACKOFF) {
+    if (up->state == UP_STARTING && program_is_broken(&up->nginx)) {
         fprintf(stderr, "llmgw up: nginx ended before it served: %s (%s)\n",
                 up->nginx.why, up->nginx.log);
         up->status = 1;
@@ -77,8 +77,8 @@ up_on_tick(struct ev_loop *loop, ev_timer *w, int events)
     }
 
     if (++up->ticks % UP_TICKS_OF_LOGS == 0) {
-        child_trim_log(&up->nginx);
-        child_trim_log(&up->agent);
+        program_trim_log(&up->nginx);
+        program_trim_log(&up->agent);
         fleet_trim_logs(&up->fleet);
     }
 }
@@ -135,11 +135,11 @@ up_watch_signals(up_t *up)
 static void
 up_start_nginx(up_t *up, char conf[PATH_MAX])
 {
-    size_t    i;
-    child_t  *c;
+    size_t      i;
+    program_t  *c;
 
     c = &up->nginx;
-    child_init(c, up->loop, end_on_nginx_gone, up);
+    program_init(c, up->loop, end_on_nginx_gone, up);
     strcpy(c->name, "nginx");
     c->end_signal = SIGQUIT;
     files_path(c->log, up->place.dir, "nginx", ".log");
@@ -154,17 +154,17 @@ up_start_nginx(up_t *up, char conf[PATH_MAX])
         c->argv[i] = argv[i];
     }
 
-    child_start(c);
+    program_start(c);
 }
 
 
 static void
 up_start_agent(up_t *up, char conf[PATH_MAX])
 {
-    child_t  *c;
+    program_t  *c;
 
     c = &up->agent;
-    child_init(c, up->loop, end_on_agent_gone, up);
+    program_init(c, up->loop, end_on_agent_gone, up);
     strcpy(c->name, "agent");
     c->end_signal = SIGTERM;
     files_path(c->log, up->place.dir, FILES_GATEWAY, "-agent.log");
@@ -172,7 +172,7 @@ up_start_agent(up_t *up, char conf[PATH_MAX])
     c->argv[0] = up->tools.agent;
     c->argv[1] = (char *) "-c";
     c->argv[2] = conf;
-    child_start(c);
+    program_start(c);
 }
 
 
@@ -239,6 +239,8 @@ static void
 up_done(up_t *up)
 {
     view_done(&up->view);
+    program_done(&up->nginx);
+    program_done(&up->agent);
     fleet_done(&up->fleet);
     service_done(&up->service);
 

@@ -5,7 +5,8 @@
  *   prepare.c          all that can be wrong before something runs
  *   host/tools.c       nginx, its module, our programs: where they are
  *   host/place.c       directories, and an address of its own
- *   host/child.c       a process that is to run, over host/command.c
+ *   host/program.c     a process that is to run
+ *   host/bound.c       what ends with this one
  *   fleet/source.c     what a URL stands for
  *   fleet/files.c      the configuration, for people to read
  *   fleet/pair.c       one engine: an adapter and its agent
@@ -62,8 +63,8 @@ typedef struct {
     tools_t           tools;
     place_t           place;
     files_t           files;
-    child_t           nginx;
-    child_t           agent;
+    program_t         nginx;
+    program_t         agent;
     fleet_t           fleet;
     view_t            view;
     service_t         service;
@@ -93,15 +94,15 @@ int control_init(up_t *up, char error[UP_ERROR_BYTES]);
 
 void show_start(const up_t *up);
 void show_ready(up_t *up);
-void show_broken(child_t *child);
+void show_broken(program_t *program);
 void show_end(const up_t *up);
 
 /* --- end.c */
 
 /* Drains; told again it does not wait. */
 void end_begin(up_t *up);
-void end_on_nginx_gone(void *data, child_t *child);
-void end_on_agent_gone(void *data, child_t *child);
+void end_on_nginx_gone(void *data, program_t *program);
+void end_on_agent_gone(void *data, program_t *program);
 void end_on_fleet_empty(void *data);
 
 /* --- up.c */

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "up/host/command.h"
 #include "up/fleet/dns.h"
+#include "up/host/bound.h"
 
 
 /* Behind the last address: what ends without it was cut. */
@@ -18,14 +18,15 @@
 static void
 dns_forget(dns_t *d)
 {
-    if (d->pid == 0) {
+    if (d->fd == -1) {
         return;
     }
 
     ev_io_stop(d->loop, &d->io);
     close(d->fd);
-    (void) kill(-d->pid, SIGKILL);      /* the default loop reaps it */
-    d->pid = 0;
+    d->fd = -1;
+    child_kill(&d->child);
+    child_done(&d->child);              /* the default loop reaps it */
 }
 
 
@@ -90,10 +91,20 @@ dns_on_io(struct ev_loop *loop, ev_io *w, int events)
 }
 
 
+/* The end of its output was its word. */
+static void
+dns_on_gone(void *data, pid_t pid, const char *how)
+{
+    /* void */
+}
+
+
 static void
 dns_ask(dns_t *d)
 {
-    int          fds[2];
+    int          rc, fds[2];
+    char         error[CHILD_ERROR_BYTES];
+    bound_t      bound;
     char *const  argv[] = {
         (char *) d->program, (char *) DNS_COMMAND, (char *) d->name, NULL
     };
@@ -105,13 +116,16 @@ dns_ask(dns_t *d)
         return;
     }
 
-    d->pid = command_spawn(argv, fds[1], fds[1], SIGKILL);
+    bound_fill(&bound, SIGKILL, argv);
+    child_init(&d->child, d->loop, dns_on_gone, d);
+    d->child.program = BOUND_PROGRAM;
+    d->child.output_fd = fds[1];
+    rc = child_start(&d->child, bound.words, error);
     close(fds[1]);
 
-    if (d->pid == -1) {
-        d->pid = 0;
+    if (rc != 0) {
         close(fds[0]);
-        dns_finish(d, strerror(errno));
+        dns_finish(d, error);
         return;
     }
 
@@ -129,7 +143,7 @@ dns_on_timer(struct ev_loop *loop, ev_timer *w, int events)
 
     d = w->data;
 
-    if (d->pid != 0) {
+    if (d->fd != -1) {
         d->len = 0;
         dns_finish(d, "the name server does not answer");
         return;
@@ -149,7 +163,7 @@ dns_init(dns_t *dns, struct ev_loop *loop, const char *program,
     dns->period_s = period_s;
     dns->on_set = on_set;
     dns->data = data;
-    dns->pid = 0;
+    dns->fd = -1;
     ev_init(&dns->io, dns_on_io);
     ev_init(&dns->timer, dns_on_timer);
     dns->io.data = dns;

@@ -13,9 +13,9 @@
 #define DNS_H
 
 #include <ev.h>
-#include <sys/types.h>
 
 #include "common/address.h"
+#include "common/child/child.h"
 
 
 #define DNS_TIMEOUT_S  10.0
@@ -36,8 +36,8 @@ typedef struct {
     double           period_s;
     dns_set_pt       on_set;
     void            *data;
-    pid_t            pid;           /* 0: none runs */
-    int              fd;
+    child_t          child;
+    int              fd;            /* its output; -1: none runs */
     ev_io            io;
     ev_timer         timer;
     size_t           len;

@@ -433,8 +433,8 @@ fleet_trim_logs(const fleet_t *fleet)
     const pair_t  *p;
 
     for (p = fleet->pairs; p != NULL; p = p->next) {
-        child_trim_log(&p->adapter);
-        child_trim_log(&p->agent);
+        program_trim_log(&p->adapter);
+        program_trim_log(&p->agent);
     }
 }
 

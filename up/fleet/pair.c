@@ -18,18 +18,18 @@
 
 
 static void
-pair_on_adapter_gone(void *data, child_t *child)
+pair_on_adapter_gone(void *data, program_t *program)
 {
     pair_t  *p;
 
     p = data;
     p->state = PAIR_LEAVING;
-    child_stop(&p->agent, PAIR_AGENT_S);
+    program_stop(&p->agent, PAIR_AGENT_S);
 }
 
 
 static void
-pair_on_agent_gone(void *data, child_t *child)
+pair_on_agent_gone(void *data, program_t *program)
 {
     pair_t  *p;
 
@@ -40,35 +40,35 @@ pair_on_agent_gone(void *data, child_t *child)
 
 /* Freed in pair_done().  0, or -1: no memory. */
 static int
-pair_set_argv(child_t *child, const char *program, const pair_t *p,
+pair_set_argv(program_t *program, const char *tool, const pair_t *p,
     const char *suffix)
 {
     char  path[PATH_MAX];
 
     files_path(path, p->files->dir, p->id, suffix);
-    child->argv[0] = strdup(program);
-    child->argv[1] = strdup("-c");
-    child->argv[2] = strdup(path);
+    program->argv[0] = strdup(tool);
+    program->argv[1] = strdup("-c");
+    program->argv[2] = strdup(path);
 
-    return child->argv[0] != NULL && child->argv[1] != NULL
-           && child->argv[2] != NULL ? 0 : -1;
+    return program->argv[0] != NULL && program->argv[1] != NULL
+           && program->argv[2] != NULL ? 0 : -1;
 }
 
 
 static int
-pair_init_child(pair_t *p, child_t *child, const char *program,
-    const char *what, child_gone_pt on_gone)
+pair_init_program(pair_t *p, program_t *program, const char *tool,
+    const char *what, program_gone_pt on_gone)
 {
     char  suffix[32];
 
-    child_init(child, p->loop, on_gone, p);
-    child->end_signal = SIGTERM;
-    snprintf(child->name, sizeof(child->name), "%s %s", p->id, what);
+    program_init(program, p->loop, on_gone, p);
+    program->end_signal = SIGTERM;
+    snprintf(program->name, sizeof(program->name), "%s %s", p->id, what);
     snprintf(suffix, sizeof(suffix), "-%s.log", what);
-    files_path(child->log, p->files->dir, p->id, suffix);
+    files_path(program->log, p->files->dir, p->id, suffix);
     snprintf(suffix, sizeof(suffix), "-%s.conf", what);
 
-    return pair_set_argv(child, program, p, suffix);
+    return pair_set_argv(program, tool, p, suffix);
 }
 
 
@@ -89,10 +89,10 @@ pair_begin(pair_t *pair, struct ev_loop *loop, const files_t *files,
         return -1;
     }
 
-    if (pair_init_child(pair, &pair->adapter, tools->replica, "adapter",
-                        pair_on_adapter_gone) != 0
-        || pair_init_child(pair, &pair->agent, tools->agent, "agent",
-                           pair_on_agent_gone) != 0
+    if (pair_init_program(pair, &pair->adapter, tools->replica, "adapter",
+                          pair_on_adapter_gone) != 0
+        || pair_init_program(pair, &pair->agent, tools->agent, "agent",
+                             pair_on_agent_gone) != 0
         || ((pair->kind == SOURCE_HTTP || pair->kind == SOURCE_DNS)
             && probe_init(&pair->probe, loop, pair->target, key,
                           files->engine_key) != 0))
@@ -101,8 +101,8 @@ pair_begin(pair_t *pair, struct ev_loop *loop, const files_t *files,
         return -1;
     }
 
-    child_start(&pair->agent);
-    child_start(&pair->adapter);
+    program_start(&pair->agent);
+    program_start(&pair->adapter);
 
     return 0;
 }
@@ -118,13 +118,13 @@ pair_retire(pair_t *pair, int is_hurried)
     if (pair->state == PAIR_LIVE) {
         pair->state = PAIR_DRAINING;
         probe_done(&pair->probe);
-        child_stop(&pair->adapter, drain_s + (pair->kind == SOURCE_EXEC
+        program_stop(&pair->adapter, drain_s + (pair->kind == SOURCE_EXEC
                                               ? PAIR_ENGINE_S
                                               : PAIR_ADAPTER_S));
     }
 
     if (is_hurried) {
-        child_stop(pair->state == PAIR_DRAINING ? &pair->adapter
+        program_stop(pair->state == PAIR_DRAINING ? &pair->adapter
                                                 : &pair->agent,
                    PAIR_HURRIED_S);
     }
@@ -132,19 +132,14 @@ pair_retire(pair_t *pair, int is_hurried)
 
 
 static void
-pair_done_child(child_t *child)
+pair_done_program(program_t *program)
 {
     size_t  i;
 
-    if (child->loop == NULL) {
-        return;
-    }
+    program_done(program);
 
-    ev_child_stop(child->loop, &child->reaper);
-    ev_timer_stop(child->loop, &child->timer);
-
-    for (i = 0; child->argv[i] != NULL; i++) {
-        free(child->argv[i]);
+    for (i = 0; program->argv[i] != NULL; i++) {
+        free(program->argv[i]);
     }
 }
 
@@ -153,8 +148,8 @@ void
 pair_done(pair_t *pair)
 {
     probe_done(&pair->probe);
-    pair_done_child(&pair->adapter);
-    pair_done_child(&pair->agent);
+    pair_done_program(&pair->adapter);
+    pair_done_program(&pair->agent);
     files_remove_engine(pair->files, pair->id);
 }
 
@@ -265,20 +260,20 @@ pair_text_ready(const pair_t *p, char *text, size_t bytes)
 
 
 /* NULL: both run. */
-static const child_t *
-pair_broken_child(const pair_t *p)
+static const program_t *
+pair_broken(const pair_t *p)
 {
-    return p->adapter.state == CHILD_BACKOFF ? &p->adapter
-           : p->agent.state == CHILD_BACKOFF ? &p->agent : NULL;
+    return program_is_broken(&p->adapter) ? &p->adapter
+           : program_is_broken(&p->agent) ? &p->agent : NULL;
 }
 
 
 void
 pair_text(const pair_t *pair, char *text, size_t bytes)
 {
-    const child_t  *broken;
+    const program_t  *broken;
 
-    broken = pair_broken_child(pair);
+    broken = pair_broken(pair);
 
     if (pair->state != PAIR_LIVE) {
         snprintf(text, bytes, pair->state == PAIR_DRAINING

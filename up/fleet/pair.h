@@ -14,9 +14,9 @@
 
 #include <jansson.h>
 
-#include "up/host/child.h"
 #include "up/fleet/files.h"
 #include "up/fleet/probe.h"
+#include "up/host/program.h"
 
 
 #define PAIR_TEXT_BYTES  1024
@@ -55,8 +55,8 @@ struct pair_s {
     unsigned         slot;
 
     pair_state_t     state;
-    child_t          adapter;
-    child_t          agent;
+    program_t        adapter;
+    program_t        agent;
     probe_t          probe;                 /* of an engine with a URL */
     pair_seen_t      seen;
 

@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "up/host/command.h"
+#include "up/host/bound.h"
 #include "up/host/tools.h"
 
 
@@ -158,7 +158,7 @@ tools_find_module(tools_t *t, const char *given,
         return 0;
     }
 
-    if (command_ask(argv, 1, said, sizeof(said)) != 0) {
+    if (bound_ask(argv, said, sizeof(said)) != 0) {
         snprintf(error, TOOLS_ERROR_BYTES, "\"%s -V\" failed: %.200s",
                  t->nginx, said);
         return -1;
