@@ -42,24 +42,29 @@ dns_wait(dns_t *d, double after_s)
 static void
 dns_finish(dns_t *d, const char *why)
 {
-    int          n;
+    int          n, is_more;
     char        *line, *state;
+    char         more[64];
     const char  *texts[DNS_MAX];
 
+    snprintf(more, sizeof(more), "more than %d addresses: %d are used",
+             DNS_MAX, DNS_MAX);
     dns_forget(d);
     d->text[d->len] = '\0';
-    n = 0;
+    n = is_more = 0;
 
     for (line = strtok_r(d->text, "\n", &state); line != NULL;
          line = strtok_r(NULL, "\n", &state))
     {
         if (strcmp(line, DNS_END) == 0) {
-            d->on_set(d->data, texts, n, NULL);
+            d->on_set(d->data, texts, n, is_more ? more : NULL);
             dns_wait(d, d->period_s);
             return;
         }
 
-        if (n < DNS_MAX) {
+        is_more = n == DNS_MAX;
+
+        if (!is_more) {
             texts[n++] = line;
         }
     }
@@ -213,7 +218,7 @@ dns_main(int argc, char **argv)
 
     qsort(texts, (size_t) n, sizeof(texts[0]), dns_compare);
 
-    for (i = 0; i < n && i < DNS_MAX; i++) {
+    for (i = 0; i < n && i <= DNS_MAX; i++) {
         printf("%s\n", texts[i]);
     }
 

@@ -4,7 +4,8 @@
  *
  *   every period_s        a child process resolves the name: getaddrinfo(3)
  *                         blocks for as long as resolv.conf says
- *   it answers            on_set, with all addresses, DNS_MAX at most
+ *   it answers            on_set, with all addresses, DNS_MAX at most; if
+ *                         there are more, the same ones each time
  *   it fails, or takes    the last set stays: a name server that is away is no
  *   DNS_TIMEOUT_S         reason to drain an engine
  */
@@ -24,8 +25,8 @@
 /* The command of this program that the child runs. */
 #define DNS_COMMAND    "resolve"
 
-/* texts: "10.0.0.5:8000"; they live until it returns.  why: n is -1, and the
-   name was not resolved. */
+/* texts: "10.0.0.5:8000"; they live until it returns.  why: for people; n is -1
+   and the name was not resolved, or it has more addresses; NULL: neither. */
 typedef void (*dns_set_pt)(void *data, const char *const *texts, int n,
     const char *why);
 
@@ -41,7 +42,7 @@ typedef struct {
     ev_io            io;
     ev_timer         timer;
     size_t           len;
-    char             text[(DNS_MAX + 1) * ADDRESS_TEXT_BYTES];
+    char             text[(DNS_MAX + 2) * ADDRESS_TEXT_BYTES];
 } dns_t;
 
 
@@ -50,7 +51,8 @@ void dns_init(dns_t *dns, struct ev_loop *loop, const char *program,
     const char *name, double period_s, dns_set_pt on_set, void *data);
 void dns_done(dns_t *dns);
 
-/* The child: prints the addresses of NAME:PORT, and "." behind them. */
+/* The child: prints the addresses of NAME:PORT, and "." behind them;
+   one more than DNS_MAX shows that there are more. */
 int dns_main(int argc, char **argv);
 
 #endif /* DNS_H */

@@ -162,17 +162,16 @@ fleet_on_set(void *data, const char *const *texts, int n, const char *why)
     s = data;
     f = s->fleet;
 
-    if (n < 0) {
-        if (strcmp(s->why, why) != 0) {
-            snprintf(s->why, sizeof(s->why), "%s", why);
-            printf("  %-20s its addresses stay as they were: %s\n",
-                   s->source.text, why);
-        }
-
-        return;
+    if (why != NULL && strcmp(s->why, why) != 0) {
+        printf("  %-20s %s%s\n", s->source.text, n < 0
+               ? "its addresses stay as they were: " : "", why);
     }
 
-    s->why[0] = '\0';
+    snprintf(s->why, sizeof(s->why), "%s", why != NULL ? why : "");
+
+    if (n < 0) {
+        return;
+    }
 
     for (p = f->pairs; p != NULL; p = p->next) {
         if (p->origin == s && p->state == PAIR_LIVE

@@ -21,7 +21,7 @@ struct fleet_source_s {
     struct fleet_s  *fleet;
     dns_t            dns;               /* of SOURCE_DNS */
     char             name[SOURCE_HOST_BYTES + 8];   /* "host:port" */
-    char             why[PROBE_WHY_BYTES];  /* not resolved; "": it was */
+    char             why[PROBE_WHY_BYTES];  /* what is wrong with it */
     fleet_source_t  *next;
 };
 
