@@ -391,9 +391,13 @@ prepare_print_begin(const up_t *up)
            "    install -m 600 -o llmgw %s/keyring " PREPARE_ETC "\n"
            "    mv " PREPARE_ETC "/llmgw-nginx.conf /etc/nginx/conf.d/\n"
            "    systemctl enable --now llmgw-agent@" FILES_GATEWAY "\n",
-           up->place.dir, up->place.dir, up->place.dir, up->place.dir);
+           up->place.dir, up->place.dir, up->place.dir, up->place.dir,
+           up->tools.module);
 }
 
+           "    nginx -T 2>&1 | grep -q '^ *load_module.*ngx_http_llmgw_module'"
+           " ||\n"
+           "        sed -i '1i load_module %s;' /etc/nginx/nginx.conf\n"
 
 int
 prepare_print(up_t *up)

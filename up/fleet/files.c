@@ -228,7 +228,10 @@ files_write_snippet(const files_t *files, char error[FILES_ERROR_BYTES])
     }
 
     fprintf(draft.out,
-            "    # For /etc/nginx/conf.d.  nginx.conf needs at its beginning:\n"
+            "    # For /etc/nginx/conf.d.  The module is loaded by its package"
+            " (/etc/nginx/\n"
+            "    # modules-enabled), or else by a line at the beginning of"
+            " nginx.conf:\n"
             "    #     load_module %s;\n\n", files->module);
     files_put_upstream(draft.out, files);
     files_put_server(draft.out, files);
