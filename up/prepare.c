@@ -30,6 +30,10 @@
 #define PREPARE_CONNECTIONS  8192
 #define PREPARE_SPARE        64
 
+/* Of an engine that is started here, to end by itself: with what follows, all
+   is gone 5 s behind the drain, also when this process is killed. */
+#define PREPARE_STOP_MS      3000
+
 /* Where an installation has what a start of ours keeps in its directories. */
 #define PREPARE_ETC          "/etc/llmgw"
 #define PREPARE_RUN          "/run/llmgw"
@@ -281,6 +285,7 @@ prepare_set_files(up_t *up)
                                                                : NULL;
     f->connections = prepare_connections();
     f->drain_timeout_ms = up->options->drain_timeout_ms;
+    f->stop_timeout_ms = PREPARE_STOP_MS;
 }
 
 
@@ -389,15 +394,15 @@ prepare_print_begin(const up_t *up)
            "    install -d " PREPARE_ETC "\n"
            "    install -m 640 -g llmgw %s/*.conf %s/*.env " PREPARE_ETC "\n"
            "    install -m 600 -o llmgw %s/keyring " PREPARE_ETC "\n"
+           "    nginx -T 2>&1 | grep -q '^ *load_module.*ngx_http_llmgw_module'"
+           " ||\n"
+           "        sed -i '1i load_module %s;' /etc/nginx/nginx.conf\n"
            "    mv " PREPARE_ETC "/llmgw-nginx.conf /etc/nginx/conf.d/\n"
            "    systemctl enable --now llmgw-agent@" FILES_GATEWAY "\n",
            up->place.dir, up->place.dir, up->place.dir, up->place.dir,
            up->tools.module);
 }
 
-           "    nginx -T 2>&1 | grep -q '^ *load_module.*ngx_http_llmgw_module'"
-           " ||\n"
-           "        sed -i '1i load_module %s;' /etc/nginx/nginx.conf\n"
 
 int
 prepare_print(up_t *up)
@@ -423,6 +428,7 @@ prepare_print(up_t *up)
     up->files.run = PREPARE_RUN;
     up->files.host = PREPARE_HOST;
     up->files.user = NULL;
+    up->files.stop_timeout_ms = 0;
     up->files.engine_key = o->engine_key_file;
     up->files.keys = o->keys != NULL || o->is_open
                      || address_is_loopback(&up->address)

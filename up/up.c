@@ -10,7 +10,7 @@
 
 
 #define UP_TICK_S         0.25
-#define UP_TICKS_OF_LOGS  240       /* logs are looked at once a minute */
+#define UP_TICKS_OF_LOGS  8         /* between looks at the size of logs */
 #define UP_DEMO_ENGINES   3
 #define UP_ASK_MS         2000
 
@@ -266,6 +266,7 @@ up_run(up_t *up)
         return;
     }
 
+    (void) setenv("RUNTIME_DIRECTORY", up->place.keep, 1);
     up_watch_signals(up);
     up_begin_fleet(up);
     show_start(up);

@@ -20,6 +20,28 @@ def lives(pid):
     return (stat(pid) or "X")[0] not in "ZX"
 
 
+def tree_command(log, kind="vllm", shape="vllm", where=(), engine=(), more=(),
+                 workers=2, deaf=False):
+    """The words that start engine_tree.py; where: it listens."""
+    return [place.PYTHON, str(HERE / "engine_tree.py"), "--shape", shape,
+            "--log", str(log), "--workers", str(workers), *more,
+            *(["--deaf"] if deaf else []), "--", "--kind", kind, *where,
+            *engine]
+
+
+def runs_of(log):
+    """Of each start of the engine: name -> pid."""
+    found = {}
+    for line in log.read_text().splitlines():
+        row = json.loads(line)
+        found.setdefault(row["run"], {})[row["name"]] = row["pid"]
+    return list(found.values())
+
+
+WHERE = {"port": ["--listen", "127.0.0.1:{port}"],
+         "socket": ["--uds", "{socket}"]}
+
+
 class Launched:
     """options: of the adapter; engine: arguments of engine_mock.py.  The rest
     is engine_tree.py's."""
@@ -30,14 +52,10 @@ class Launched:
         self.cluster, self.id = cluster, id
         self.log = cluster.dir / f"tree-{id}.jsonl"
         self.log.touch()
-        where = {"port": ["--listen", "127.0.0.1:{port}"],
-                 "socket": ["--uds", "{socket}"]}[by]
         options.setdefault("engine_stop_timeout", "2s")     # within ENDS
         more = ["--budget", str(budget), "--need", str(need)] if budget else []
-        command = [place.PYTHON, str(HERE / "engine_tree.py"), "--shape",
-                   shape, "--log", str(self.log), "--workers", str(workers),
-                   *more, *(["--deaf"] if deaf else []), "--", "--kind", kind,
-                   *where, *engine]
+        command = tree_command(self.log, kind, shape, WHERE[by], engine, more,
+                               workers, deaf)
         self.pair = cluster.pair(id, start=False, engine=kind,
                                  engine_command=shlex.join(command), **options)
         self.pair.is_simulated = False
@@ -51,12 +69,7 @@ class Launched:
     # its processes
 
     def runs(self):
-        """Of each start of the engine: name -> pid."""
-        found = {}
-        for line in self.log.read_text().splitlines():
-            row = json.loads(line)
-            found.setdefault(row["run"], {})[row["name"]] = row["pid"]
-        return list(found.values())
+        return runs_of(self.log)
 
     def keepers(self):
         """The adapter's, the outer one first."""

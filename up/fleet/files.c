@@ -282,6 +282,8 @@ files_write_agent(const files_t *files, char error[FILES_ERROR_BYTES])
 static void
 files_put_engine(FILE *out, const files_t *f, const files_engine_t *e)
 {
+    char  stop[24];
+
     switch (e->kind) {
 
     case SOURCE_SIM:
@@ -294,8 +296,14 @@ files_put_engine(FILE *out, const files_t *f, const files_engine_t *e)
 
     case SOURCE_EXEC:
         fprintf(out,
-                "engine         %s\n"
-                "engine-command %s\n", source_engine(e->target), e->target);
+                "engine         auto\n"
+                "engine-command %s\n", e->target);
+
+        if (f->stop_timeout_ms != 0) {
+            duration_format(stop, f->stop_timeout_ms);
+            fprintf(out, "engine-stop-timeout %s\n", stop);
+        }
+
         break;
 
     default:

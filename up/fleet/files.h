@@ -38,6 +38,8 @@ typedef struct {
     const char     *user;           /* of nginx's workers; NULL: its default */
     unsigned        connections;    /* of a worker */
     uint64_t        drain_timeout_ms;
+    uint64_t        stop_timeout_ms;    /* of engines that are started, behind
+                                           the drain; 0: as by default */
 } files_t;
 
 typedef struct {

@@ -9,7 +9,7 @@
 
 /* Beyond the streams' time: the adapter's goodbye, the agent's leave. */
 #define PAIR_ADAPTER_S  2.0
-#define PAIR_ENGINE_S   12.0    /* and the end of an engine that it started */
+#define PAIR_ENGINE_S   5.0     /* and the end of an engine that it started */
 #define PAIR_AGENT_S    3.0
 #define PAIR_HURRIED_S  1.0
 
@@ -179,6 +179,8 @@ pair_see_member(pair_seen_t *seen, const json_t *member)
              pair_word(member, "service"));
     snprintf(seen->model, sizeof(seen->model), "%s",
              model != NULL ? model : "");
+    snprintf(seen->detail, sizeof(seen->detail), "%s",
+             pair_word(member, "detail"));
     seen->is_ready = strcmp(seen->service, "READY") == 0
                      && strcmp(pair_word(member, "state"), "ALIVE") == 0
                      && !json_is_true(json_object_get(member, "draining"));
@@ -233,8 +235,7 @@ pair_text_ready(const pair_t *p, char *text, size_t bytes)
 
     if (name[0] == '\0') {
         snprintf(name, sizeof(name), "%s", p->kind == SOURCE_SIM ? "simulated"
-                 : p->kind == SOURCE_EXEC ? source_engine(p->target)
-                                          : "");
+                 : p->kind == SOURCE_EXEC ? "started here" : "");
     }
 
     n = snprintf(text, bytes, "ready: %s", name);
@@ -253,8 +254,14 @@ pair_text_ready(const pair_t *p, char *text, size_t bytes)
     }
 
     if (p->seen.capacity > 0) {
-        snprintf(text + n, bytes - (size_t) n, "%s%d places", comma,
-                 (int) p->seen.capacity);
+        n += snprintf(text + n, bytes - (size_t) n, "%s%d places", comma,
+                      (int) p->seen.capacity);
+    }
+
+    if (p->probe.is_known && p->probe.is_mute) {
+        snprintf(text + n, bytes - (size_t) n, "; it tells no metrics, so a "
+                 "hang is noticed later: start it with --metrics, if it has "
+                 "that option");
     }
 }
 
@@ -290,8 +297,16 @@ pair_text(const pair_t *pair, char *text, size_t bytes)
     } else if (pair->probe.why[0] != '\0') {
         snprintf(text, bytes, "waiting: %s", pair->probe.why);
 
+    } else if (pair->seen.detail[0] != '\0') {
+        snprintf(text, bytes, "%s; its output is in %s", pair->seen.detail,
+                 pair->adapter.log);
+
     } else if (strcmp(pair->seen.service, "STALLED") == 0) {
         snprintf(text, bytes, "hangs: its streams make no progress");
+
+    } else if (pair->kind == SOURCE_EXEC && pair->seen.is_listed) {
+        snprintf(text, bytes, "its engine starts; its output is in %s",
+                 pair->adapter.log);
 
     } else if (strcmp(pair->seen.service, "DOWN") == 0) {
         snprintf(text, bytes, "down");

@@ -22,6 +22,9 @@
 #define PAIR_TEXT_BYTES  1024
 #define PAIR_STARTING    "starting"
 
+/* Agents refuse more. */
+#define PAIR_DETAIL_BYTES  128
+
 typedef enum {
     PAIR_LIVE = 0,
     PAIR_DRAINING,
@@ -34,6 +37,8 @@ typedef struct {
     int         is_ready;           /* READY, and alive */
     char        service[16];        /* READY, STARTING, ...; "" : nothing */
     char        model[DIALECT_MODEL_BYTES];
+    char        detail[PAIR_DETAIL_BYTES];  /* why the engine that
+                                       it starts does not run */
     json_int_t  capacity;           /* 0: no limit */
     json_int_t  active;             /* streams */
 } pair_seen_t;

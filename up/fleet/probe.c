@@ -86,15 +86,17 @@ probe_judge_stranger(probe_t *p)
 static void
 probe_learn(probe_t *p)
 {
+    int               rc;
     const dialect_t  *found;
 
     p->is_refused |= p->answer.status == 401
                      || p->answer.status == 403;
 
     if (p->dialect != NULL) {
-        (void) dialect_learn(&p->dialect->probes[p->at], &p->facts,
-                             p->answer.status, p->answer.body,
-                             p->answer.body_len);
+        rc = dialect_learn(&p->dialect->probes[p->at], &p->facts,
+                           p->answer.status, p->answer.body,
+                           p->answer.body_len);
+        p->is_mute |= rc != 0 && p->dialect->probes[p->at].is_metrics;
         p->at++;
         return;
     }
@@ -170,6 +172,7 @@ probe_begin(probe_t *p)
     p->at = 0;
     p->is_answered = 0;
     p->is_refused = 0;
+    p->is_mute = 0;
     dialect_facts_init(&p->facts);
     probe_ask(p);
 }

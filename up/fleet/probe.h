@@ -32,6 +32,7 @@ typedef struct {
                                        for */
 
     dialect_facts_t   facts;
+    int               is_mute;      /* it tells no metrics */
     int               is_refused;   /* a question of this round */
     int               is_locked;    /* it refuses for want of a key */
     int               is_known;     /* ready, and all was asked */

@@ -57,6 +57,14 @@ source_read_exec(source_t *s, const char *word, const char *command,
         return source_refuse(word, "a command is missing behind exec:", error);
     }
 
+    if (strstr(command, "{port}") == NULL
+        && strstr(command, "{socket}") == NULL)
+    {
+        return source_refuse(word, "write {port} where the command says the "
+                             "port to listen on, or {socket} for a unix socket",
+                             error);
+    }
+
     if (strchr(command, '\n') != NULL || strstr(command, " #") != NULL) {
         return source_refuse(word, "a command has no line break and no \" #\";"
                              " write a script and name that", error);
@@ -118,31 +126,6 @@ source_read(source_t *source, const char *word,
     }
 
     return source_read_url(source, word, error);
-}
-
-
-/* Of "python3 -m vllm.entrypoints..." not the first word tells. */
-const char *
-source_engine(const char *command)
-{
-    size_t  i;
-
-    static const struct {
-        const char  *word;
-        const char  *engine;
-    } known[] = {
-        { "vllm", "vllm" },
-        { "sglang", "sglang" },
-        { "llama-server", "llamacpp" }
-    };
-
-    for (i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
-        if (strstr(command, known[i].word) != NULL) {
-            return known[i].engine;
-        }
-    }
-
-    return "openai";
 }
 
 

@@ -46,9 +46,6 @@ typedef struct {
 int source_read(source_t *source, const char *word,
     char error[SOURCE_ERROR_BYTES]);
 
-/* The value of --engine for a command: by the program that it names. */
-const char *source_engine(const char *command);
-
 /*
  * A name for an engine, of a member's characters: "gpu1-8000" for
  * http://gpu1:8000, "vllm" for "exec:vllm serve ...".  text: a URL or a

@@ -348,6 +348,28 @@ place_hash(const char *text)
 }
 
 
+/* Everybody may have made it before in /dev/shm. */
+static int
+place_make_keep(const place_t *p, char error[PLACE_ERROR_BYTES])
+{
+    struct stat  st;
+
+    if (mkdir(p->keep, 0700) != 0 && errno != EEXIST) {
+        return place_refuse("directory", p->keep, error);
+    }
+
+    if (lstat(p->keep, &st) != 0 || !S_ISDIR(st.st_mode)
+        || st.st_uid != geteuid())
+    {
+        snprintf(error, PLACE_ERROR_BYTES, "\"%s\" is not a directory of this "
+                 "user, remove it", p->keep);
+        return -1;
+    }
+
+    return 0;
+}
+
+
 /* In memory, and where the path is short.  root's own directory in
    XDG_RUNTIME_DIR is closed to nginx's workers. */
 static int
@@ -367,12 +389,18 @@ place_make_run(place_t *p, char error[PLACE_ERROR_BYTES])
 
     n = snprintf(p->run, sizeof(p->run), "%s/" PLACE_RUN_NAME "%x-%d", base,
                  (unsigned) place_hash(p->dir), (int) getpid());
+    (void) snprintf(p->keep, sizeof(p->keep), "%s/" PLACE_RUN_NAME "%x", base,
+                    (unsigned) place_hash(p->dir));
 
     if (n >= PLACE_RUN_BYTES) {
         p->run[0] = '\0';
         snprintf(error, PLACE_ERROR_BYTES, "XDG_RUNTIME_DIR: \"%s\" is too "
                  "long for the paths of sockets; set it to another directory, "
                  "or to nothing", base);
+        return -1;
+    }
+
+    if (place_make_keep(p, error) != 0) {
         return -1;
     }
 
@@ -478,6 +506,7 @@ place_done(place_t *place)
 
     if (place->run[0] != '\0' && place->lock != -1) {
         place_remove_run(place->run);
+        (void) rmdir(place->keep);      /* unless engines were started */
 
         if (snprintf(path, sizeof(path), "%s/" PLACE_RUN_LINK, place->dir)
             < PATH_MAX)

@@ -7,6 +7,8 @@
  *   run    sockets, the members segment, nginx's pid and temporary files; in
  *          memory, with a short name, since the path of a socket has 107 bytes
  *          at most.  Each start has one of its own and removes the last one
+ *   keep   beside run, for engines that are started: the same at each start, so
+ *          that the next one waits for those that the last one has left
  *   host   127.x.y.z, derived from dir, where adapters serve and agents
  *          gossip: two gateways of one machine do not meet
  */
@@ -28,6 +30,7 @@
 typedef struct {
     char  dir[PATH_MAX];
     char  run[PLACE_RUN_BYTES];
+    char  keep[PLACE_RUN_BYTES];
     char  host[PLACE_HOST_BYTES];
     int   lock;                     /* a descriptor; -1: none */
 } place_t;

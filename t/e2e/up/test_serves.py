@@ -8,13 +8,8 @@ import subprocess
 import pytest
 
 from llmgw import clients, place, sse
-from llmgw.launcher import Launcher
+from llmgw.launcher import Launcher, curl_of
 from llmgw.wait import wait_for
-
-
-def curl_of(text):
-    """The command that people are told to type."""
-    return re.search(r"^    (curl .*?'\{.*?\}')$", text, re.M | re.S)[1]
 
 
 def test_curl_line_it_prints_gets_tokens(cluster):
@@ -162,6 +157,7 @@ def test_without_a_home_a_directory_is_asked_for(cluster):
     (("dns:gpu",), "not like dns:NAME:PORT"),
     (("dns:gpu:http",), "not like dns:NAME:PORT"),
     (("exec:",), "a command is missing behind exec:"),
+    (("exec:vllm serve m",), "write {port} where the command says"),
     (("http://u:p@gpu1:80",), "is not part of it"),
     (("--demo", "http://gpu1"), "leave the URLs out"),
     (("--demo", "--open", "--keys", "/x"), "give one of them"),

@@ -54,7 +54,7 @@ name_has_a_port(void **state)
 
 
 static void
-command_names_its_engine(void **state)
+command_says_where_it_listens(void **state)
 {
     char      error[SOURCE_ERROR_BYTES];
     source_t  source;
@@ -64,16 +64,13 @@ command_names_its_engine(void **state)
     assert_int_equal(source.kind, SOURCE_EXEC);
     assert_string_equal(source.target, "vllm serve m --port {port}");
 
-    assert_string_equal(source_engine("vllm serve m"), "vllm");
-    assert_string_equal(source_engine("python3 -m vllm.entrypoints.openai"),
-                        "vllm");
-    assert_string_equal(source_engine("python3 -m sglang.launch_server"),
-                        "sglang");
-    assert_string_equal(source_engine("/opt/llama-server -m x"), "llamacpp");
-    assert_string_equal(source_engine("./serve"), "openai");
-
-    assert_int_equal(source_read(&source, "exec:vllm # a comment", error), -1);
-    assert_int_equal(source_read(&source, "exec:a\nb", error), -1);
+    assert_int_equal(source_read(&source, "exec:sglang --uds {socket}",
+                                 error), 0);
+    assert_int_equal(source_read(&source, "exec:vllm serve m --port 8000",
+                                 error), -1);
+    assert_int_equal(source_read(&source, "exec:vllm {port} # a comment",
+                                 error), -1);
+    assert_int_equal(source_read(&source, "exec:a {port}\nb", error), -1);
 }
 
 
@@ -126,7 +123,7 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(url_is_an_engine),
         cmocka_unit_test(name_has_a_port),
-        cmocka_unit_test(command_names_its_engine),
+        cmocka_unit_test(command_says_where_it_listens),
         cmocka_unit_test(longest_word_is_taken_and_a_longer_one_is_not),
         cmocka_unit_test(ids_are_readable_and_valid)
     };
