@@ -209,7 +209,8 @@ test-llama-server: build npm  ## llama.cpp's own server (LLAMA_SERVER=PATH, 10 m
 	    echo "It is llama.cpp's, 0.5 or later: built from its sources, or from"; \
 	    echo "one of its releases.  The model is made by the tests."; exit 1; }
 	@LLAMA_SERVER="$(abspath $(LLAMA_SERVER))" $(PYTHON) -m pytest -q -rs \
-	    t/e2e/openai/test_llama_server.py t/e2e/openai/test_clients.py $(ARGS)
+	    t/e2e/openai/test_llama_server.py t/e2e/openai/test_clients.py \
+	    t/e2e/up/test_real_engine.py $(ARGS)
 
 test-reality: build  ## the simulator against real processes (20 minutes)
 	@LLMGW_REALITY=10 $(PYTHON) -m pytest -q -s -rs $(ARGS) \
