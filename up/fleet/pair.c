@@ -72,10 +72,41 @@ pair_init_program(pair_t *p, program_t *program, const char *tool,
 }
 
 
+static const char *
+pair_word(const json_t *member, const char *name)
+{
+    const char  *word;
+
+    word = json_string_value(json_object_get(member, name));
+
+    return word != NULL ? word : "";
+}
+
+
+/* Gossip has nothing that routing does not need: its own agent knows. */
+static void
+pair_see_own(void *data, const json_t *members)
+{
+    size_t   i;
+    pair_t  *p;
+    json_t  *member;
+
+    p = data;
+
+    json_array_foreach(members, i, member) {
+        if (strcmp(pair_word(member, "id"), p->id) == 0) {
+            snprintf(p->detail, sizeof(p->detail), "%s",
+                     pair_word(member, "detail"));
+        }
+    }
+}
+
+
 int
 pair_begin(pair_t *pair, struct ev_loop *loop, const files_t *files,
     const tools_t *tools, const char *key, char error[FILES_ERROR_BYTES])
 {
+    char            path[PATH_MAX];
     files_engine_t  engine = {
         pair->id, pair->kind, pair->target, pair->slot
     };
@@ -103,6 +134,11 @@ pair_begin(pair_t *pair, struct ev_loop *loop, const files_t *files,
 
     program_start(&pair->agent);
     program_start(&pair->adapter);
+
+    if (pair->kind == SOURCE_EXEC) {
+        files_path(path, files->run, pair->id, ".sock");
+        view_init(&pair->own, loop, path, pair_see_own, pair);
+    }
 
     return 0;
 }
@@ -147,6 +183,10 @@ pair_done_program(program_t *program)
 void
 pair_done(pair_t *pair)
 {
+    if (pair->own.loop != NULL) {
+        view_done(&pair->own);
+    }
+
     probe_done(&pair->probe);
     pair_done_program(&pair->adapter);
     pair_done_program(&pair->agent);
@@ -155,17 +195,6 @@ pair_done(pair_t *pair)
 
 
 /* --- what is known of it */
-
-static const char *
-pair_word(const json_t *member, const char *name)
-{
-    const char  *word;
-
-    word = json_string_value(json_object_get(member, name));
-
-    return word != NULL ? word : "";
-}
-
 
 static void
 pair_see_member(pair_seen_t *seen, const json_t *member)
@@ -179,8 +208,6 @@ pair_see_member(pair_seen_t *seen, const json_t *member)
              pair_word(member, "service"));
     snprintf(seen->model, sizeof(seen->model), "%s",
              model != NULL ? model : "");
-    snprintf(seen->detail, sizeof(seen->detail), "%s",
-             pair_word(member, "detail"));
     seen->is_ready = strcmp(seen->service, "READY") == 0
                      && strcmp(pair_word(member, "state"), "ALIVE") == 0
                      && !json_is_true(json_object_get(member, "draining"));
@@ -297,8 +324,8 @@ pair_text(const pair_t *pair, char *text, size_t bytes)
     } else if (pair->probe.why[0] != '\0') {
         snprintf(text, bytes, "waiting: %s", pair->probe.why);
 
-    } else if (pair->seen.detail[0] != '\0') {
-        snprintf(text, bytes, "%s; its output is in %s", pair->seen.detail,
+    } else if (pair->detail[0] != '\0') {
+        snprintf(text, bytes, "%s; its output is in %s", pair->detail,
                  pair->adapter.log);
 
     } else if (strcmp(pair->seen.service, "STALLED") == 0) {

@@ -16,6 +16,7 @@
 
 #include "up/fleet/files.h"
 #include "up/fleet/probe.h"
+#include "up/fleet/view.h"
 #include "up/host/program.h"
 
 
@@ -37,8 +38,6 @@ typedef struct {
     int         is_ready;           /* READY, and alive */
     char        service[16];        /* READY, STARTING, ...; "" : nothing */
     char        model[DIALECT_MODEL_BYTES];
-    char        detail[PAIR_DETAIL_BYTES];  /* why the engine that
-                                       it starts does not run */
     json_int_t  capacity;           /* 0: no limit */
     json_int_t  active;             /* streams */
 } pair_seen_t;
@@ -64,6 +63,8 @@ struct pair_s {
     program_t        agent;
     probe_t          probe;                 /* of an engine with a URL */
     pair_seen_t      seen;
+    view_t           own;                   /* of an engine that is started */
+    char             detail[PAIR_DETAIL_BYTES];     /* why it does not run */
 
     char             said[PAIR_TEXT_BYTES]; /* to people, last */
     pair_state_t     said_state;

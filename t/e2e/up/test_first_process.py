@@ -39,14 +39,18 @@ def first_of(up):
     return pid
 
 
+def end(up, sig):
+    up.proc.told_to_end = True      # unshare(1) itself takes no signal
+    os.kill(first_of(up), sig)
+
+
 @pytest.mark.parametrize("sig", (signal.SIGTERM, signal.SIGQUIT))
 def test_stream_finishes_and_nothing_is_left(cluster, up, sig):
     with sse.Connection(up.target) as connection:
         response = connection.request(sse.CHAT, sse.chat("hi len=20;",
                                                          stream=True))
         response.wait_events(HELD)
-        up.proc.told_to_end = True
-        os.kill(first_of(up), sig)
+        end(up, sig)
         up.wait_said("Ending: ")
         cluster.let_go()
         got = sse.result_of(response)
@@ -66,3 +70,5 @@ def test_orphans_are_reaped(up):
     os.kill(orphan, signal.SIGKILL)
     wait_for(lambda: not pathlib.Path(f"/proc/{orphan}").exists(),
              "the orphan to be reaped")
+    end(up, signal.SIGTERM)
+    assert up.wait_end(takes=6) == 0

@@ -81,7 +81,7 @@ longest_word_is_taken_and_a_longer_one_is_not(void **state)
     source_t  source;
 
     memset(word, 'x', sizeof(word));
-    memcpy(word, "exec:", 5);
+    memcpy(word, "exec:{port}", 11);
     word[SOURCE_BYTES - 1] = '\0';
     assert_int_equal(source_read(&source, word, error), 0);
 
