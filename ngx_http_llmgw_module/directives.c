@@ -149,7 +149,7 @@ ngx_command_t  ngx_http_llmgw_commands[] = {
       (void *) ngx_http_llmgw_index_params },
 
     { ngx_string("llmgw_slo"),
-      NGX_HTTP_UPS_CONF|NGX_CONF_TAKE1234,
+      NGX_HTTP_UPS_CONF|NGX_CONF_TAKE1234|NGX_CONF_TAKE5,
       ngx_http_llmgw_conf_slo,
       NGX_HTTP_SRV_CONF_OFFSET,
       0,
@@ -174,14 +174,14 @@ ngx_command_t  ngx_http_llmgw_commands[] = {
       ngx_http_llmgw_conf_told,
       NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(ngx_http_llmgw_loc_conf_t, class),
-      "x-gateway-inference-objective" },
+      (void *) ngx_http_llmgw_class_headers },
 
     { ngx_string("llmgw_tenant"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE12,
       ngx_http_llmgw_conf_told,
       NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(ngx_http_llmgw_loc_conf_t, tenant),
-      "x-gateway-inference-fairness-id" },
+      (void *) ngx_http_llmgw_tenant_headers },
 
     { ngx_string("llmgw_keys"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE1234,

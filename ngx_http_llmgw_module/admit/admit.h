@@ -32,7 +32,8 @@
 
 /* What the request's own message says. */
 typedef struct {
-    ngx_str_t                     class;        /* InferRequest.slo_class */
+    ngx_str_t                     class;        /* InferRequest.slo_class, or
+                                                   service_tier */
     ngx_str_t                     tenant;       /* InferRequest.tenant_id */
     size_t                        text_bytes;   /* of its prompt */
 } ngx_http_llmgw_said_t;

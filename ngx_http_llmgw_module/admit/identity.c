@@ -4,7 +4,8 @@
  *
  *   class= of its key     wins over all below
  *   llmgw_class VALUE     what the operator says, perhaps by a variable
- *   llmgw_class request   the message's own field, else a header
+ *   llmgw_class request   the message's own field, else a header; the field
+ *                         of OpenAI's API is service_tier
  *   llmgw_class off       it has none
  *
  * and the same for llmgw_tenant.  A name that the upstream does not know is no
@@ -150,6 +151,7 @@ ngx_http_llmgw_identity_told(ngx_http_request_t *r,
     const ngx_http_llmgw_told_t *told, const ngx_str_t *said)
 {
     ngx_str_t         name;
+    ngx_uint_t        i;
     ngx_table_elt_t  *h;
 
     ngx_str_null(&name);
@@ -166,7 +168,13 @@ ngx_http_llmgw_identity_told(ngx_http_request_t *r,
         return *said;
     }
 
-    h = ngx_http_llmgw_header_find(&r->headers_in.headers, told->header);
+    for (i = 0; i < 2 && told->headers[i]; i++) {
+        h = ngx_http_llmgw_header_find(&r->headers_in.headers,
+                                       told->headers[i]);
+        if (h) {
+            return h->value;
+        }
+    }
 
-    return h ? h->value : name;
+    return name;
 }

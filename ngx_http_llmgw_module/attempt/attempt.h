@@ -44,6 +44,7 @@ struct ngx_http_llmgw_ask_s {
     const ngx_http_llmgw_attempt_events_t  *events;
     const Llmgateway__OpenaiRequest *openai;    /* NULL: Infer asks */
     llmgw_delivered_t            *delivered;    /* NULL: nothing is kept */
+    Llmgateway__Priority         *priority;     /* NULL: the client's own */
     ngx_str_t                     prompt;       /* of Infer */
 
     /*

@@ -207,7 +207,6 @@ ngx_http_llmgw_generate_ask(ngx_http_llmgw_attempt_t *attempt)
     Llmgateway__GenerateRequest   request;
 
     ask = attempt->ask;
-
     llmgateway__generate_request__init(&request);
 
     request.request_id = ask->request_id;
@@ -215,6 +214,7 @@ ngx_http_llmgw_generate_ask(ngx_http_llmgw_attempt_t *attempt)
     request.tokens_already_generated = attempt->from;
     request.want = ask->want;
     request.openai = (Llmgateway__OpenaiRequest *) ask->openai;
+    request.priority = ask->priority;
 
     prompt = ask->prompt;
 

@@ -42,11 +42,20 @@ static const ngx_conf_enum_t  ngx_http_llmgw_told_words[] = {
 };
 
 
+char *const  ngx_http_llmgw_class_headers[2] = {
+    "x-llm-d-inference-objective", "x-gateway-inference-objective"
+};
+
+char *const  ngx_http_llmgw_tenant_headers[2] = {
+    "x-llm-d-inference-fairness-id", "x-gateway-inference-fairness-id"
+};
+
+
 static const ngx_http_llmgw_param_t  ngx_http_llmgw_told_params[] = {
     ngx_http_llmgw_param(ngx_http_llmgw_told_t, NULL, VALUE, value,
         .words = ngx_http_llmgw_told_words,
         .right = "off, request or a string that is not empty"),
-    ngx_http_llmgw_param(ngx_http_llmgw_told_t, "header", OTHER, header,
+    ngx_http_llmgw_param(ngx_http_llmgw_told_t, "header", OTHER, headers,
         .read = ngx_http_llmgw_told_header,
         .right = "a name of letters, digits, \"-\" and \"_\""),
     { .kind = 0 }
@@ -58,6 +67,9 @@ static const ngx_http_llmgw_param_t  ngx_http_llmgw_slo_params[] = {
         .min = -LLMGW_CLASS_PRIORITY_MAX, .max = LLMGW_CLASS_PRIORITY_MAX),
     ngx_http_llmgw_param(ngx_http_llmgw_slo_t, "ttft", MSEC, ttft),
     ngx_http_llmgw_param(ngx_http_llmgw_slo_t, "itl", MSEC, itl),
+    ngx_http_llmgw_param(ngx_http_llmgw_slo_t, "engine_priority", NUMBER,
+        engine_priority,
+        .min = -LLMGW_CLASS_PRIORITY_MAX, .max = LLMGW_CLASS_PRIORITY_MAX),
     { .kind = 0 }
 };
 
@@ -96,7 +108,7 @@ ngx_http_llmgw_conf_told(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return NGX_CONF_ERROR;
     }
 
-    told->header = cmd->post;
+    ngx_memcpy(told->headers, cmd->post, sizeof(told->headers));
     rv = ngx_http_llmgw_conf_once(cf, cmd, conf);
 
     if (rv == NGX_CONF_OK) {
@@ -122,7 +134,8 @@ ngx_http_llmgw_conf_told(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 static ngx_int_t
 ngx_http_llmgw_told_header(ngx_conf_t *cf, ngx_str_t *value, void *field)
 {
-    u_char  *p;
+    char    **headers = field;
+    u_char   *p;
 
     for (p = value->data; *p; p++) {
         if (((*p | 0x20) < 'a' || (*p | 0x20) > 'z')
@@ -132,7 +145,8 @@ ngx_http_llmgw_told_header(ngx_conf_t *cf, ngx_str_t *value, void *field)
         }
     }
 
-    *(u_char **) field = value->data;
+    headers[0] = (char *) value->data;
+    headers[1] = NULL;
 
     return NGX_OK;
 }
@@ -172,6 +186,7 @@ ngx_http_llmgw_conf_slo(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     slo.priority = i < LLMGW_CLASSES_MAX ? rules->classes.classes[i].priority
                                          : LLMGW_CLASS_DEFAULT;
+    slo.engine_priority = NGX_CONF_UNSET;
     slo.is_set = 1;
 
     rv = ngx_http_llmgw_params(cf, ngx_http_llmgw_slo_params, 2, &slo);
@@ -192,6 +207,7 @@ ngx_http_llmgw_conf_slo(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     i = llmgw_classes_index(&rules->classes, (char *) value[1].data,
                             value[1].len);
     rules->slo[i] = slo;
+    rules->has_engine_priority |= (slo.engine_priority != NGX_CONF_UNSET);
 
     return NGX_CONF_OK;
 }
@@ -359,6 +375,7 @@ ngx_http_llmgw_conf_tenant(const ngx_str_t *name)
 ngx_http_llmgw_rules_t *
 ngx_http_llmgw_conf_rules(ngx_conf_t *cf, ngx_http_llmgw_srv_conf_t *lscf)
 {
+    ngx_uint_t               i;
     ngx_http_llmgw_rules_t  *rules;
 
     if (lscf->rules) {
@@ -371,6 +388,11 @@ ngx_http_llmgw_conf_rules(ngx_conf_t *cf, ngx_http_llmgw_srv_conf_t *lscf)
     }
 
     llmgw_classes_init(&rules->classes);
+
+    for (i = 0; i < LLMGW_CLASSES_MAX; i++) {
+        rules->slo[i].engine_priority = NGX_CONF_UNSET;
+    }
+
     rules->capacity = NGX_HTTP_LLMGW_BUCKET_CAPACITY;
     rules->rate = NGX_HTTP_LLMGW_BUCKET_RATE;
 

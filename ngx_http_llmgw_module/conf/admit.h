@@ -17,8 +17,9 @@
 /* llmgw_class, llmgw_tenant: who says what a request is. */
 struct ngx_http_llmgw_told_s {
     ngx_http_complex_value_t     *value;        /* NULL: the request, by its
-                                                   message or this header */
-    char                         *header;
+                                                   message or the first of
+                                                   these headers that it has */
+    char                         *headers[2];   /* NULL: none */
 };
 
 
@@ -27,6 +28,8 @@ typedef struct {
     ngx_int_t                     priority;
     ngx_msec_t                    ttft;
     ngx_msec_t                    itl;
+    ngx_int_t                     engine_priority;  /* NGX_CONF_UNSET: the
+                                                       engine's default */
     unsigned                      is_set:1;
 } ngx_http_llmgw_slo_t;
 
@@ -45,6 +48,7 @@ struct ngx_http_llmgw_rules_s {
                                                                classes */
     ngx_http_llmgw_tenant_t       tenants[LLMGW_COHORT_TENANTS];
     ngx_uint_t                    ntenants;
+    ngx_uint_t                    has_engine_priority;  /* one of slo has */
     llmgw_rule_kind_t             rule;
     double                        capacity;     /* of the token bucket */
     double                        rate;         /* the same, a second */
@@ -58,8 +62,12 @@ uint64_t ngx_http_llmgw_conf_tenant(const ngx_str_t *name);
 ngx_http_llmgw_rules_t *ngx_http_llmgw_conf_rules(ngx_conf_t *cf,
     ngx_http_llmgw_srv_conf_t *lscf);
 
-/* admit.c: the directives; cmd->post is the header of llmgw_class and
- * llmgw_tenant */
+/* The headers where the operator names none: the newer name goes first. */
+extern char *const  ngx_http_llmgw_class_headers[2];
+extern char *const  ngx_http_llmgw_tenant_headers[2];
+
+/* admit.c: the directives; cmd->post of llmgw_class and llmgw_tenant are their
+ * headers */
 char *ngx_http_llmgw_conf_told(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_llmgw_conf_slo(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);

@@ -11,6 +11,8 @@
 
 static ngx_int_t ngx_http_llmgw_entry_admits(ngx_http_llmgw_stream_t *stream,
     llmgw_end_t *end);
+static ngx_int_t ngx_http_llmgw_entry_priority(
+    ngx_http_llmgw_stream_t *stream);
 static ngx_int_t ngx_http_llmgw_entry_charge(ngx_http_llmgw_stream_t *stream,
     llmgw_end_t *end);
 static ngx_str_t ngx_http_llmgw_entry_model(ngx_http_llmgw_stream_t *stream);
@@ -76,8 +78,54 @@ ngx_http_llmgw_entry_admits(ngx_http_llmgw_stream_t *stream, llmgw_end_t *end)
     ngx_http_llmgw_identify(stream->request, stream->pool, stream->identity,
                             stream->caller, &stream->record, &stream->claim);
 
+    if (ngx_http_llmgw_entry_priority(stream) != NGX_OK) {
+        ngx_memzero(end, sizeof(llmgw_end_t));
+        end->outcome = LLMGW_OUTCOME_INTERNAL;
+        return NGX_DECLINED;
+    }
+
     return ngx_http_llmgw_enter(stream->pool, stream->identity, &stream->claim,
                                 end);
+}
+
+
+/*
+ * What its class has at the engine.  Where one class has such a priority, no
+ * request of any class says its own.
+ */
+
+static ngx_int_t
+ngx_http_llmgw_entry_priority(ngx_http_llmgw_stream_t *stream)
+{
+    ngx_int_t                         value;
+    Llmgateway__Priority             *priority;
+    const ngx_http_llmgw_rules_t     *rules;
+    const ngx_http_llmgw_identity_t  *identity;
+
+    identity = stream->identity;
+    rules = stream->pool->conf->rules;
+
+    if (!rules->has_engine_priority || identity->whose.class.len == 0) {
+        return NGX_OK;
+    }
+
+    priority = ngx_palloc(stream->request->pool, sizeof(Llmgateway__Priority));
+    if (priority == NULL) {
+        return NGX_ERROR;
+    }
+
+    llmgateway__priority__init(priority);
+    stream->ask.priority = priority;
+
+    value = identity->class < LLMGW_CLASSES_MAX
+            ? rules->slo[identity->class].engine_priority : NGX_CONF_UNSET;
+
+    if (value != NGX_CONF_UNSET) {
+        priority->has_value_case = LLMGATEWAY__PRIORITY__HAS_VALUE_VALUE;
+        priority->value = value;
+    }
+
+    return NGX_OK;
 }
 
 

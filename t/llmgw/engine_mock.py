@@ -108,6 +108,8 @@ def main():
                         help="it runs a parser for reasoning")
     parser.add_argument("--sampling-defaults", default="model",
                         choices=("model", "openai"), help="of sglang")
+    parser.add_argument("--priorities", choices=("high", "low"),
+                        help="of sglang: which one goes first")
     parser.add_argument("--api-key")
     parser.add_argument("--tls", metavar="FILE",
                         help="certificate and key: it speaks https")

@@ -95,6 +95,7 @@ typedef struct {
     llmgw_openai_span_t     cache_key;      /* prompt_cache_key */
     llmgw_openai_span_t     user;
     llmgw_openai_span_t     previous;       /* previous_response_id */
+    llmgw_openai_span_t     tier;           /* service_tier */
     llmgw_openai_span_t     file;           /* of a form (form.h) */
 
     llmgw_openai_member_t  *members;        /* all, in their order */

@@ -24,6 +24,8 @@ static void ngx_http_llmgw_openai_claims(ngx_http_llmgw_stream_t *stream);
 static ngx_int_t ngx_http_llmgw_openai_text(const ngx_http_llmgw_ask_t *ask,
     ngx_str_t *prompt);
 static ngx_int_t ngx_http_llmgw_openai_said(ngx_http_llmgw_stream_t *stream);
+static void ngx_http_llmgw_openai_tier(ngx_http_llmgw_openai_t *o,
+    ngx_str_t *tier);
 static char *ngx_http_llmgw_openai_answer_id(ngx_http_llmgw_stream_t *stream);
 static void ngx_http_llmgw_openai_key(ngx_http_llmgw_stream_t *stream);
 static void ngx_http_llmgw_openai_blocks(ngx_http_llmgw_stream_t *stream);
@@ -234,7 +236,7 @@ ngx_http_llmgw_openai_text(const ngx_http_llmgw_ask_t *ask, ngx_str_t *prompt)
 }
 
 
-/* The body says nothing of class and tenant. */
+/* A tenant has no member of the body. */
 
 static ngx_int_t
 ngx_http_llmgw_openai_said(ngx_http_llmgw_stream_t *stream)
@@ -243,6 +245,7 @@ ngx_http_llmgw_openai_said(ngx_http_llmgw_stream_t *stream)
     ngx_http_llmgw_openai_t  *o = stream->data;
 
     ngx_memzero(&said, sizeof(ngx_http_llmgw_said_t));
+    ngx_http_llmgw_openai_tier(o, &said.class);
 
     if (stream->pool->conf->rules->rule == LLMGW_RULE_TOKEN_BUCKET
         && !o->body->asked.path->is_free)
@@ -251,6 +254,27 @@ ngx_http_llmgw_openai_said(ngx_http_llmgw_stream_t *stream)
     }
 
     return ngx_http_llmgw_entry_said(stream, &said);
+}
+
+
+/*
+ * Two tiers leave the choice to the server, so they are no class.  Of others
+ * the bytes are taken as they stand in the body: no class's name has an escape.
+ */
+
+static void
+ngx_http_llmgw_openai_tier(ngx_http_llmgw_openai_t *o, ngx_str_t *tier)
+{
+    llmgw_json_t  value;
+
+    value = llmgw_openai_body_value(&o->body->body, o->body->body.tier);
+
+    if (value.kind == LLMGW_JSON_STRING && !llmgw_json_is(value, "auto")
+        && !llmgw_json_is(value, "default"))
+    {
+        tier->data = (u_char *) value.begin + 1;
+        tier->len = value.end - value.begin - 2;
+    }
 }
 
 

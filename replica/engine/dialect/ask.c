@@ -18,6 +18,7 @@ typedef struct {
     buf_t   left;           /* max_tokens */
     buf_t   least;          /* min_tokens */
     buf_t   begun;          /* messages or prompt, with the answer's begin */
+    buf_t   priority;
 } ask_t;
 
 
@@ -89,9 +90,58 @@ ask_ready(dialect_call_t *call)
 }
 
 
+/*
+ * The request's priority as its engine knows it.  -1: none is told to an engine
+ * that schedules by none, nor under paths where engines have no such key.
+ */
+static int
+ask_priority(const dialect_call_t *call, int32_t *priority)
+{
+    int                          sign;
+    const Llmgateway__Priority  *told;
+
+    told = call->request->priority;
+    sign = call->dialect->ops->priority != 0 ? call->dialect->ops->priority
+                                             : call->facts->priority;
+
+    if (told == NULL || !told->has_value_case || sign == 0
+        || (!call->is_infer && call->api != LLMGATEWAY__API__API_CHAT
+            && call->api != LLMGATEWAY__API__API_COMPLETIONS
+            && call->api != LLMGATEWAY__API__API_RESPONSES))
+    {
+        return -1;
+    }
+
+    *priority = sign * told->value;
+
+    return 0;
+}
+
+
+/* In place of the client's own. */
+static void
+ask_edit_priority(dialect_call_t *call, ask_t *ask)
+{
+    int32_t       priority;
+    llmgw_json_t  value = { 0 };
+
+    if (call->request->priority == NULL) {
+        return;
+    }
+
+    if (ask_priority(call, &priority) == 0) {
+        buf_number(&ask->priority, priority);
+        value = ask->priority.failed ? value : ask_value(&ask->priority);
+    }
+
+    ask_edit(ask, "priority", value);
+}
+
+
 static dialect_do_t
 ask_edited(dialect_call_t *call, ask_t *ask)
 {
+    ask_edit_priority(call, ask);
     ask->edits[ask->n].name = NULL;
 
     if (edit_body(call->request->openai, ask->edits, &call->body) != 0) {
@@ -99,11 +149,12 @@ ask_edited(dialect_call_t *call, ask_t *ask)
     }
 
     call->body.failed |= ask->left.failed | ask->least.failed
-                         | ask->begun.failed;
+                         | ask->begun.failed | ask->priority.failed;
     call->request = NULL;
     buf_free(&ask->left);
     buf_free(&ask->least);
     buf_free(&ask->begun);
+    buf_free(&ask->priority);
 
     return ask_ready(call);
 }
@@ -265,13 +316,20 @@ ask_edit_text(dialect_call_t *call, ask_t *ask)
 static void
 ask_members(const dialect_call_t *call, unsigned rule, buf_t *body)
 {
-    size_t                           i;
+    size_t                            i;
+    const char                       *key;
     const Llmgateway__OpenaiRequest  *openai;
 
     openai = call->request->openai;
 
     for (i = 0; openai != NULL && i < openai->n_members; i++) {
-        if (can_key(call->dialect->ops, openai->members[i]->key) & rule) {
+        key = openai->members[i]->key;
+
+        if (call->request->priority != NULL && strcmp(key, "priority") == 0) {
+            continue;
+        }
+
+        if (can_key(call->dialect->ops, key) & rule) {
             buf_add(body, openai->body.data + openai->members[i]->begin,
                     openai->members[i]->end - openai->members[i]->begin);
             buf_text(body, ",");
@@ -430,6 +488,7 @@ ask_write_openai(dialect_call_t *call)
 dialect_do_t
 ask_rendered(dialect_call_t *call)
 {
+    int32_t               priority;
     dialect_do_t          next;
     const dialect_ops_t  *ops;
 
@@ -437,6 +496,13 @@ ask_rendered(dialect_call_t *call)
     ask_begin(call, STEP_GENERATE,
               call->is_rendered ? ops->completion_path : "/v1/completions");
     ask_members(call, KEY_KEEP, &call->body);
+
+    if (ask_priority(call, &priority) == 0) {
+        buf_text(&call->body, "\"priority\":");
+        buf_number(&call->body, priority);
+        buf_text(&call->body, ",");
+    }
+
     ask_write_prompt(call);
 
     next = DIALECT_ASK;

@@ -103,6 +103,8 @@ typedef struct {
     uint64_t  numerics[2];      /* hashes of what it says that shapes its text,
                                    by the answer that said it */
     uint32_t  context;          /* tokens of prompt and answer; 0: unknown */
+    int       priority;         /* 1: the higher one goes first; -1: the lower;
+                                   0: it does not say */
     int       chat_is_text;     /* a chat's answer is the completion of its
                                    rendered prompt, and nothing else */
 } dialect_facts_t;

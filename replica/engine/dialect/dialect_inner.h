@@ -244,6 +244,7 @@ struct dialect_ops_s {
     unsigned  renders_text:1;       /* and tokenizes by itself; else to ids */
     unsigned  says_context:1;       /* when it renders */
 
+    int       priority;     /* as a fact, of an engine that does not say */
     int32_t   context_margin;       /* of the context, what is never used */
 
     /* The keys of a completion behind its prompt; NULL: OpenAI's. */

@@ -102,6 +102,21 @@ sglang_learn_metrics(dialect_facts_t *facts, unsigned status, const char *body,
 }
 
 
+/* It may be told to refuse what has a priority where it schedules by none. */
+static int
+sglang_priority(llmgw_json_t server)
+{
+    if (llmgw_json_member(server, "enable_priority_scheduling").kind
+        != LLMGW_JSON_TRUE)
+    {
+        return 0;
+    }
+
+    return llmgw_json_member(server, "schedule_low_priority_values_first").kind
+           == LLMGW_JSON_TRUE ? -1 : 1;
+}
+
+
 static int
 sglang_learn_server(dialect_facts_t *facts, unsigned status, const char *body,
     size_t len)
@@ -140,6 +155,7 @@ sglang_learn_server(dialect_facts_t *facts, unsigned status, const char *body,
     defaults = llmgw_json_member(object, "sampling_defaults");
     facts->chat_is_text = llmgw_json_is_null(parser)
                           && llmgw_json_is(defaults, "openai");
+    facts->priority = sglang_priority(object);
 
     return 0;
 }

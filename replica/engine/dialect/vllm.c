@@ -148,6 +148,7 @@ static const dialect_ops_t  vllm_ops = {
     .completion_path = "/v1/completions",
     .detokenize_path = "/detokenize",
     .detokenized = "prompt",
+    .priority = -1,
     .completion_tokens = 16,
     .has_ids = 1,
     .has_chat_ids = 1,

@@ -23,7 +23,9 @@ THEIRS = {"--max-num-seqs", "--api-key", "--enable-metrics", "--metrics",
           "--sampling-defaults", "--reasoning-parser", "--parallel",
           "--enable-deterministic-inference", "--ctx-size", "--no-repack",
           "--flash-attn", "--cache-type-k", "--cache-type-v",
-          "--no-kv-unified", "--embeddings", "--enable-cache-report", "--uds"}
+          "--no-kv-unified", "--embeddings", "--enable-cache-report", "--uds",
+          "--scheduling-policy", "--enable-priority-scheduling",
+          "--schedule-low-priority-values-first"}
 
 
 def blocks(text, language=""):

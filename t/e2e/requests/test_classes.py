@@ -18,6 +18,8 @@ NAMES = "llmgw_slo gold priority=7; llmgw_tenant_budget acme=1;"
 
 CLASS = "x-gateway-inference-objective"
 TENANT = "x-gateway-inference-fairness-id"
+NEWER = "x-llm-d-inference-objective"
+NEWER_TENANT = "x-llm-d-inference-fairness-id"
 
 
 def static(cluster, location=BOTH, pool=NAMES, http="", **options):
@@ -63,13 +65,23 @@ def test_clients_are_not_believed_by_default(cluster, client):
          {"slo_class": "gold", "tenant_id": "acme"})) == [("", "")]
 
 
+def test_newer_names_of_headers_go_before_older_ones(cluster, client):
+    assert whose(
+        static(cluster), client,
+        ([(NEWER, "batch"), (NEWER_TENANT, "acme")], {}),
+        ([(CLASS, "critical"), (NEWER, "gold"), (TENANT, "other"),
+          (NEWER_TENANT, "acme")], {})) \
+        == [("batch", "acme"), ("gold", "acme")]
+
+
 @pytest.mark.soak
 def test_other_header_of_the_operators_choice(cluster, client):
     nginx = static(cluster, location="llmgw_class request header=x-prio;"
                                      " llmgw_tenant request header=X-Team;")
     assert whose(
         nginx, client,
-        ([(CLASS, "batch"), (TENANT, "acme")], {}),
+        ([(CLASS, "batch"), (TENANT, "acme"), (NEWER, "batch"),
+          (NEWER_TENANT, "acme")], {}),
         ([("x-prio", "batch"), ("x-team", "acme")], {})) \
         == [("other", ""), ("batch", "acme")]
 
@@ -129,6 +141,28 @@ def test_openai_request_has_headers(cluster):
                    headers={CLASS: "gold", TENANT: "acme"})
     assert got.status == 200
     assert logged(nginx, 1) == [("gold", "acme")]
+
+
+@pytest.mark.parametrize("tier, header, expected", [
+    ("gold", None, "gold"), ("gold", "batch", "gold"),
+    ("flex", None, "other"), ("auto", "batch", "batch"),
+    ("default", None, "other"), ("", "batch", "batch"), (None, "gold", "gold"),
+    (7, "gold", "gold"), ('go"ld', None, "other")])
+def test_service_tier_is_a_class(cluster, tier, header, expected):
+    nginx = static(cluster, openai=LOG + BOTH)
+    got = sse.call(nginx.api, sse.TEXT,
+                   sse.text("p", max_tokens=1, service_tier=tier),
+                   headers={CLASS: header} if header else {})
+    assert got.status == 200
+    assert logged(nginx, 1) == [(expected, "")]
+
+
+def test_service_tier_is_not_believed_by_default(cluster):
+    nginx = static(cluster, openai=LOG)
+    got = sse.call(nginx.api, sse.TEXT,
+                   sse.text("p", max_tokens=1, service_tier="gold"))
+    assert got.status == 200
+    assert logged(nginx, 1) == [("", "")]
 
 
 def test_native_pass_has_headers(cluster, client):

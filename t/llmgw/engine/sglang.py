@@ -145,6 +145,8 @@ class SGLang(VLLM):
             "max_total_num_tokens": 65536, "context_length": e.max_context,
             "reasoning_parser": "qwen3" if e.reasoning else None,
             "sampling_defaults": e.sampling_defaults, "dp_size": 1,
+            "enable_priority_scheduling": e.priorities is not None,
+            "schedule_low_priority_values_first": e.priorities == "low",
             "internal_states": [{
                 "effective_max_running_requests_per_dp": e.max_running}]})
 

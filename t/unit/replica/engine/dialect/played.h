@@ -37,6 +37,7 @@ typedef struct {
     Llmgateway__GenerateRequest   request;
     Llmgateway__OpenaiRequest     openai;
     Llmgateway__Delivered         delivered;
+    Llmgateway__Priority          priority;
     Llmgateway__Member            members[PLAYED_MEMBERS];
     Llmgateway__Member           *list[PLAYED_MEMBERS];
     char                          keys[PLAYED_MEMBERS][40];
@@ -244,6 +245,19 @@ played_stream(played_t *p)
 {
     dialect_head(p->call, 200, "text/event-stream; charset=utf-8");
     assert_true(dialect_reads_events(p->call));
+}
+
+
+/* Its class says what it is at the engine; 0: nothing. */
+static inline void
+played_priority(played_t *p, int32_t value)
+{
+    llmgateway__priority__init(&p->priority);
+    p->priority.value = value;
+    p->priority.has_value_case =
+                  value != 0 ? LLMGATEWAY__PRIORITY__HAS_VALUE_VALUE
+                             : LLMGATEWAY__PRIORITY__HAS_VALUE__NOT_SET;
+    p->request.priority = &p->priority;
 }
 
 

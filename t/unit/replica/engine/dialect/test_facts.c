@@ -334,17 +334,23 @@ capacity_and_context_are_told(void **state)
     dialect_facts_init(&facts);
     assert_int_equal(learn(&facts, "sglang", "/server_info", 200,
         "{\"max_running_requests\":128,\"dp_size\":2,\"version\":\"0.5.4\","
-        "\"reasoning_parser\":null,\"sampling_defaults\":\"openai\"}"), 0);
+        "\"reasoning_parser\":null,\"sampling_defaults\":\"openai\","
+        "\"enable_priority_scheduling\":true}"), 0);
+    assert_int_equal(facts.priority, 1);
     assert_int_equal(facts.capacity, 256);
     assert_string_equal(facts.version, "0.5.4");
     assert_true(facts.chat_is_text);
 
     assert_int_equal(learn(&facts, "sglang", "/server_info", 200,
-        "{\"sampling_defaults\":\"model\"}"), 0);
+        "{\"sampling_defaults\":\"model\","
+        "\"enable_priority_scheduling\":true,"
+        "\"schedule_low_priority_values_first\":true}"), 0);
+    assert_int_equal(facts.priority, -1);
     assert_false(facts.chat_is_text);
     assert_int_equal(learn(&facts, "sglang", "/server_info", 200,
         "{\"sampling_defaults\":\"openai\",\"reasoning_parser\":\"qwen3\"}"),
         0);
+    assert_int_equal(facts.priority, 0);
     assert_false(facts.chat_is_text);
 
     dialect_facts_init(&facts);

@@ -106,6 +106,30 @@ a_chat_with_other_defaults_is_not_rendered(void **state)
 }
 
 
+/* A rendered chat's, too; without such scheduling it is told none. */
+static void
+the_priority_is_as_the_server_schedules(void **state)
+{
+    int       sign;
+    played_t  p;
+    char      part[32];
+
+    for (sign = -1; sign <= 1; sign++) {
+        chat(&p);
+        p.facts.priority = sign;
+        played_priority(&p, 5);
+        assert_int_equal(played_start(&p, "sglang"), DIALECT_ASK);
+        assert_false(played_asks_for(&p, "priority"));
+        assert_int_equal(played_answer(&p, 200, "{\"tokens\":[1,2,3]}"),
+                         DIALECT_ASK);
+        snprintf(part, sizeof(part), "\"priority\":%d,", sign * 5);
+        assert_int_equal(played_asks_for(&p, part), sign != 0);
+        assert_int_equal(played_asks_for(&p, "priority"), sign != 0);
+        played_end(&p);
+    }
+}
+
+
 static void
 stop_strings_end_the_resume(void **state)
 {
@@ -147,6 +171,7 @@ main(void)
         cmocka_unit_test(a_chat_is_asked_as_its_completion),
         cmocka_unit_test(a_chat_that_cannot_be_rendered_goes_on_by_text),
         cmocka_unit_test(a_chat_with_other_defaults_is_not_rendered),
+        cmocka_unit_test(the_priority_is_as_the_server_schedules),
         cmocka_unit_test(stop_strings_end_the_resume),
         cmocka_unit_test(an_aborted_generation_is_no_end)
     };

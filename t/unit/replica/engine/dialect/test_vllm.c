@@ -106,6 +106,65 @@ infer_is_a_completion(void **state)
 
 
 static void
+the_lower_priority_is_the_earlier(void **state)
+{
+    size_t    i;
+    played_t  p;
+
+    static const struct {
+        int32_t      value;
+        const char  *body;
+    } asked[] = {
+        { 5, "{\"prompt\":\"a\",\"priority\":-5}" },
+        { -7, "{\"prompt\":\"a\",\"priority\":7}" },
+        { 0, "{\"prompt\":\"a\"}" }      /* nor the client's own */
+    };
+
+    for (i = 0; i < sizeof(asked) / sizeof(asked[0]); i++) {
+        played_init(&p);
+        played_openai(&p, LLMGATEWAY__API__API_COMPLETIONS,
+                      "{\"priority\":99,\"prompt\":\"a\"}");
+        played_priority(&p, asked[i].value);
+        p.openai.features = LLMGATEWAY__FEATURE__FEATURE_UNKNOWN;
+        assert_int_equal(played_start(&p, "vllm"), DIALECT_ASK);
+        played_asks(&p, "/v1/completions", asked[i].body);
+        played_end(&p);
+    }
+}
+
+
+static void
+a_pass_that_has_no_priority_is_told_none(void **state)
+{
+    played_t  p;
+
+    played_init(&p);
+    played_openai(&p, LLMGATEWAY__API__API_EMBEDDINGS,
+                  "{\"input\":\"a\",\"priority\":99}");
+    played_priority(&p, 5);
+    assert_int_equal(played_start(&p, "vllm"), DIALECT_ASK);
+    played_asks(&p, "/v1/embeddings", "{\"input\":\"a\"}");
+    played_end(&p);
+}
+
+
+static void
+infer_has_a_priority(void **state)
+{
+    played_t  p;
+
+    played_init(&p);
+    p.request.prompt.data = (uint8_t *) "hi";
+    p.request.prompt.len = 2;
+    p.request.max_tokens = 5;
+    played_priority(&p, 5);
+    assert_int_equal(played_start(&p, "vllm"), DIALECT_ASK);
+    assert_true(played_asks_for(&p, "{\"priority\":-5,\"prompt\":\"hi\""));
+    played_end(&p);
+}
+
+
+static void
 a_plain_caller_gets_plain_tokens(void **state)
 {
     played_t  p;
@@ -254,6 +313,9 @@ main(void)
         cmocka_unit_test(a_chat_is_asked_with_ids),
         cmocka_unit_test(chunks_are_ours_and_ids_wait_for_their_text),
         cmocka_unit_test(infer_is_a_completion),
+        cmocka_unit_test(the_lower_priority_is_the_earlier),
+        cmocka_unit_test(a_pass_that_has_no_priority_is_told_none),
+        cmocka_unit_test(infer_has_a_priority),
         cmocka_unit_test(a_plain_caller_gets_plain_tokens),
         cmocka_unit_test(a_prompt_that_is_no_utf8_is_refused),
         cmocka_unit_test(thoughts_and_tools_end_the_resume),
