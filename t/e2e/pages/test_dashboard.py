@@ -9,6 +9,7 @@ import pytest
 
 from llmgw import scene as say, words
 from llmgw.board import POLLED, forget, refresh, row
+from llmgw.callers import finish
 from llmgw.wait import QUICK, never, wait_for
 
 PAGE = """
@@ -119,6 +120,19 @@ def test_shows_load_and_a_killed_replica(cluster, gateway, open_page, caller):
     assert page.text("#now dd") == "2 / 3"
     for one in running:
         one.cancel()
+
+
+def test_shows_requests_that_are_held(cluster, gateway, open_page, caller):
+    """Without a replica they wait, and the page says for what."""
+    nginx = gateway(1, pool="llmgw_queue 100 hold=25s;")
+    page = open_page(nginx)
+    cluster.replicas["r1"].kill()
+    wait_for(lambda: not nginx.routable(), "no replica")
+    held = [caller(nginx).ask(f"held {i}", 1) for i in range(3)]
+    page.wait_text("#now dl div:nth-child(3)", "3\nfor a replica", POLLED)
+    page.wait_text("body", "requests wait until there is one", POLLED)
+    cluster.replicas["r1"].start()
+    finish(held)
 
 
 @pytest.mark.timed

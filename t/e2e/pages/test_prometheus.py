@@ -131,7 +131,7 @@ def test_boards_expressions_parse(tmp_path):
 def test_board_is_as_grafana_wants_it():
     assert BOARD["schemaVersion"] >= 36 and BOARD["id"] is None
     names = [one["name"] for one in BOARD["templating"]["list"]]
-    assert names == ["datasource", "instance", "upstream"]
+    assert names == ["datasource", "instance", "upstream", "model"]
     ids = [p["id"] for p in BOARD["panels"]]
     assert len(ids) == len(set(ids))
     source = {"type": "prometheus", "uid": "${datasource}"}
@@ -143,6 +143,15 @@ def test_board_is_as_grafana_wants_it():
         assert refs and len(refs) == len(set(refs))
         assert all("$upstream" in t["expr"] or "llmgw_agent_" in t["expr"]
                    for t in p["targets"])
+
+
+def test_boards_panels_are_of_the_chosen_models():
+    """And of what has no label `model`: all of an upstream with one model,
+    and what is counted for all models together."""
+    for expr in expressions():
+        series = re.findall(r"llmgw_\w+(?:\{[^}]*\})?", expr)
+        assert "llmgw_agent_" in expr or all(
+            'model=~"$model|"' in one for one in series), expr
 
 
 @pytest.mark.soak
