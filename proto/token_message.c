@@ -179,11 +179,18 @@ is_word(const char *word)
 
 
 static int
+is_text(const ProtobufCBinaryData *bytes)
+{
+    return bytes->len <= LLMGW_TOKEN_PIECE_MAX
+           && llmgw_utf8_is_valid(bytes->data, bytes->len);
+}
+
+
+static int
 failure_is_valid(const Llmgateway__Failure *failure)
 {
     return failure->status >= 400 && failure->status <= 499
-           && failure->body.len <= LLMGW_TOKEN_PIECE_MAX
-           && llmgw_utf8_is_valid(failure->body.data, failure->body.len);
+           && is_text(&failure->body);
 }
 
 
@@ -226,6 +233,14 @@ raw_is_valid(const Llmgateway__Raw *raw)
 
 
 static int
+extra_is_valid(const Llmgateway__Extra *extra)
+{
+    return is_text(&extra->answer) && is_text(&extra->choice)
+           && is_text(&extra->usage);
+}
+
+
+static int
 more_is_valid(const Llmgateway__GenerateResponse *more)
 {
     size_t  i;
@@ -240,6 +255,7 @@ more_is_valid(const Llmgateway__GenerateResponse *more)
            && more->raw_tokens <= (more->raw ? more->raw->data.len : 0)
            && (more->failure == NULL || failure_is_valid(more->failure))
            && (more->raw == NULL || raw_is_valid(more->raw))
+           && (more->extra == NULL || extra_is_valid(more->extra))
            && is_word(more->response_id);
 }
 
@@ -249,7 +265,8 @@ has_more(const Llmgateway__GenerateResponse *response)
 {
     return response->data.len || response->n_token_ids || response->n_finish
            || response->usage || response->progress || response->failure
-           || response->raw || response->prompt || response->resume_by;
+           || response->raw || response->prompt || response->resume_by
+           || response->extra;
 }
 
 

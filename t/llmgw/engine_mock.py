@@ -110,6 +110,9 @@ def main():
                         choices=("model", "openai"), help="of sglang")
     parser.add_argument("--priorities", choices=("high", "low"),
                         help="of sglang: which one goes first")
+    parser.add_argument("--adds", type=json.loads, default={}, metavar="JSON",
+                        help="members of each answer, chunk, and usage:"
+                        ' {"answer": {...}, "usage": {...}}')
     parser.add_argument("--api-key")
     parser.add_argument("--tls", metavar="FILE",
                         help="certificate and key: it speaks https")

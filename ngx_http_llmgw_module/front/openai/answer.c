@@ -156,6 +156,12 @@ ngx_http_llmgw_openai_token(ngx_http_llmgw_stream_t *stream,
         if (more->raw) {
             return ngx_http_llmgw_openai_raw(stream, more->raw);
         }
+
+        if (more->extra && stream->holds
+            && ngx_http_llmgw_openai_whole_extra(stream, more->extra) != NGX_OK)
+        {
+            return NGX_ERROR;
+        }
     }
 
     if (o->raw_status) {
@@ -409,6 +415,10 @@ ngx_http_llmgw_openai_restart(ngx_http_llmgw_stream_t *stream)
     o->usage.cached_tokens = 0;
     o->usage.reasoning_tokens = 0;
     o->usage.finish_len = 0;
+    o->has_extra = 0;
+    o->extra_answer.len = 0;
+    o->extra_choice.len = 0;
+    o->extra_usage.len = 0;
 
     return NGX_OK;
 }

@@ -244,7 +244,10 @@ static char *
 ngx_http_llmgw_openai_reason(ngx_http_llmgw_openai_t *o, char *p,
     const char *reason, size_t len)
 {
-    p = llmgw_json_literal(p, ",\"logprobs\":null,\"finish_reason\":");
+    p = o->has_extra
+        ? llmgw_json_raw(p, o->extra_choice.data, o->extra_choice.len)
+        : llmgw_json_literal(p, ",\"logprobs\":null");
+    p = llmgw_json_literal(p, ",\"finish_reason\":");
     p = len ? llmgw_json_string(p, reason, len)
             : llmgw_json_literal(p, "null");
 
@@ -293,7 +296,13 @@ ngx_http_llmgw_openai_knows_usage(ngx_http_llmgw_stream_t *stream)
 static char *
 ngx_http_llmgw_openai_usage(ngx_http_llmgw_openai_t *o, char *p)
 {
-    p = llmgw_json_literal(p, ",\"usage\":{\"prompt_tokens\":");
+    p = llmgw_json_literal(p, ",\"usage\":");
+
+    if (o->extra_usage.len) {
+        return llmgw_json_raw(p, o->extra_usage.data, o->extra_usage.len);
+    }
+
+    p = llmgw_json_literal(p, "{\"prompt_tokens\":");
     p = llmgw_json_number(p, o->usage.prompt_tokens);
     p = llmgw_json_literal(p, ",\"completion_tokens\":");
     p = llmgw_json_number(p, o->usage.completion_tokens);
@@ -398,6 +407,40 @@ ngx_http_llmgw_openai_whole_text(ngx_http_llmgw_stream_t *stream,
 }
 
 
+/* Kept for the end of the answer, which it comes just before. */
+
+ngx_int_t
+ngx_http_llmgw_openai_whole_extra(ngx_http_llmgw_stream_t *stream,
+    const Llmgateway__Extra *extra)
+{
+    u_char                   *p;
+    ngx_http_llmgw_openai_t  *o = stream->data;
+
+    o->extra_answer.len = extra->answer.len;
+    o->extra_choice.len = extra->choice.len;
+    o->extra_usage.len = extra->usage.len;
+
+    p = ngx_pnalloc(stream->request->pool, extra->answer.len
+                                           + extra->choice.len
+                                           + extra->usage.len + 1);
+    if (p == NULL) {
+        return NGX_ERROR;
+    }
+
+    o->extra_answer.data = p;
+    p = ngx_cpymem(p, extra->answer.data, extra->answer.len);
+
+    o->extra_choice.data = p;
+    p = ngx_cpymem(p, extra->choice.data, extra->choice.len);
+
+    o->extra_usage.data = p;
+    ngx_memcpy(p, extra->usage.data, extra->usage.len);
+    o->has_extra = 1;
+
+    return NGX_OK;
+}
+
+
 ngx_int_t
 ngx_http_llmgw_openai_whole_end(ngx_http_llmgw_stream_t *stream)
 {
@@ -405,7 +448,10 @@ ngx_http_llmgw_openai_whole_end(ngx_http_llmgw_stream_t *stream)
     ngx_buf_t                *b;
     ngx_http_llmgw_openai_t  *o = stream->data;
 
-    b = ngx_http_llmgw_openai_room(stream, NGX_HTTP_LLMGW_OPENAI_FRAME_BYTES);
+    b = ngx_http_llmgw_openai_room(stream, NGX_HTTP_LLMGW_OPENAI_FRAME_BYTES
+                                           + o->extra_answer.len
+                                           + o->extra_choice.len
+                                           + o->extra_usage.len);
     if (b == NULL) {
         return NGX_ERROR;
     }
@@ -420,6 +466,7 @@ ngx_http_llmgw_openai_whole_end(ngx_http_llmgw_stream_t *stream)
         p = ngx_http_llmgw_openai_usage(o, p);
     }
 
+    p = llmgw_json_raw(p, o->extra_answer.data, o->extra_answer.len);
     b->last = (u_char *) llmgw_json_literal(p, "}");
 
     return NGX_OK;

@@ -52,6 +52,10 @@ typedef struct {
     ngx_uint_t                    raw_status;   /* 0: no raw came */
     ngx_str_t                     raw_type;
 
+    ngx_str_t                     extra_answer; /* of whole answers: members */
+    ngx_str_t                     extra_choice; /* that the engine adds, each */
+    ngx_str_t                     extra_usage;  /* `,"key":value`; its usage */
+
     size_t                        held;         /* of the worker's memory */
     u_char                       *text_end;     /* of the output's last event,
                                                    which takes more; or NULL */
@@ -68,6 +72,7 @@ typedef struct {
     unsigned                      has_usage:1;  /* the replica told it */
     unsigned                      shows_usage:1; /* the client has it */
     unsigned                      shows_finish:1;
+    unsigned                      has_extra:1;  /* even if it is empty */
     unsigned                      lacks_ids:1;  /* of a token: messages may
                                                    be fewer than tokens */
 } ngx_http_llmgw_openai_t;
@@ -220,6 +225,8 @@ ngx_int_t ngx_http_llmgw_openai_chunk_error(ngx_http_llmgw_stream_t *stream,
 
 ngx_int_t ngx_http_llmgw_openai_whole_text(ngx_http_llmgw_stream_t *stream,
     const llmgw_token_t *token);
+ngx_int_t ngx_http_llmgw_openai_whole_extra(ngx_http_llmgw_stream_t *stream,
+    const Llmgateway__Extra *extra);
 ngx_int_t ngx_http_llmgw_openai_whole_end(ngx_http_llmgw_stream_t *stream);
 
 

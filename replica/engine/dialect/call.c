@@ -88,6 +88,7 @@ dialect_call_destroy(dialect_call_t *call)
     buf_free(&call->token);
     buf_free(&call->reasons);
     whole_free(call);
+    extra_free(call);
     free(call->ids);
     free(call->given_ids);
     free(call->finishes);
@@ -402,6 +403,7 @@ dialect_take(dialect_call_t *call)
         call->has_final = 0;
         message_begin(call);
         call->message.is_final = 1;
+        extra_tell(call);
         return &call->message;
     }
 

@@ -225,6 +225,7 @@ chunk_choice_write(dialect_call_t *call, chunk_t *chunk, uint32_t index,
 
         } else {
             chunk_value(call, item.value);
+            extra_choice(call, index, item.key, item.value);
         }
     }
 
@@ -419,15 +420,15 @@ chunk_usage(dialect_call_t *call, llmgw_json_t usage)
 
 /* Of the whole stream, if this is not its only engine, or its only usage. */
 static void
-chunk_usage_write(dialect_call_t *call, llmgw_json_t usage)
+chunk_usage_write(const dialect_call_t *call, llmgw_json_t usage, buf_t *to)
 {
     if (usage.kind == LLMGW_JSON_OBJECT
         && (call->goes_on || call->ncounted > 0))
     {
-        message_usage_write(call, &call->data);
+        message_usage_write(call, usage, to);
 
     } else {
-        buf_value(&call->data, usage);
+        buf_value(to, usage);
     }
 }
 
@@ -438,7 +439,7 @@ chunk_member(dialect_call_t *call, chunk_t *chunk, llmgw_json_t key,
     llmgw_json_t value)
 {
     int     is_told;
-    buf_t  *data;
+    buf_t  *data, *kept;
 
     data = &call->data;
 
@@ -455,8 +456,14 @@ chunk_member(dialect_call_t *call, chunk_t *chunk, llmgw_json_t key,
             && (is_told || value.kind == LLMGW_JSON_NULL))
         {
             chunk_key(data, 1, key);
-            chunk_usage_write(call, value);
+            chunk_usage_write(call, value, data);
             chunk->has_data |= is_told;
+        }
+
+        kept = is_told ? extra_usage(call) : NULL;
+
+        if (kept != NULL) {
+            chunk_usage_write(call, value, kept);
         }
 
         return 1;
@@ -502,6 +509,7 @@ chunk_event(dialect_call_t *call, llmgw_json_t event)
         if (!chunk_member(call, &chunk, item.key, item.value)) {
             chunk_key(&call->data, 1, item.key);
             buf_value(&call->data, item.value);
+            extra_answer(call, item.key, item.value);
         }
     }
 

@@ -46,6 +46,7 @@ typedef enum {
 } out_t;
 
 typedef struct assembly_s assembly_t;   /* whole.c */
+typedef struct extra_s extra_t;         /* extra.c */
 
 /* The choices that end in one event. */
 typedef struct {
@@ -183,6 +184,7 @@ struct dialect_call_s {
     unsigned          said_head:1;      /* of raw */
     out_t             out;
     assembly_t       *assembly;
+    extra_t          *extra;            /* NULL: nothing was said */
 
     /* the message under way */
     Llmgateway__GenerateResponse  message;
@@ -192,6 +194,7 @@ struct dialect_call_s {
     finishes_t                   *finishes;     /* NULL: none has come yet */
     Llmgateway__Failure           failure;
     Llmgateway__Raw               raw;
+    Llmgateway__Extra             message_extra;
     buf_t             data;
     again_t           again;
     buf_t             token;
@@ -358,8 +361,9 @@ int message_finish(dialect_call_t *call, uint32_t index, llmgw_json_t reason);
 /* counted: by the engine, of what it was asked. */
 void message_usage(dialect_call_t *call, const Llmgateway__Usage *counted);
 
-/* The same as OpenAI's object. */
-void message_usage_write(const dialect_call_t *call, buf_t *to);
+/* The same as OpenAI's object, with what else the engine's usage has. */
+void message_usage_write(const dialect_call_t *call, llmgw_json_t usage,
+    buf_t *to);
 
 /* The message is whole.  has_data: call->data holds its chunk. */
 dialect_do_t message_end(dialect_call_t *call, int has_data);
@@ -375,6 +379,28 @@ void message_prompt(dialect_call_t *call, uint32_t tokens, uint64_t hash);
 
 /* One more; -1: no memory, or too many. */
 int message_id(dialect_call_t *call, uint32_t id);
+
+
+/* --- extra.c: what is kept for the end of a whole answer */
+
+/* A member of the answer, or of one of its choices. */
+void extra_answer(dialect_call_t *call, llmgw_json_t key, llmgw_json_t value);
+void extra_choice(dialect_call_t *call, uint32_t index, llmgw_json_t key,
+    llmgw_json_t value);
+
+/* Where the usage belongs; NULL: nowhere. */
+buf_t *extra_usage(dialect_call_t *call);
+
+/* Append what is kept: members, each behind a comma. */
+void extra_write_answer(const dialect_call_t *call, buf_t *to);
+void extra_write_choice(const dialect_call_t *call, uint32_t index, buf_t *to);
+
+/* 0: there is none. */
+int extra_write_usage(const dialect_call_t *call, buf_t *to);
+
+/* All of it, in the last message. */
+void extra_tell(dialect_call_t *call);
+void extra_free(dialect_call_t *call);
 
 
 /* --- piece.c: ids of which only the text is known */

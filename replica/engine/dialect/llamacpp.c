@@ -174,6 +174,26 @@ llamacpp_finish(dialect_call_t *call, llmgw_json_t event, int *is_wrong)
 }
 
 
+/* What it would have said of the chat that was asked as this completion. */
+static void
+llamacpp_extra(dialect_call_t *call, llmgw_json_t event)
+{
+    buf_t  version = { NULL, 0, 0, 0 };
+
+    extra_answer(call, llmgw_json_of("\"timings\""),
+                 llmgw_json_member(event, "timings"));
+
+    buf_string(&version, call->facts->version, strlen(call->facts->version));
+
+    if (version.len > 2 && !version.failed) {
+        extra_answer(call, llmgw_json_of("\"system_fingerprint\""),
+                     llmgw_json_at(version.data, version.data + version.len));
+    }
+
+    buf_free(&version);
+}
+
+
 static dialect_do_t
 llamacpp_event(dialect_call_t *call, llmgw_json_t event)
 {
@@ -203,6 +223,7 @@ llamacpp_event(dialect_call_t *call, llmgw_json_t event)
 
     if (is_last) {
         llamacpp_finish(call, event, &is_wrong);
+        llamacpp_extra(call, event);
     }
 
     if (is_wrong) {

@@ -144,9 +144,25 @@ message_usage(dialect_call_t *call, const Llmgateway__Usage *counted)
 }
 
 
-void
-message_usage_write(const dialect_call_t *call, buf_t *to)
+/* Whether the gateway counts it for the whole stream. */
+static int
+message_usage_is_ours(const dialect_call_t *call, llmgw_json_t key)
 {
+    return llmgw_json_is(key, "prompt_tokens")
+           || llmgw_json_is(key, "completion_tokens")
+           || llmgw_json_is(key, "total_tokens")
+           || llmgw_json_is(key, "prompt_tokens_details")
+           || (call->usage.reasoning_tokens > 0
+               && llmgw_json_is(key, "completion_tokens_details"));
+}
+
+
+void
+message_usage_write(const dialect_call_t *call, llmgw_json_t usage, buf_t *to)
+{
+    llmgw_json_item_t   item;
+    llmgw_json_items_t  items;
+
     buf_text(to, "{\"prompt_tokens\":");
     buf_number(to, call->usage.prompt_tokens);
     buf_text(to, ",\"completion_tokens\":");
@@ -162,6 +178,15 @@ message_usage_write(const dialect_call_t *call, buf_t *to)
         buf_text(to, ",\"completion_tokens_details\":{\"reasoning_tokens\":");
         buf_number(to, call->usage.reasoning_tokens);
         buf_text(to, "}");
+    }
+
+    for (items = llmgw_json_members(usage); llmgw_json_next(&items, &item); ) {
+        if (!message_usage_is_ours(call, item.key)) {
+            buf_text(to, ",");
+            buf_value(to, item.key);
+            buf_text(to, ":");
+            buf_value(to, item.value);
+        }
     }
 
     buf_text(to, "}");

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "replica/engine/dialect/prom.h"
+#include "replica/engine/dialect/facts.h"
 
 
 #define PROM_MAX_NUMBER  64         /* bytes of one */

@@ -267,7 +267,8 @@ whole_write_choice(dialect_call_t *call, buf_t *to, uint32_t index)
         buf_string(to, choice->content.data, choice->content.len);
     }
 
-    buf_text(to, ",\"logprobs\":null,\"finish_reason\":");
+    extra_write_choice(call, index, to);
+    buf_text(to, ",\"finish_reason\":");
     buf_add(to, choice->reason.data, choice->reason.len);
     buf_text(to, "}");
 }
@@ -276,7 +277,8 @@ whole_write_choice(dialect_call_t *call, buf_t *to, uint32_t index)
 static void
 whole_write(dialect_call_t *call, buf_t *to)
 {
-    uint32_t  i;
+    uint32_t      i;
+    llmgw_json_t  none = { 0 };
 
     buf_text(to, "{\"id\":");
     buf_add(to, call->id.data, call->id.len);
@@ -296,9 +298,13 @@ whole_write(dialect_call_t *call, buf_t *to)
 
     if (call->usage.base.descriptor != NULL) {
         buf_text(to, ",\"usage\":");
-        message_usage_write(call, to);
+
+        if (!extra_write_usage(call, to)) {
+            message_usage_write(call, none, to);
+        }
     }
 
+    extra_write_answer(call, to);
     buf_text(to, "}");
 }
 

@@ -49,11 +49,12 @@ class Answer:
                 "total_tokens": run.prompt_tokens + run.tokens,
                 "completion_tokens": run.tokens,
                 "prompt_tokens_details": {"cached_tokens": run.cached_tokens},
-                **run.engine.dialect.usage_of_thoughts(run)}
+                **run.engine.dialect.usage_of_thoughts(run),
+                **run.engine.adds.get("usage", {})}
 
     def head(self, object):
         return {"id": self.id, "object": object, "created": self.created,
-                "model": self.model}
+                "model": self.model, **self.run.engine.adds.get("answer", {})}
 
     def logprobs(self, choice, step):
         if self.api == "chat":

@@ -29,7 +29,7 @@ class Engine:
         self.api_key, self.strict = options.api_key, options.strict
         self.reasoning = options.reasoning
         self.sampling_defaults = options.sampling_defaults
-        self.priorities = options.priorities
+        self.priorities, self.adds = options.priorities, options.adds
         self.ledger = Ledger(options.ledger)
         self.faults = Faults()
         self.connections = self.requests = 0

@@ -117,7 +117,7 @@ class SGLang(VLLM):
             choice["matched_stop"] = choice.pop("stop_reason")
             if a.api == "chat":
                 choice.pop("token_ids")
-        return {**got, "metadata": {"weight_version": "default"}}
+        return {"metadata": {"weight_version": "default"}, **got}
 
     async def cut(self, call, how, events=None):
         """In a stream the level is there."""

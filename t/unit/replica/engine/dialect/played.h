@@ -164,6 +164,13 @@ played_message(played_t *p, const Llmgateway__GenerateResponse *m)
                    (int) m->raw->data.len, m->raw->data.data);
     }
 
+    if (m->extra != NULL) {
+        played_say(p, "extra={%.*s}{%.*s}%.*s ",
+                   (int) m->extra->answer.len, m->extra->answer.data,
+                   (int) m->extra->choice.len, m->extra->choice.data,
+                   (int) m->extra->usage.len, m->extra->usage.data);
+    }
+
     if (m->is_final) {
         played_say(p, "final ");
     }

@@ -360,10 +360,8 @@ a_whole_answer_is_a_stream_that_is_put_together(void **state)
         "{\"role\":\"assistant\",\"content\":\"a\xc3\xa9\","
         "\"reasoning_content\":\"hm\",\"tool_calls\":[{\"id\":\"c1\","
         "\"type\":\"function\",\"function\":{\"name\":\"f\","
-        "\"arguments\":\"{}\"}}]},\"logprobs\":null,"
-        "\"finish_reason\":\"tool_calls\"}],\"usage\":{\"prompt_tokens\":3,"
-        "\"completion_tokens\":4,\"total_tokens\":7,"
-        "\"prompt_tokens_details\":{\"cached_tokens\":0},"
+        "\"arguments\":\"{}\"}}]},\"finish_reason\":\"tool_calls\"}],"
+        "\"usage\":{\"prompt_tokens\":3,\"completion_tokens\":4,"
         "\"completion_tokens_details\":{\"reasoning_tokens\":1}}}"
         "|usage=3+4(0) thought=1|final");
     played_end(&p);

@@ -289,6 +289,77 @@ an_answer_with_thoughts_is_put_together_here(void **state)
 }
 
 
+/* Of each key what was said last, unless that is null. */
+static void
+what_an_engine_adds_stands_in_the_answer(void **state)
+{
+    played_t  p;
+
+    played_init(&p);
+    played_openai(&p, LLMGATEWAY__API__API_CHAT,
+                  "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}]}");
+    played_start(&p, "vllm");
+    played_stream(&p);
+    played_event(&p, CHUNK("{\"index\":0,\"delta\":{\"content\":\"a\"},"
+                           "\"finish_reason\":null,\"stop_reason\":null}",
+                           ",\"metadata\":{\"v\":1},\"tier\":null"));
+    played_event(&p, CHUNK("{\"index\":0,\"delta\":{},"
+                           "\"finish_reason\":\"stop\",\"stop_reason\":7}",
+                           ",\"metadata\":null,\"tier\":\"a\""));
+    played_event(&p, CHUNK("", ",\"tier\":\"bc\",\"usage\":{"
+                           "\"prompt_tokens\":3,\"completion_tokens\":1,"
+                           "\"reasoning_tokens\":0,\"x\":[]}"));
+    p.said[0] = '\0';
+    assert_int_equal(played_event(&p, "[DONE]"), DIALECT_DONE);
+    played_said(&p, "extra={,\"metadata\":{\"v\":1},\"tier\":\"bc\"}"
+                "{,\"stop_reason\":7}{\"prompt_tokens\":3,"
+                "\"completion_tokens\":1,\"reasoning_tokens\":0,\"x\":[]} "
+                "final");
+    played_end(&p);
+}
+
+
+/* At the limit, and one beyond: of members, and of bytes. */
+static void
+what_an_engine_adds_is_bounded(void **state)
+{
+    int       i, n;
+    char      event[32768], *q;
+    played_t  p;
+
+    for (n = 32; n <= 33; n++) {
+        played_init(&p);
+        played_openai(&p, LLMGATEWAY__API__API_CHAT,
+                      "{\"messages\":[{\"role\":\"user\","
+                      "\"content\":\"a\"}]}");
+        played_start(&p, "vllm");
+        played_stream(&p);
+        q = event + sprintf(event, "{\"choices\":[{\"index\":0,\"delta\":"
+                            "{\"content\":\"a\"},\"finish_reason\":"
+                            "\"stop\"}]");
+
+        for (i = 1; i <= n; i++) {
+            q += sprintf(q, ",\"m%d\":1", i);
+        }
+
+        strcpy(q, "}");
+        played_event(&p, event);
+
+        q = event + sprintf(event, "{\"choices\":[],\"m1\":\"");
+        memset(q, 'x', 16384);
+        strcpy(q + 16384, "\",\"m2\":2}");
+        played_event(&p, event);
+        p.said[0] = '\0';
+
+        assert_int_equal(played_event(&p, "[DONE]"), DIALECT_DONE);
+        assert_non_null(strstr(p.said, ",\"m1\":1,\"m2\":2,"));
+        assert_non_null(strstr(p.said, ",\"m32\":1}"));
+        assert_null(strstr(p.said, "m33"));
+        played_end(&p);
+    }
+}
+
+
 static void
 the_clients_own_ids_are_left_in(void **state)
 {
@@ -322,6 +393,8 @@ main(void)
         cmocka_unit_test(ids_that_do_not_come_are_not_waited_for),
         cmocka_unit_test(an_answer_is_assembled_from_texts),
         cmocka_unit_test(an_answer_with_thoughts_is_put_together_here),
+        cmocka_unit_test(what_an_engine_adds_stands_in_the_answer),
+        cmocka_unit_test(what_an_engine_adds_is_bounded),
         cmocka_unit_test(the_clients_own_ids_are_left_in)
     };
 
