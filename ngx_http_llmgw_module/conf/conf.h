@@ -84,6 +84,8 @@ typedef struct {
     ngx_http_llmgw_wakes_t       *wakes;
     ngx_int_t                     request_id_index;
     ngx_msec_t                    coalesce;     /* 0: off */
+    unsigned                      said_few_requests:1;  /* of a server */
+    unsigned                      said_few_streams:1;   /* the same */
     size_t                        body_memory;  /* of a worker */
     ngx_http_complex_value_t     *body_client;  /* what a client is known by;
                                                    NULL: they are not */

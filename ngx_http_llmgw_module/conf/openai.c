@@ -6,6 +6,10 @@
 #include "conf/param.h"
 #include "core/openai/body.h"
 
+#if (NGX_HTTP_V2)
+#include <ngx_http_v2_module.h>
+#endif
+
 
 /* Engines name models by a path or by owner and name. */
 #define NGX_HTTP_LLMGW_MODEL_NAME_MAX  512
@@ -13,7 +17,17 @@
 /* nginx's, of client_max_body_size */
 #define NGX_HTTP_LLMGW_BODY_DEFAULT    (1024 * 1024)
 
+/* Fewer are said at start, as by agent/ctl/doctor/check_nginx.c. */
+#define NGX_HTTP_LLMGW_FEW_STREAMS     1000
+#define NGX_HTTP_LLMGW_FEW_REQUESTS    10000
 
+
+static void ngx_http_llmgw_conf_openai_few_requests(ngx_conf_t *cf);
+#if (NGX_HTTP_V2)
+static void ngx_http_llmgw_conf_openai_few_streams(ngx_conf_t *cf);
+static ngx_http_v2_srv_conf_t *ngx_http_llmgw_conf_openai_v2(ngx_conf_t *cf);
+static ngx_uint_t ngx_http_llmgw_conf_openai_listens_v2(ngx_conf_t *cf);
+#endif
 static void ngx_http_llmgw_conf_models_name(
     ngx_http_llmgw_loc_conf_t *llcf);
 
@@ -124,6 +138,131 @@ ngx_http_llmgw_conf_openai_body(ngx_conf_t *cf)
 }
 
 
+/* Said of one server, whose other locations and neighbours may be alike. */
+
+static void
+ngx_http_llmgw_conf_openai_few_requests(ngx_conf_t *cf)
+{
+    ngx_http_core_srv_conf_t    *cscf;
+    ngx_http_core_loc_conf_t    *clcf;
+    ngx_http_llmgw_main_conf_t  *lmcf;
+
+    lmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_llmgw_module);
+    cscf = ngx_http_conf_get_module_srv_conf(cf, ngx_http_core_module);
+    clcf = ngx_http_conf_get_module_loc_conf(cf, ngx_http_core_module);
+
+    if (lmcf->said_few_requests
+        || clcf->keepalive_requests >= NGX_HTTP_LLMGW_FEW_REQUESTS)
+    {
+        return;
+    }
+
+    lmcf->said_few_requests = 1;
+    ngx_log_error(NGX_LOG_WARN, cf->log, 0,
+                  "llmgw: keepalive_requests is %ui for \"llmgw_openai\" in "
+                  "the server at %s:%ui, set keepalive_requests 1000000: "
+                  "after so many calls a client's connection is ended",
+                  clcf->keepalive_requests, cscf->file_name, cscf->line);
+}
+
+
+#if (NGX_HTTP_V2)
+
+static void
+ngx_http_llmgw_conf_openai_few_streams(ngx_conf_t *cf)
+{
+    ngx_http_v2_srv_conf_t      *h2scf;
+    ngx_http_core_srv_conf_t    *cscf;
+    ngx_http_llmgw_main_conf_t  *lmcf;
+
+    lmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_llmgw_module);
+    cscf = ngx_http_conf_get_module_srv_conf(cf, ngx_http_core_module);
+    h2scf = lmcf->said_few_streams ? NULL : ngx_http_llmgw_conf_openai_v2(cf);
+
+    if (h2scf == NULL
+        || h2scf->concurrent_streams >= NGX_HTTP_LLMGW_FEW_STREAMS)
+    {
+        return;
+    }
+
+    lmcf->said_few_streams = 1;
+    ngx_log_error(NGX_LOG_WARN, cf->log, 0,
+                  "llmgw: http2_max_concurrent_streams is %ui for "
+                  "\"llmgw_openai\" in the server at %s:%ui, set "
+                  "http2_max_concurrent_streams 10000: a client over HTTP/2 "
+                  "has one connection, and further calls wait in it",
+                  h2scf->concurrent_streams, cscf->file_name, cscf->line);
+}
+
+
+/*
+ * Of a server that speaks HTTP/2; else NULL.  The module is looked up by name:
+ * an nginx without it must be able to load this one.
+ */
+
+static ngx_http_v2_srv_conf_t *
+ngx_http_llmgw_conf_openai_v2(ngx_conf_t *cf)
+{
+    ngx_uint_t               i;
+    ngx_module_t           **modules;
+    ngx_http_conf_ctx_t     *ctx;
+    ngx_http_v2_srv_conf_t  *h2scf;
+
+    ctx = cf->ctx;
+    h2scf = NULL;
+    modules = cf->cycle->modules;
+
+    for (i = 0; modules[i]; i++) {
+        if (ngx_strcmp(modules[i]->name, "ngx_http_v2_module") == 0) {
+            h2scf = ctx->srv_conf[modules[i]->ctx_index];
+        }
+    }
+
+#if (nginx_version >= 1025001)
+    if (h2scf && h2scf->enable) {
+        return h2scf;
+    }
+#endif
+
+    return ngx_http_llmgw_conf_openai_listens_v2(cf) ? h2scf : NULL;
+}
+
+
+/* One of its `listen` lines says http2. */
+
+static ngx_uint_t
+ngx_http_llmgw_conf_openai_listens_v2(ngx_conf_t *cf)
+{
+    ngx_uint_t                  p, a, s;
+    ngx_http_conf_port_t       *port;
+    ngx_http_conf_addr_t       *addr;
+    ngx_http_core_srv_conf_t   *cscf, **server;
+    ngx_http_core_main_conf_t  *cmcf;
+
+    cmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
+    cscf = ngx_http_conf_get_module_srv_conf(cf, ngx_http_core_module);
+    port = cmcf->ports ? cmcf->ports->elts : NULL;
+
+    for (p = 0; port && p < cmcf->ports->nelts; p++) {
+        addr = port[p].addrs.elts;
+
+        for (a = 0; a < port[p].addrs.nelts; a++) {
+            server = addr[a].servers.elts;
+
+            for (s = 0; addr[a].opt.http2 && s < addr[a].servers.nelts; s++) {
+                if (server[s] == cscf) {
+                    return 1;
+                }
+            }
+        }
+    }
+
+    return 0;
+}
+
+#endif
+
+
 void
 ngx_http_llmgw_conf_openai_init(ngx_http_llmgw_loc_conf_t *llcf)
 {
@@ -191,6 +330,10 @@ ngx_http_llmgw_conf_openai_merge(ngx_conf_t *cf,
 
     if (conf->protocol && conf->protocol->has_models) {
         ngx_http_llmgw_conf_openai_body(cf);
+        ngx_http_llmgw_conf_openai_few_requests(cf);
+#if (NGX_HTTP_V2)
+        ngx_http_llmgw_conf_openai_few_streams(cf);
+#endif
     }
 
     ngx_conf_merge_msec_value(conf->sse_keepalive, prev->sse_keepalive, 15000);

@@ -2,35 +2,16 @@
 engine's, and the gateway knows their key, their tokens and their place."""
 
 import hashlib
-import json
 import pathlib
 import re
 
 import pytest
 
 from llmgw import sse
+from llmgw.endpoints import (CHAT, COUNT, FORM, FORMS, KINDS, body_of, cost,
+                             form_of)
 from llmgw.wait import wait_for
 
-TEXT = "a text that is longer than sixteen tokens of a model are "
-CHAT = [{"role": "user", "content": TEXT}]
-RERANK = {"query": "what", "documents": [TEXT, "two"]}
-COUNT = "/v1/messages/count_tokens"
-BODIES = {
-    COUNT: {"messages": CHAT, "system": "be brief"},
-    "/v1/rerank": RERANK, "/rerank": RERANK, "/v2/rerank": RERANK,
-    "/v1/score": {"text_1": TEXT, "text_2": ["one", "two"]},
-    "/score": {"text_1": [TEXT], "text_2": "one"},
-    "/classify": {"input": [TEXT, "b"]}, "/pooling": {"input": TEXT},
-    "/tokenize": {"prompt": TEXT}, "/detokenize": {"tokens": [300, 301]},
-    "/v1/images/generations": {"prompt": TEXT, "n": 2},
-    "/v1/audio/speech": {"input": TEXT, "voice": "any"}}
-KINDS = {
-    "vllm": [p for p in BODIES if "images" not in p and "audio" not in p],
-    "sglang": ["/v1/rerank", "/v1/score", "/classify", "/tokenize",
-               "/detokenize", "/v1/images/generations"],
-    "llamacpp": [COUNT, "/v1/rerank", "/rerank", "/tokenize", "/detokenize"],
-    "openai": ["/v1/images/generations", "/v1/audio/speech"]}
-FREE = (COUNT, "/tokenize", "/detokenize")
 LOG = "log_format cost '$llmgw_request_id|$llmgw_prompt_tokens|" \
       "$llmgw_completion_tokens|$llmgw_replica';"
 SERVER = """
@@ -61,10 +42,6 @@ def asked(target, path, body=None, id="direct", **more):
         return r
 
 
-def body_of(path, **more):
-    return {"model": "mock-model", **BODIES[path], **more}
-
-
 def last_path(engine):
     """Of the requests that are no looks at the engine."""
     return [r["path"] for r in engine.events("request")
@@ -78,14 +55,6 @@ def logged(nginx, id):
                                if x.startswith(id + "|")], "a line")
     _, prompt, completion, replica = line.split("|")
     return int(prompt), int(completion), replica
-
-
-def cost(path, answer):
-    if path in FREE or "audio" in path:
-        return 0, 0
-    usage = json.loads(answer)["usage"]
-    answered = usage.get("output_tokens", 0)
-    return usage["total_tokens"] - answered, answered
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -184,19 +153,6 @@ def test_answer_without_a_length_leaves_as_it_comes(cluster):
     assert "content-length" not in r.headers
 
 
-FORM = "multipart/form-data; boundary=----------------------0123456789abcdef"
-
-
-def form_of(file, model="mock-model", **fields):
-    mark = b"--" + FORM.partition("=")[2].encode() + b"\r\n"
-    parts = [f'Content-Disposition: form-data; name="{name}"\r\n\r\n{value}'
-             .encode() for name, value in {**fields, "model": model}.items()]
-    parts.insert(1, b'Content-Disposition: form-data; name="file";'
-                 b' filename="a.wav"\r\nContent-Type: audio/wav\r\n\r\n' + file)
-    return b"".join(mark + p + b"\r\n" for p in parts) \
-        + mark.rstrip() + b"--\r\n"
-
-
 def sent(target, path, body, id="direct", type=FORM):
     with sse.Connection(target) as c:
         r = c.request(path, body, strict=False, type=type,
@@ -205,8 +161,7 @@ def sent(target, path, body, id="direct", type=FORM):
         return r
 
 
-@pytest.mark.parametrize("path", ["/v1/audio/transcriptions",
-                                  "/v1/audio/translations"])
+@pytest.mark.parametrize("path", FORMS)
 def test_form_goes_on_as_it_is(cluster, path):
     nginx = fleet(cluster, more="llmgw_model whisper as mock-model;")
     engine = cluster.engines["e1"]
@@ -282,3 +237,30 @@ def test_bodies_are_not_held_to_nginxs_default(cluster):
     assert asked(nginx.api, "/small/v1/tokenize", body).status == 413
     assert 'location "/" with "llmgw_openai" takes bodies of 63m' in nginx.log()
     assert '"/small/" with' not in nginx.log()
+
+
+FEW = r"llmgw: {} is (\d+) for \"llmgw_openai\" in the server at" \
+      r" (\S+):(\d+), set"
+
+
+def test_small_limits_of_connections_are_said_once(cluster):
+    """Each by the server's line, at the start and by no worker; streams only
+    where a server speaks HTTP/2."""
+    ports = [cluster.ports.take() for _ in range(4)]
+    few = "http2_max_concurrent_streams 100; keepalive_requests 500;"
+    enough = "http2_max_concurrent_streams 1000; keepalive_requests 10000;"
+    location = "location / { llmgw_openai llm; }"
+    nginx = cluster.engines_fleet(1, "vllm", nginx={"workers": 2, "http": f"""
+    server {{ listen 127.0.0.1:{ports[0]} http2; {enough} {location} }}
+    server {{ listen 127.0.0.1:{ports[1]} http2; {few} }}
+    server {{ listen 127.0.0.1:{ports[2]}; {few}
+              {location} location /b/ {{ llmgw_openai llm; }} }}
+    server {{ listen 127.0.0.1:{ports[3]} http2; {few} {location} }}"""})
+    lines = nginx.conf.read_text().splitlines()
+    log = (nginx.dir / "error.log").read_text()
+    for name, value, port in (("keepalive_requests", "500", ports[2]),
+                              ("http2_max_concurrent_streams", "100",
+                               ports[3])):
+        [(said, file, line)] = re.findall(FEW.format(name), log)
+        assert said == value and pathlib.Path(file) == nginx.conf
+        assert f":{port}" in lines[int(line) - 1]
