@@ -22,10 +22,9 @@ static size_t body_key(llmgw_openai_body_t *body,
 static int body_wrong(llmgw_openai_error_t *error, const char *what);
 
 
-int
-llmgw_openai_body_read(llmgw_openai_body_t *body, Llmgateway__Api api,
-    const void *bytes, size_t len, const llmgw_openai_memory_t *memory,
-    llmgw_openai_error_t *error)
+void
+llmgw_openai_body_begin(llmgw_openai_body_t *body, Llmgateway__Api api,
+    const void *bytes, size_t len, const llmgw_openai_memory_t *memory)
 {
     memset(body, 0, sizeof(*body));
 
@@ -35,6 +34,15 @@ llmgw_openai_body_read(llmgw_openai_body_t *body, Llmgateway__Api api,
     body->memory = memory;
     body->n = 1;
     body->prompts = 1;
+}
+
+
+int
+llmgw_openai_body_read(llmgw_openai_body_t *body, Llmgateway__Api api,
+    const void *bytes, size_t len, const llmgw_openai_memory_t *memory,
+    llmgw_openai_error_t *error)
+{
+    llmgw_openai_body_begin(body, api, bytes, len, memory);
 
     if (body_judge(body, error) != 0) {
         return -1;

@@ -106,6 +106,10 @@ typedef struct {
 } llmgw_openai_body_t;
 
 
+/* Of which nothing is read yet; it holds nothing. */
+void llmgw_openai_body_begin(llmgw_openai_body_t *body, Llmgateway__Api api,
+    const void *bytes, size_t len, const llmgw_openai_memory_t *memory);
+
 /*
  * Reads a whole body.  0: it is well, and holds memory until done(), in
  * proportion to its length.  -1: error says what is wrong, and nothing is

@@ -47,14 +47,7 @@ llmgw_openai_form_read(llmgw_openai_body_t *body, const char *type,
 {
     form_t  form;
 
-    memset(body, 0, sizeof(*body));
-    body->api = api;
-    body->bytes = bytes;
-    body->len = len;
-    body->memory = memory;
-    body->n = 1;
-    body->prompts = 1;
-
+    llmgw_openai_body_begin(body, api, bytes, len, memory);
     memset(&form, 0, sizeof(form));
     form.body = body;
     form.error = error;

@@ -234,12 +234,9 @@ ngx_http_llmgw_openai_chain_ask(ngx_http_request_t *r, const ngx_str_t *id,
     body->asked.path = &ngx_http_llmgw_openai_chain_path;
     body->prefix = ngx_http_llmgw_conf_openai_prefix(pool->conf);
     body->index = &pool->conf->index;
-    body->body.api = LLMGATEWAY__API__API_PASS;
-    body->body.bytes = (uint8_t *) "";
-    body->body.n = 1;
-    body->body.prompts = 1;
-    body->body.memory = &ngx_http_llmgw_body_heap;
 
+    llmgw_openai_body_begin(&body->body, LLMGATEWAY__API__API_PASS, "", 0,
+                            &ngx_http_llmgw_body_heap);
     ngx_http_llmgw_body_memory_holder(r, pool, &body->holder,
                                       ngx_http_llmgw_openai_block_end);
 
