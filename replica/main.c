@@ -14,6 +14,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -31,6 +32,13 @@
 
 /* Far above what a gateway opens (one a worker), below the descriptors. */
 #define MAIN_CONNS_MAX  10000
+
+/*
+ * From here on a block is mapped by itself, and given back when it is freed.
+ * Left to itself, glibc raises this to the largest block that was freed: after
+ * one long body the pieces of the next one stay in the heap.
+ */
+#define MAIN_MAPPED_BYTES  (256 * 1024)
 
 typedef struct {
     cmdline_t        options;
@@ -516,6 +524,7 @@ main(int argc, char **argv)
 
     memset(&m, 0, sizeof(m));
     signal(SIGPIPE, SIG_IGN);
+    (void) mallopt(M_MMAP_THRESHOLD, MAIN_MAPPED_BYTES);
 
     parsed = cmdline_read(&m.options, argc, argv, &m.engine.kind);
     rc = parsed == OPTIONS_EUSAGE ? 2 : 0;
