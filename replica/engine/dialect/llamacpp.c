@@ -174,7 +174,7 @@ llamacpp_finish(dialect_call_t *call, llmgw_json_t event, int *is_wrong)
 }
 
 
-/* What it would have said of the chat that was asked as this completion. */
+/* What it would have said of the chat, or of OpenAI's completion, itself. */
 static void
 llamacpp_extra(dialect_call_t *call, llmgw_json_t event)
 {
@@ -182,6 +182,11 @@ llamacpp_extra(dialect_call_t *call, llmgw_json_t event)
 
     extra_answer(call, llmgw_json_of("\"timings\""),
                  llmgw_json_member(event, "timings"));
+
+    if (call->api == LLMGATEWAY__API__API_COMPLETIONS) {
+        extra_choice(call, 0, llmgw_json_of("\"logprobs\""),
+                     llmgw_json_of("null"));
+    }
 
     buf_string(&version, call->facts->version, strlen(call->facts->version));
 

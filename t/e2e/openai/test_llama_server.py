@@ -60,7 +60,7 @@ SCHEMA = {"type": "json_schema", "json_schema": {"name": "x", "schema": {
 SPELLED = {str(gguf.FIRST_BYTE + c.encode()[0]): 3 for c in gguf.SPELLED}
 
 
-def fleet(cluster, n, pool="", timeout="3s", args=(), **model):
+def fleet(cluster, n, pool="", timeout="3s", args=(), http="", **model):
     """n servers of one model with their adapters, and nginx."""
     cluster.agent("gw", "gateway")
     file = cluster.dir / "model.gguf"
@@ -71,7 +71,7 @@ def fleet(cluster, n, pool="", timeout="3s", args=(), **model):
         cluster.pair(f"a{i}", engine="llamacpp", engine_url=e.url)
     nginx = cluster.nginx(openai=True, pool=pool or "llmgw_breaker off;",
                           http=f"llmgw_token_timeout {timeout};"
-                               f"llmgw_first_token_timeout {timeout};")
+                               f"llmgw_first_token_timeout {timeout};{http}")
     routable(cluster, nginx)
     return nginx
 
@@ -184,6 +184,60 @@ def test_embeddings_of_a_server_of_their_own(cluster):
         f"http://{nginx.api}/v1/embeddings", body)
     assert status == 200
     assert json.loads(got)["data"] == json.loads(right)["data"]
+
+
+# --- what else it serves
+
+TEXT = "a text of some words"
+SAID = [{"role": "user", "content": TEXT}]
+OTHERS = {
+    "chat": ((), sse.CHAT, sse.chat("hello")),
+    "completion": ((), sse.TEXT, sse.text("tell me")),
+    "tokenize": ((), "/tokenize", {"content": TEXT, "add_special": True}),
+    "detokenize": ((), "/detokenize", {"tokens": [100, 101, 102]}),
+    "responses": ((), "/v1/responses", {"input": TEXT, "temperature": 0,
+                                        "max_output_tokens": 20}),
+    "messages": ((), "/v1/messages", {"messages": SAID, "max_tokens": 20,
+                                      "temperature": 0}),
+    "count_tokens": ((), "/v1/messages/count_tokens", {"messages": SAID}),
+    "no pooling": ((), "/v1/embeddings", {"input": [TEXT, "two"]}),
+    "embeddings": (("--embeddings", "--pooling", "mean"), "/v1/embeddings",
+                   {"input": [TEXT, "two"]}),
+    "rerank": (("--reranking",), "/v1/rerank", {
+        "query": "what", "documents": [TEXT, "two"]}),
+    "no rerank": ((), "/v1/rerank", {"query": "what", "documents": [TEXT]})}
+
+# What is another one in each answer, or takes time.
+OWN = {"id", "created", "created_at", "completed_at", "timings"}
+
+
+def lasting(value):
+    if isinstance(value, dict):
+        return {k: lasting(v) for k, v in value.items() if k not in OWN}
+    return [lasting(v) for v in value] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize("args", dict.fromkeys(
+    args for args, _, _ in OTHERS.values()), ids=lambda a: "".join(a) or "chat")
+def test_each_endpoint_answers_as_the_server_does(cluster, args):
+    """All that it says but names and times, a refusal too, and what it lacks.
+    Each is asked twice, so that its cache has the prompt."""
+    port = cluster.ports.take()
+    fleet(cluster, 1, args=args, http=f"""
+    server {{ listen 127.0.0.1:{port}; keepalive_requests 10000;
+              location / {{ llmgw_openai llm; }} }}""")
+    for name, (of, path, body) in OTHERS.items():
+        if of != args:
+            continue
+        body = {"model": place.ENGINE_MODEL, **body}
+        there, got = [[clients.curl(f"http://{target}{path}", body)
+                       for _ in range(2)][-1]
+                      for target in (cluster.engines["e1"].target,
+                                     f"127.0.0.1:{port}")]
+        assert got[0] == there[0], (name, got, there)
+        if there[0] == 200:
+            assert lasting(json.loads(got[2])) \
+                == lasting(json.loads(there[2])), name
 
 
 # --- what is known of it

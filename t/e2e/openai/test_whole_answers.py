@@ -57,6 +57,8 @@ def test_engines_own_members_are_in_the_answer(cluster, kind, path):
         for answer in (there, got):
             for key in ("id", "created", "timings"):
                 answer.pop(key, None)
+            if not adds:
+                answer["usage"].pop("completion_tokens_details", None)
         assert says(got, there), (got, there)
         assert got["usage"] == there["usage"]
     assert not adds or got["metadata"] == {"weight_version": "v7"}

@@ -169,7 +169,7 @@ class LlamaCpp(OpenAI):
     def whole_answer(self, a, said):
         got = super().whole_answer(a, said)
         for choice in got["choices"]:
-            if choice["logprobs"] is None:
+            if choice["logprobs"] is None and a.api == "chat":
                 del choice["logprobs"]
         return {**got, "system_fingerprint": "0.5.0-mock",
                 "usage": self.usage(a, a.run.choices[0]),
