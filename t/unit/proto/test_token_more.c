@@ -218,6 +218,47 @@ failure_is_a_clients_error_of_bounded_size(void **state)
 
 
 static void
+extra_is_text_of_bounded_size(void **state)
+{
+    char                 *body;
+    size_t                i;
+    response_t            r;
+    llmgw_token_t         token;
+    Llmgateway__Extra     extra;
+    llmgw_token_arena_t   arena;
+    ProtobufCBinaryData  *fields[] = { &extra.answer, &extra.choice,
+                                       &extra.usage };
+
+    body = malloc(LLMGW_TOKEN_PIECE_MAX + 2);
+    assert_non_null(body);
+    memset(body, ' ', LLMGW_TOKEN_PIECE_MAX + 1);
+    body[LLMGW_TOKEN_PIECE_MAX + 1] = '\0';
+
+    r = response("");
+    r.is_final = 1;
+    r.extra = &extra;
+
+    for (i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+        llmgateway__extra__init(&extra);
+        *fields[i] = bytes(body);
+        assert_false(is_valid(&r));
+        fields[i]->len--;
+
+        assert_true(decode_as(&r, 1, &arena, &token));
+        assert_true(token.is_final);
+        assert_int_equal(token.count, 0);
+        assert_non_null(token.more->extra);
+        llmgw_token_arena_done(&arena);
+
+        *fields[i] = bytes("\xff");
+        assert_false(is_valid(&r));
+    }
+
+    free(body);
+}
+
+
+static void
 piece_has_a_type_that_fits_into_a_header(void **state)
 {
     char             word[LLMGW_TOKEN_WORD_MAX + 2];
@@ -397,6 +438,7 @@ main(void)
         cmocka_unit_test(data_that_nobody_reads_is_as_if_it_was_not_there),
         cmocka_unit_test(data_is_one_line_of_text),
         cmocka_unit_test(failure_is_a_clients_error_of_bounded_size),
+        cmocka_unit_test(extra_is_text_of_bounded_size),
         cmocka_unit_test(piece_has_a_type_that_fits_into_a_header),
         cmocka_unit_test(piece_counts_as_its_events_at_most_its_bytes),
         cmocka_unit_test(status_of_a_piece_is_one_that_has_a_body),
