@@ -68,7 +68,11 @@ ngx_http_llmgw_export_line(ngx_http_llmgw_export_t *e, const void *more,
     }
 
     p = ngx_cpymem(p, e->head, e->head_len);
-    p = ngx_cpymem(p, label->data, label->len);
+
+    if (label->len) {               /* "": a model that is not known */
+        p = ngx_cpymem(p, label->data, label->len);
+    }
+
     *p++ = '"';
 
     if (more_len) {

@@ -53,8 +53,8 @@ static const struct {
     ngx_str_t                      tail;
     ngx_http_llmgw_openai_route_t  route;
 } ngx_http_llmgw_openai_chain_routes[] = {
-    { ngx_null_string, { NGX_HTTP_GET|NGX_HTTP_DELETE,
-                         ngx_string("GET, DELETE, OPTIONS") } },
+    { ngx_string(""), { NGX_HTTP_GET|NGX_HTTP_DELETE,
+                          ngx_string("GET, DELETE, OPTIONS") } },
     { ngx_string("/cancel"), { NGX_HTTP_POST, ngx_string("POST, OPTIONS") } },
     { ngx_string("/input_items"), { NGX_HTTP_GET,
                                     ngx_string("GET, OPTIONS") } }
