@@ -75,7 +75,7 @@ main(int argc, char **argv)
         status = 2;
 
     } else {
-        status = main_serve(&settings);
+        status = settings.is_check ? 0 : main_serve(&settings);
     }
 
     options_done(&settings_spec, &settings);

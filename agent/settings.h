@@ -36,6 +36,7 @@ typedef struct {
     const char    *state_dir;
     tls_files_t    tls;             /* all three, or none */
     int            is_insecure;
+    int            is_check;
     const char    *resume_group;    /* NULL: the empty one */
     int64_t        weight;
     int64_t        indirect_probes;

@@ -255,3 +255,14 @@ def test_what_other_hosts_reach_is_locked(argv, ways):
     assert f'"{argv[-1]}" is not loopback' in out.stderr
     for way in ways:
         assert way in out.stderr
+
+
+def test_check_looks_at_the_options_and_starts_nothing(tmp_path):
+    argv = ["llmgw-agent", "--check", "--id", "a", "--role", "gateway",
+            "--control", tmp_path / "a.sock", "--gossip"]
+    out = run(*argv, "127.0.0.1:20000")
+    assert (out.returncode, out.stderr) == (0, "")
+    assert list(tmp_path.iterdir()) == []
+    out = run(*argv, "192.0.2.1:20000")
+    assert out.returncode == 2
+    assert "is not loopback" in out.stderr
