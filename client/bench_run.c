@@ -189,7 +189,10 @@ bench_run_on_timer(struct ev_loop *loop, ev_timer *w, int revents)
 }
 
 
-/* Ctrl-C: what was measured so far is reported. */
+/*
+ * Ctrl-C: what was measured so far is reported, as soon as the streams that run
+ * have ended.  A second one cuts them off.
+ */
 static void
 bench_run_on_interrupt(struct ev_loop *loop, ev_signal *w, int revents)
 {
@@ -204,9 +207,10 @@ bench_run_on_interrupt(struct ev_loop *loop, ev_signal *w, int revents)
 
     if (bench->phase == BENCH_MEASURING) {
         bench_run_drain(bench);
-    }
 
-    bench_run_over(bench);
+    } else {
+        bench_run_over(bench);
+    }
 }
 
 

@@ -233,10 +233,21 @@ def test_hold_runs_until_the_end_and_is_no_failure(fleet):
     assert replicas[0].stats().cancelled == 6
 
 
+def test_an_interrupt_lets_streams_end(fleet):
+    nginx, replicas = fleet(1)
+    process = start(nginx.target, "--streams", 4, "--max-tokens", 300,
+                    "--duration", "1h", "--ramp", 0)
+    wait_for(lambda: replicas[0].stats().tokens > 100, "tokens")
+    process.send_signal(signal.SIGINT)
+    got = finish(process)["requests"]
+    assert got["unfinished"] == got["failed"] == 0
+    assert got["started"] >= 4
+
+
 def test_an_interrupt_ends_the_window(fleet):
     nginx, replicas = fleet(1)
     process = start(nginx.target, "--streams", 4, "--max-tokens", 10**6,
-                    "--duration", "1h", "--ramp", 0)
+                    "--duration", "1h", "--drain", 0, "--ramp", 0)
     wait_for(lambda: replicas[0].stats().tokens > 100, "tokens")
     process.send_signal(signal.SIGINT)
     got = finish(process)
