@@ -1,7 +1,8 @@
+#!/usr/bin/python3
 """What README.md says of the first evening, carried out: evening.py ROOT.
 
-In the namespaces and the root directory that boot.sh has prepared.  Says PASSED
-or FAILED of each fact.
+In the namespaces and the root directory that fresh.sh has prepared.  Says
+PASSED or FAILED of each fact.
 """
 
 import json
@@ -17,16 +18,12 @@ HERE = pathlib.Path(__file__).resolve().parent
 SOURCES = HERE.parents[1]
 sys.path.insert(0, str(SOURCES / "t"))
 from llmgw import supervised, wait  # noqa: E402
+from llmgw.facts import Facts  # noqa: E402
 from llmgw.readme import MODEL, commands, tokens  # noqa: E402
 
 LIMIT_S = 60        # for the first token, from the first key that is pressed
 ENGINES = {"gpu1": "127.0.1.1:8000", "gpu2": "127.0.1.2:8000"}
-facts = []
-
-
-def fact(true, what):
-    facts.append(bool(true))
-    print("PASSED" if true else "FAILED", what, flush=True)
+fact = Facts()
 
 
 class Person:
@@ -96,8 +93,7 @@ def first_token(person, engines):
         done = person.types(install, stdin=subprocess.PIPE, stdout=said.file,
                             stderr=subprocess.STDOUT)
         done.communicate("y\n", timeout=LIMIT_S)
-        fact(done.returncode == 0, install)
-        if not facts[-1]:
+        if not fact(done.returncode == 0, install):
             return print(said.text())
     print(f"{time.monotonic() - began:.1f} s", flush=True)
 
@@ -151,8 +147,7 @@ def main():
                for name, address in ENGINES.items()}
     hold(3)
     first_token(person, engines)
-    print(f"{sum(facts)} passed, {len(facts) - sum(facts)} failed")
-    return 0 if all(facts) and facts else 1
+    return fact.end()
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 #!/bin/sh
-# What the units do, looked at from within (boot.sh): a line for each fact,
+# What the units do, looked at from within (booted.sh): a line for each fact,
 # "PASSED it" or "FAILED it", then DONE.
 
 PATH=/usr/local/bin:$PATH
@@ -79,6 +79,7 @@ passes "and says so" r1_is LEFT [A-Z]
 sed -e 's/r1/r2/; s/61000/61002/; s/51000/51002/' r1.conf > r2.conf
 sed -e 's/r1/r2/g; s/10\.0\.0\.5:51000/127.0.0.1:51002/; s/--engine.*//' \
     adapter.env.example > replica-r2.env
+echo insecure > r2.tls
 systemctl start llmgw-agent@r2 llmgw-replica@r2
 r2_is() { llmgwctl -s /run/llmgw/gw1.sock members | grep -Eq "^r2 .* $1 +$2"; }
 passes "an adapter of its own reports" r2_is ALIVE READY
@@ -97,6 +98,36 @@ passes "a command that would not be run keeps the agent from starting" \
 rm agent.env
 systemctl start $gateway
 passes "without it the agent is there again" test -S /run/llmgw/gw1.sock
+
+# An engine, its adapter and its agent in one unit.
+sed -e 's/r1/e1/; s/0\.0\.0\.0:61000/127.0.0.1:61003/; /^advertise/d' \
+    -e 's/^join .*/join 127.0.0.1:62000/; s/^grpc .*/grpc 127.0.0.1:51003/' \
+    replica.conf.example > e1.conf
+sed -e 's/r1/e1/; s/0\.0\.0\.0:51000/127.0.0.1:51003/' \
+    -e 's|^engine-command .*|engine-command /usr/bin/python3 /engine/engine_mock.py --uds {socket}|' \
+    engine.conf.example > engine-e1.conf
+e1=llmgw-engine@e1
+e1_is() { llmgwctl -s /run/llmgw/gw1.sock members | grep -Eq "^e1 .* $1 +$2"; }
+engine_of() { pgrep -f "^/usr/bin/python3 /engine/"; }
+other_engine() { [ -n "$(engine_of)" ] && [ "$(engine_of)" != "$1" ]; }
+no_engine() { ! engine_of && ! pgrep llmgw-keeper && ! pgrep -x llmgw-replica; }
+systemctl start $e1
+passes "an engine's unit starts all three" e1_is ALIVE READY
+passes "the engine's home is its cache" \
+    grep -zq "^HOME=/var/cache/llmgw$" "/proc/$(engine_of)/environ"
+engine=$(engine_of)
+agent=$(property $e1 MainPID)
+systemctl kill --kill-who=main -s QUIT $e1
+passes "its agent gives way to the next one" \
+    sh -c "p=\$(systemctl show -p MainPID --value $e1); [ \$p != 0 -a \$p != $agent ]"
+passes "which adopts the adapter" e1_is ALIVE READY
+passes "and the engine is the same" test "$(engine_of)" = "$engine"
+kill -KILL "$engine"
+passes "an engine that is killed is started again" other_engine "$engine"
+passes "and serves again" e1_is ALIVE READY
+systemctl stop $e1
+passes "a stop takes adapter, keepers and engine along" no_engine
+passes "and ends well" test "$(property $e1 Result)" = success
 
 # A standby group: engines "a" and "b", lock and weights service.
 cp lock.conf.example lock.conf

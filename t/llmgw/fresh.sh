@@ -1,9 +1,10 @@
 #!/bin/sh
 # A fresh Debian in memory, in namespaces that are there already, then what
-# happens in it: boot.sh WORK BASE_TAR MIRROR DEBS SOURCES.  For run.py.
+# happens in it: fresh.sh WORK BASE_TAR MIRROR DEBS SCRIPT.  SCRIPT gets the root
+# directory.  For fresh.py.
 
 set -e
-work=$1 tar=$2 mirror=$3 debs=$4 sources=$5
+work=$1 tar=$2 mirror=$3 debs=$4 script=$5
 root=$work/root
 
 mount --make-rprivate /
@@ -11,7 +12,7 @@ mkdir "$root"
 mount -t tmpfs tmpfs "$root"
 tar -xf "$tar" -C "$root"
 
-mount -t proc proc /proc        # of these namespaces, for evening.py
+mount -t proc proc /proc        # of these namespaces, for SCRIPT
 mount -t proc proc "$root/proc"
 mount -t sysfs -o ro sysfs "$root/sys"
 mount -t tmpfs tmpfs "$root/run"
@@ -32,7 +33,7 @@ rm -rf "$root"/var/lib/apt/lists/* "$root"/etc/apt/sources.list.d/*
 echo 'deb [trusted=yes] file:/mirror ./' >"$root/etc/apt/sources.list"
 chroot "$root" apt-get update -qq
 
-# Somebody who may use sudo, and has fetched our packages.
+# A user who may use sudo, and has fetched our packages.
 hostname evening
 cat >"$root/etc/hosts" <<END
 127.0.0.1 localhost evening
@@ -44,4 +45,4 @@ echo 'somebody ALL=(ALL) NOPASSWD: ALL' >"$root/etc/sudoers.d/somebody"
 mkdir "$root/home/somebody/llmgw"
 cp "$debs"/*.deb "$root/home/somebody/llmgw"
 
-exec /usr/bin/python3 "$sources/t/evening/evening.py" "$root"
+exec "$script" "$root"

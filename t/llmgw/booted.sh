@@ -1,8 +1,8 @@
 #!/bin/sh
 # Boots systemd as the first process of namespaces of its own, over a copy of
-# this machine's root that is thrown away: boot.sh WORK_DIR.  In WORK_DIR are
-# install/ (`make install DESTDIR=`) and units.sh, which runs when all is up.
-# The terminal is the console.  For t/systemd/run.py.
+# this machine's root that is thrown away: booted.sh WORK_DIR.  In WORK_DIR is
+# overlay/, which is laid over that root; its /look runs when all is up.  The
+# terminal is the console.  For booted.py.
 
 set -e
 work=$1
@@ -38,13 +38,12 @@ touch "$root/dev/console"
 mount --bind "$(tty)" "$root/dev/console"
 ip link set lo up
 
-cp -r "$work/install/." "$root/"
-cp "$work/units.sh" "$root/units.sh"
+cp -r "$work/overlay/." "$root/"
 : > "$root/etc/machine-id"
 cat > "$root/etc/systemd/system/look.service" <<'EOF'
 [Service]
 Type=oneshot
-ExecStart=/bin/sh /units.sh
+ExecStart=/look
 StandardOutput=tty
 StandardError=tty
 TTYPath=/dev/console
