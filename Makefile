@@ -313,6 +313,7 @@ install: daemons module  ## install into PREFIX, SBINDIR, MODULES, UNITS_DIR, SY
 	@$(call put,packaging/etc/*,$(SYSCONFDIR)/llmgw)
 	@$(call put,packaging/logrotate.d/*,$(SYSCONFDIR)/logrotate.d)
 	@$(call put,packaging/nginx/*,$(SYSCONFDIR)/nginx/snippets)
+	@$(call put,packaging/needrestart/*,$(SYSCONFDIR)/needrestart/conf.d)
 	@echo "install docs"
 	@for file in CHANGELOG.md $$(find docs -type f -not -path 'docs/man/*'); do \
 	    install -D -m 644 $$file \
