@@ -69,8 +69,10 @@ BENCH_PACKAGES := haproxy caddy libgrpc++-dev libgrpc-dev libprotobuf-dev \
     libabsl-dev protobuf-compiler-grpc python3-matplotlib strace linux-perf \
     valgrind
 
-# Of make repo and make test-evening; nginx-dev brings what makes packages.
+# Of make repo and a fresh Debian, and of what checks packages; nginx-dev brings
+# what makes them.
 REPO_PACKAGES := apt-utils gnupg mmdebstrap
+CHECK_PACKAGES := autopkgtest diffoscope-minimal lintian piuparts
 
 PROTOS  := llmgateway gossip health shard
 GEN_C   := $(PROTOS:%=$(GEN)/%.pb-c.c)
@@ -121,6 +123,7 @@ FUZZERS := $(patsubst t/fuzz/fuzz_%.c,build/fuzz/fuzz_%,$(wildcard t/fuzz/fuzz_*
 .PHONY: help deps build gen daemons tools module llama demo demo-llama \
         demo-standby demo-shards demo-sim screenshots install deb repo clean npm \
         all test soak test-unit units soak-sim test-tsan test-systemd test-evening \
+        test-packages \
         test-resume test-reality test-e2e test-llama-server \
         lint \
         fuzz fuzz-packets bench bench-deps bench-openai bench-full bench-peers \
@@ -327,6 +330,10 @@ repo: deb  ## a signed directory for apt, build/repo/ (REPO_URL=, REPO_KEY=)
 	@DEB_PACKAGES="$(REPO_PACKAGES)" sh build-aux/deps.sh
 	@REPO_URL="$(REPO_URL)" REPO_KEY="$(REPO_KEY)" \
 	    sh build-aux/repo.sh build/deb build/repo
+
+test-packages: deb  ## lintian, a fresh Debian, piuparts, autopkgtest, the same bytes twice (root)
+	@DEB_PACKAGES="$(REPO_PACKAGES) $(CHECK_PACKAGES)" sh build-aux/deps.sh
+	@CC="$(CC)" $(PYTHON) t/packages/run.py $(ARGS)
 
 test-evening: deb  ## README's three commands on a fresh Debian (root; a minute)
 	@DEB_PACKAGES="$(REPO_PACKAGES)" sh build-aux/deps.sh
