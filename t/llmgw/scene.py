@@ -226,7 +226,7 @@ class Scene(http.server.ThreadingHTTPServer):
         self.pool.set(id, *states, **more)
 
     def status(self):
-        said = {"schema": 1, "version": "0.2.0", "worker_pid": 1,
+        said = {"schema": 1, "version": "0.3.0", "worker_pid": 1,
                 "time_ms": int(time.time() * 1000), "pools": self._pools(),
                 "keys": self.keys}
         jsonschema.Draft202012Validator(SCHEMA).validate(said)
