@@ -74,6 +74,10 @@ BENCH_PACKAGES := haproxy caddy libgrpc++-dev libgrpc-dev libprotobuf-dev \
 REPO_PACKAGES := apt-utils gnupg mmdebstrap
 CHECK_PACKAGES := autopkgtest diffoscope-minimal lintian piuparts
 
+# The release that upgrades are tested from, and what its build needs besides.
+FORMER ?= 0.2.0
+FORMER_PACKAGES := libyajl-dev
+
 PROTOS  := llmgateway gossip health shard
 GEN_C   := $(PROTOS:%=$(GEN)/%.pb-c.c)
 GEN_O   := $(PROTOS:%=$(O)/gen/%.pb-c.o)
@@ -123,7 +127,7 @@ FUZZERS := $(patsubst t/fuzz/fuzz_%.c,build/fuzz/fuzz_%,$(wildcard t/fuzz/fuzz_*
 .PHONY: help deps build gen daemons tools module llama demo demo-llama \
         demo-standby demo-shards demo-sim screenshots install deb repo clean npm \
         all test soak test-unit units soak-sim test-tsan test-systemd test-evening \
-        test-packages \
+        test-packages test-upgrade \
         test-resume test-reality test-e2e test-llama-server \
         lint \
         fuzz fuzz-packets bench bench-deps bench-openai bench-full bench-peers \
@@ -334,6 +338,12 @@ repo: deb  ## a signed directory for apt, build/repo/ (REPO_URL=, REPO_KEY=)
 test-packages: deb  ## lintian, a fresh Debian, piuparts, autopkgtest, the same bytes twice (root)
 	@DEB_PACKAGES="$(REPO_PACKAGES) $(CHECK_PACKAGES)" sh build-aux/deps.sh
 	@CC="$(CC)" $(PYTHON) t/packages/run.py $(ARGS)
+
+test-upgrade: deb  ## from the last release to now and back, under load (root; 10 minutes)
+	@DEB_PACKAGES="$(FORMER_PACKAGES)" sh build-aux/deps.sh
+	@[ -n "$$(ls build/upgrade/former/*.deb 2>/dev/null)" ] || \
+	    CC="$(CC)" sh t/upgrade/former.sh $(FORMER) build/upgrade/former
+	@$(PYTHON) t/upgrade/run.py
 
 test-evening: deb  ## README's three commands on a fresh Debian (root; a minute)
 	@DEB_PACKAGES="$(REPO_PACKAGES)" sh build-aux/deps.sh
