@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "common/keys/key.h"
+#include "common/os/private_file.h"
 
 
 static int __attribute__((format(printf, 3, 4)))
@@ -41,7 +42,7 @@ key_check_file(FILE *file, const char *path, char *error)
         return key_fail(error, path, "not a regular file");
     }
 
-    if ((st.st_mode & (S_IRWXG|S_IRWXO)) != 0) {
+    if (!private_file_is_closed(&st)) {
         return key_fail(error, path, "its mode is %04o, others than its owner "
                         "may use it: chmod 600", (unsigned) st.st_mode & 07777);
     }

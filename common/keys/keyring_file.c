@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "common/keys/keyring_file.h"
+#include "common/os/private_file.h"
 
 
 /* A key and its mark have 66 characters; the rest is for comments. */
@@ -200,7 +201,7 @@ keyring_check_file(FILE *file, const char *path, char *error)
         return keyring_fail(error, path, "it is no file");
     }
 
-    if ((st.st_mode & (S_IRWXG|S_IRWXO)) != 0) {
+    if (!private_file_is_closed(&st)) {
         return keyring_fail(error, path,
                             "its mode is %04o, others than its owner may "
                             "use it: chmod 600",

@@ -1,0 +1,55 @@
+
+/* Who may use a file of keys. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "common/os/private_file.h"
+
+
+static int
+is_closed(mode_t mode, uid_t uid, gid_t gid)
+{
+    struct stat  st = { .st_mode = S_IFREG | mode, .st_uid = uid,
+                        .st_gid = gid };
+
+    return private_file_is_closed(&st);
+}
+
+
+static void
+test_owner_alone_may_use_it(void **state)
+{
+    assert_true(is_closed(0600, geteuid(), getegid()));
+    assert_true(is_closed(0400, geteuid() + 1, getegid() + 1));
+    assert_false(is_closed(0640, geteuid(), getegid()));
+    assert_false(is_closed(0604, geteuid(), getegid()));
+}
+
+
+static void
+test_another_user_may_let_our_group_read_it(void **state)
+{
+    assert_true(is_closed(0440, geteuid() + 1, getegid()));
+    assert_true(is_closed(0640, geteuid() + 1, getegid()));
+    assert_false(is_closed(0460, geteuid() + 1, getegid()));
+    assert_false(is_closed(0444, geteuid() + 1, getegid()));
+    assert_false(is_closed(0440, geteuid() + 1, (gid_t) 4294967000U));
+}
+
+
+int
+main(void)
+{
+    const struct CMUnitTest  tests[] = {
+        cmocka_unit_test(test_owner_alone_may_use_it),
+        cmocka_unit_test(test_another_user_may_let_our_group_read_it)
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
