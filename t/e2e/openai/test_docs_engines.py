@@ -6,7 +6,6 @@ import shlex
 import subprocess
 
 import pytest
-import yaml
 
 from llmgw import gguf, llama, place, sse
 from llmgw.cluster import Agent, Replica
@@ -134,41 +133,6 @@ def test_vllm_with_agent_and_nginx(cluster, gateway):
     assert got.status == 200 and got.finish_reason == ["stop"], got
 
 
-@pytest.mark.soak
-def test_kubernetes_pod(cluster, gateway):
-    """Kubernetes replaces $(NAME), and the engine listens where the adapter
-    asks."""
-    [text] = blocks(SECTIONS["In a Kubernetes pod"], "yaml")
-    pod = yaml.safe_load(text)
-    engine, adapter = pod["spec"]["containers"]
-    asked = f"http://{option(engine['args'], '--host')}:" \
-            f"{option(engine['args'], '--port')}"
-    real = cluster.engine(kind="vllm", model=option(engine["args"],
-                                                    "--model"))
-    agent = Agent(cluster, "qwen-0", "replica", [])
-    grpc = cluster.ports.take()
-    probe = adapter["readinessProbe"]["grpc"]["port"]
-    known = {"POD_NAME": pod["metadata"]["name"], "POD_IP": "127.0.0.1"}
-    assert {e["name"] for e in adapter["env"]} == set(known)
-    mount = adapter["volumeMounts"][0]
-    assert mount["name"] in {v["name"] for v in pod["spec"]["volumes"]}
-    words = adapter["command"]
-    for word in adapter["args"]:
-        word = re.sub(r"\$\((\w+)\)", lambda m: known[m[1]], word)
-        word = word.replace(f":{probe}", f":{grpc}")
-        word = word.replace(asked, real.url)
-        word = word.replace(f"{mount['mountPath']}/agent.sock", agent.control)
-        word = re.sub("^--gossip=.*", f"--gossip={agent.gossip}", word)
-        word = re.sub("^--join=.*", f"--join={gateway.gossip}", word)
-        words.append(word)
-    agent.argv = place_it(words, {})
-    agent.start()
-    nginx = cluster.nginx(openai=True)
-    wait_for(lambda: nginx.routable() == ["qwen-0"], "it to be routable")
-    got = sse.call(nginx.api, sse.CHAT, sse.chat("hello", model=MODEL))
-    assert got.status == 200 and got.text[0], got
-
-
 OWN_WEIGHTS, SHARED_WEIGHTS = SECTIONS["llama"].split(
     "### Weights that engines share")
 
@@ -237,7 +201,7 @@ def test_commands_that_start_an_engine_have_our_options():
 def test_no_command_goes_untested():
     """Each block of the page is one that a test above runs, or an engine's
     own command, which our tests have no engine for."""
-    tested = {"": 9, "nginx": 1, "yaml": 1}
+    tested = {"": 9, "nginx": 1}
     assert {k: len(blocks(TEXT, k)) for k in tested} == tested
     assert set(re.findall(r"^```(\w*)\n", TEXT, re.M)) <= set(tested)
 

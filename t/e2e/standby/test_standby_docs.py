@@ -13,6 +13,7 @@ import yaml
 
 from llmgw import place, supervised
 from llmgw.commands import Commands, split
+from llmgw.kubelet import keyring
 from llmgw.wait import wait_for
 
 PAGE = (place.ROOT / "docs" / "standby.md").read_text()
@@ -96,7 +97,8 @@ def test_quick_start(cluster, client):
 
 @pytest.fixture(scope="module")
 def pod():
-    [document] = yaml.safe_load_all(POD.read_text())
+    [document] = [d for d in yaml.safe_load_all(POD.read_text())
+                  if d["kind"] == "StatefulSet"]
     return document["spec"]["template"]["spec"]
 
 
@@ -130,7 +132,8 @@ def test_pod_has_options_that_exist(pod):
 
 def test_pod_shares_what_the_lock_service_needs(pod):
     assert pod["shareProcessNamespace"] is True
-    assert pod["securityContext"]["runAsUser"] > 0
+    [user] = {c["securityContext"]["runAsUser"] for c in pod["containers"]}
+    assert user > 0
     volumes = {v["name"] for v in pod["volumes"]}
     for name, container in containers(pod).items():
         mounts = {m["name"]: m["mountPath"] for m in container["volumeMounts"]}
@@ -178,10 +181,13 @@ def probe(container, kind, commands):
 
 
 def test_pod_takes_over(cluster, client, pod):
-    gateway = cluster.agent("gw", "gateway")
+    keys = cluster.dir / "gossip.keys"
+    keys.touch(0o600)
+    keys.write_text(keyring())
+    gateway = cluster.agent("gw", "gateway", cluster="llmgw", keyring=keys)
     commands = Commands(cluster, {
-        "/run/llmgw": str(cluster.dir), "llmgw-gateways:61000": gateway.gossip},
-        "/models/chat.gguf")
+        "/run/llmgw": str(cluster.dir), "llmgw-gossip:7946": gateway.gossip,
+        "/etc/llmgw/gossip/": f"{cluster.dir}/"}, "/models/chat.gguf")
     for name, container in containers(pod).items():
         commands.start(f"agent-{name}", command_of(container))
     nginx = cluster.nginx(pool="llmgw_queue 100 timeout=5s;")
