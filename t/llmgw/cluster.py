@@ -71,7 +71,7 @@ class Replica(Daemon):
 
 
 class Agent(Daemon):
-    def __init__(self, cluster, id, role, join=(), machine=None, **options):
+    def __init__(self, cluster, id, role, /, join=(), machine=None, **options):
         self.id, self.role = id, role
         self.gossip = f"{cluster.host_of(machine)}:{cluster.ports.take()}"
         self.control = str(cluster.dir / f"{id}.sock")
