@@ -112,11 +112,15 @@ class Container:
         self.began = time.monotonic()
         file = self.pod.dir / f"{self.name}.sh"
         file.write_text(self.script())
-        self.proc = self.pod.kube.cluster.run(
-            f"{self.pod.name}-{self.name}.{self.starts}",
-            ["nsenter", f"--net=/run/netns/{self.pod.net}", "unshare",
-             "--mount", "--pid", "--fork", "--kill-child", "/bin/sh",
-             str(file)])
+        cluster = self.pod.kube.cluster
+        name = f"{self.pod.name}-{self.name}.{self.starts}"
+        log = cluster.dir / f"{name}.log"
+        log.touch()
+        log.chmod(0o666)        # the user opens its standard output, too
+        self.proc = cluster.run(name, [
+            "nsenter", f"--net=/run/netns/{self.pod.net}", "unshare",
+            "--mount", "--pid", "--fork", "--kill-child", "/bin/sh",
+            str(file)])
 
     def age(self):
         return time.monotonic() - self.began
