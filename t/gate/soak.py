@@ -64,9 +64,9 @@ SLICES = {
                      {"LLMGW_SCHEDULES": "200"}),
     "shards": Slice(("shards",), ("replica/", "slice/"),
                     {"LLMGW_SHARD_KILLS": "10", "LLMGW_SHARD_COVERS": "10"}),
-    "pages": Slice(("pages", "tools", "sim"),
+    "pages": Slice(("pages", "tools", "sim", "up", "kube"),
                    (*GATEWAY, "dashboard/", "client/", "sim/", "docs/",
-                    "bench/")),
+                    "bench/", "up/", "packaging/")),
 }
 
 
