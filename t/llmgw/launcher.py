@@ -9,6 +9,7 @@ import signal
 import subprocess
 
 from . import place
+from .nginx import sanitizer_env
 from .wait import PATIENCE, wait_for
 
 READY = "Ready."
@@ -51,7 +52,7 @@ class Launcher:
                      "--listen", f"{listen}:{self.port}",
                      "--dir", str(self.dir), "--module", place.MODULE,
                      "--nginx", place.NGINX]
-        self.env = env
+        self.env = {**(env or {}), **sanitizer_env()} or None     # and nginx's
         self.proc = None
 
     def start(self):

@@ -85,7 +85,8 @@ def test_engine_that_comes_later_is_waited_for(cluster):
     up = Launcher(cluster, engine.url).start()
     up.wait_said("waiting: nothing listens there yet", takes=4)
     assert "Ready." not in up.text()
-    assert clients.curl(f"{up.base}/ready")[0] == 503
+    wait_for(lambda: clients.curl(f"{up.base}/ready")[0] == 503, "nginx",
+             takes=2)
     engine.start()
     up.wait_said("Ready.", takes=6)
 
