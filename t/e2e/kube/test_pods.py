@@ -8,7 +8,7 @@ from llmgw import chart, kubelet, node, place, sse
 from llmgw.wait import wait_for
 
 pytestmark = [
-    pytest.mark.soak,           # what is held is given up after its 5 seconds
+    pytest.mark.soak,           # ten seconds each, beside others
     pytest.mark.skipif(node.unavailable() is not None,
                        reason=f"{node.unavailable()}"),
     pytest.mark.skipif(place.FLAVOUR == "asan",
