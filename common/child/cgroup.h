@@ -1,7 +1,7 @@
 
 /*
  * A control group for one child and all that it starts (cgroups version 2):
- * one write kills all processes in it, also those that have left their parent.
+ * one write kills each process in it, even one that has left its parent.
  *
  * Only where this process's own group was delegated to it, as by Delegate=yes
  * of a systemd unit: elsewhere groups are another program's to make.  What is

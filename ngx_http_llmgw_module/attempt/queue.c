@@ -16,9 +16,9 @@
  * or is no longer full.
  *
  * When the last replica is gone all claims that wait are held, and when one is
- * there again none is (core/admission/admission.h).  Each worker has its own
- * claims made again for that, not the head alone.  Those that are held claim at
- * each view: a replica that serves them may have come to another pool.
+ * there again none is (core/admission/admission.h).  For that, each worker has
+ * all of its claims made again, not just the head.  Held ones are made again at
+ * each view as well: a replica that serves them may have come to another pool.
  */
 
 #include "attempt/queue.h"

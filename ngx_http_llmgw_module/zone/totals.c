@@ -28,8 +28,8 @@ static void ngx_http_llmgw_totals_slots_locked(
 
 /*
  * A worker may have no share of a pool that others have; what is looked at here
- * needs none.  zone: for the lock, and so that whoever finds it left by a dead
- * process mends it.  0: the zone is not made.
+ * needs none.  zone: for the lock; when a dead process held it, the next one
+ * mends the zone.  0: the zone is not made.
  */
 
 static ngx_uint_t
