@@ -87,6 +87,8 @@ def take_down(made, failed):
     else:
         made.remove()
     assert not wrong, "\n".join(wrong)
+    held = len(os.listdir("/proc/self/fd"))
+    assert held < 500, f"the tests of this process left {held} descriptors open"
 
 
 @pytest.fixture

@@ -2,11 +2,10 @@
 all are read together, so that their order is known."""
 
 import json
-import select
 import time
 
 from . import rawh2, rpc, words
-from .wait import QUICK, wait_for
+from .wait import QUICK, readable, wait_for
 
 
 class Caller:
@@ -91,7 +90,7 @@ def read(callers, seconds):
     deadline = time.monotonic() + seconds
     while (left := deadline - time.monotonic()) > 0:
         socks = {c.h.sock: c for c in callers if c.sid and c.ended is None}
-        for sock in select.select(list(socks), [], [], left)[0]:
+        for sock in readable(socks, left):
             socks[sock].take_in()
 
 

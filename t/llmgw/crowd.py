@@ -69,7 +69,10 @@ class Crowd(threading.Thread):
                 writer.write(request)
                 await self.read(reader, answer)
             except (OSError, asyncio.IncompleteReadError):
-                answer.status, writer = 0, None
+                answer.status = 0
+                if writer:
+                    writer.close()
+                writer = None
             self.answers.append(answer)
             await asyncio.sleep(random.uniform(.5, 1.5) * self.pause)
         if writer:

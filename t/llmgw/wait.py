@@ -8,6 +8,7 @@ handled as an expired wait is: it is run again by itself (gate/again.py).  What
 the machine kept from the processes of the test is not counted (contention.py).
 """
 
+import select
 import time
 
 from .contention import Contention
@@ -46,6 +47,16 @@ class Stopwatch:
         seconds = self.seconds - (contention.lost() - self.lost)
         if seconds > self.takes:
             slow.append(f"{seconds:.1f} s, and not {self.takes:g}, for {what}")
+
+
+def readable(fds, seconds=0):
+    """Those of the descriptors or sockets that have something to read, or
+    their end; waits so long for the first.  select() knows none above 1,023."""
+    by_fd = {fd if isinstance(fd, int) else fd.fileno(): fd for fd in fds}
+    poll = select.poll()
+    for fd in by_fd:
+        poll.register(fd, select.POLLIN)
+    return [by_fd[fd] for fd, _ in poll.poll(seconds * 1000)]
 
 
 def wait_for(predicate, what="it", takes=QUICK, interval=0.01):

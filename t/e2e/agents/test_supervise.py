@@ -3,7 +3,6 @@
 import os
 import pathlib
 import re
-import select
 import shutil
 import signal
 import socket
@@ -16,7 +15,7 @@ from llmgw import place, rpc, words
 from llmgw.place import SLOW
 from llmgw.supervised import stat, zombies
 from llmgw.traffic import Traffic
-from llmgw.wait import never, wait_for
+from llmgw.wait import never, readable, wait_for
 
 
 # the scene
@@ -380,7 +379,7 @@ def is_down_first(replica):
             lines = s.makefile("r")
             replica.proc.send(signal.SIGKILL)
             while True:
-                ended = bool(select.select([pidfd], [], [], 0)[0])
+                ended = bool(readable([pidfd]))
                 s.sendall(b'{"cmd":"members"}\n')
                 if '"service":"DOWN"' in lines.readline().replace(" ", ""):
                     return not ended

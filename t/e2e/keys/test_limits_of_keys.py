@@ -1,7 +1,6 @@
 """Limits of accounts: rpm, tpm, streams, budget, and what is told of them."""
 
 import contextlib
-import select
 import time
 
 import pytest
@@ -10,7 +9,7 @@ from llmgw import rpc, sse, words
 from llmgw.books import wait_records
 from llmgw.doors import MESSAGES, held, messages
 from llmgw.keyfile import Told, anthropic_rates, ask, bearer, rates
-from llmgw.wait import wait_for
+from llmgw.wait import readable, wait_for
 
 RATE, QUOTA = "rate_limit_exceeded", "insufficient_quota"
 
@@ -324,8 +323,8 @@ def test_no_request_goes_uncounted(gateway, keyfile, cluster):
         for n in range(1, 200):
             c = stack.enter_context(sse.Connection(nginx.api))
             r = c.request(sse.CHAT, sse.chat("x len=2;"), headers=bearer(key))
-            wait_for(lambda: nginx.in_flight() == n
-                     or select.select([c.sock], [], [], 0)[0], "an answer")
+            wait_for(lambda: nginx.in_flight() == n or readable([c.sock]),
+                     "an answer")
             if nginx.in_flight() < n:
                 break
         r.read()

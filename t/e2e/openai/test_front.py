@@ -2,7 +2,6 @@
 
 import json
 import re
-import select
 import socket
 import ssl
 import subprocess
@@ -14,7 +13,7 @@ from llmgw import rawh2, sse
 from llmgw.nginx import version
 from llmgw.place import FLAVOUR, SLOW
 from llmgw.proc import rss_kb
-from llmgw.wait import never, still, wait_for
+from llmgw.wait import never, readable, still, wait_for
 
 SLACK_KB = 65536 if FLAVOUR == "asan" else 8192
 
@@ -247,7 +246,7 @@ def test_keepalive(cluster):
     cluster.hold()
     with sse.Connection(nginx.api) as c:
         r = c.request(sse.TEXT, sse.text("quiet", max_tokens=2, stream=True))
-        never(lambda: select.select([c.sock], [], [], 0)[0], 0.3,
+        never(lambda: readable([c.sock]), 0.3,
               "something before the first token")
         cluster.hold(1)
         r.wait_comments(3)
@@ -308,7 +307,7 @@ def test_keepalive_off(cluster):
     with sse.Connection(nginx.api) as c:
         r = c.request(sse.TEXT, sse.text("quiet", max_tokens=2, stream=True))
         r.wait_events(1)
-        never(lambda: select.select([c.sock], [], [], 0)[0], 0.4, "a ping")
+        never(lambda: readable([c.sock]), 0.4, "a ping")
         cluster.let_go()
         r.wait_events(None)
     assert not r.comments and len(r.events) == 4

@@ -5,7 +5,6 @@ import json
 import os
 import pty
 import re
-import select
 import shutil
 import signal
 import struct
@@ -16,7 +15,7 @@ import time
 import pytest
 
 from llmgw import place
-from llmgw.wait import PATIENCE, QUICK, wait_for
+from llmgw.wait import PATIENCE, QUICK, readable, wait_for
 
 
 @pytest.fixture
@@ -45,7 +44,7 @@ class Terminal:
 
     def pump(self):
         """Reads what has come; False: it has ended."""
-        while select.select([self.master], [], [], 0)[0]:
+        while readable([self.master]):
             try:
                 more = os.read(self.master, 65536)
             except OSError:
