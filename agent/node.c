@@ -6,13 +6,11 @@
 
 
 struct node_s {
-    swim_t                  *swim;
-    crypt_t                 *crypt;         /* NULL: plain */
-    transport_t             *transport;
-    clock_source_t          *clock;
-    const swim_callbacks_t  *callbacks;     /* the owner's */
-    void                    *data;
-    char                     cluster[LLMGW_MEMBERS_NAME_BYTES];
+    swim_t          *swim;
+    crypt_t         *crypt;         /* NULL: plain */
+    transport_t     *transport;
+    clock_source_t  *clock;
+    char             cluster[LLMGW_MEMBERS_NAME_BYTES];
 };
 
 
@@ -129,9 +127,9 @@ node_seal(node_t *node, uint8_t *sealed, const uint8_t *bytes, size_t *len)
 
 
 static void
-node_send(void *data, const address_t *to, const uint8_t *bytes, size_t len)
+node_send(void *net, const address_t *to, const uint8_t *bytes, size_t len)
 {
-    node_t   *node = data;
+    node_t   *node = net;
     uint8_t   sealed[PACKET_MAX_BYTES];
 
     bytes = node_seal(node, sealed, bytes, &len);
@@ -141,134 +139,14 @@ node_send(void *data, const address_t *to, const uint8_t *bytes, size_t len)
 
 /* The same over a connection. */
 static void
-node_stream(void *data, const address_t *to, const uint8_t *bytes, size_t len)
+node_stream(void *net, const address_t *to, const uint8_t *bytes, size_t len)
 {
-    node_t   *node = data;
+    node_t   *node = net;
     uint8_t   sealed[PACKET_MAX_BYTES];
 
     bytes = node_seal(node, sealed, bytes, &len);
     transport_ask(node->transport, to, bytes, len);
 }
-
-
-static void
-node_change(void *data, const member_t *member, unsigned what)
-{
-    node_t  *node = data;
-
-    node->callbacks->on_change(node->data, member, what);
-}
-
-
-static void
-node_conflict(void *data, const char *address)
-{
-    node_t  *node = data;
-
-    node->callbacks->on_conflict(node->data, address);
-}
-
-
-static void
-node_drain(void *data, unsigned what)
-{
-    node_t  *node = data;
-
-    if (node->callbacks->on_drain != NULL) {
-        node->callbacks->on_drain(node->data, what);
-    }
-}
-
-
-static order_rc_t
-node_restart(void *data, const char *version)
-{
-    node_t  *node = data;
-
-    return node->callbacks->on_restart != NULL
-           ? node->callbacks->on_restart(node->data, version)
-           : ORDER_ENOCHILD;
-}
-
-
-static order_rc_t
-node_switch(void *data)
-{
-    node_t  *node = data;
-
-    return node->callbacks->on_switch != NULL
-           ? node->callbacks->on_switch(node->data) : ORDER_ENOPROCESS;
-}
-
-
-static int
-node_is_kept(void *data)
-{
-    node_t  *node = data;
-
-    return node->callbacks->is_kept == NULL
-           || node->callbacks->is_kept(node->data);
-}
-
-
-static const char *
-node_find_models(void *data, uint64_t list, size_t *bytes)
-{
-    node_t  *node = data;
-
-    return node->callbacks->find_models != NULL
-           ? node->callbacks->find_models(node->data, list, bytes) : NULL;
-}
-
-
-static void
-node_skew(void *data, const char *id, const address_t *from,
-    uint64_t ahead_us)
-{
-    node_t  *node = data;
-
-    if (node->callbacks->on_skew != NULL) {
-        node->callbacks->on_skew(node->data, id, from, ahead_us);
-    }
-}
-
-
-static void
-node_group_skew(void *data, const char *id, const char *group,
-    uint64_t ahead_us)
-{
-    node_t  *node = data;
-
-    if (node->callbacks->on_group_skew != NULL) {
-        node->callbacks->on_group_skew(node->data, id, group, ahead_us);
-    }
-}
-
-
-static void
-node_ordered(void *data, uint64_t id, order_rc_t rc)
-{
-    node_t  *node = data;
-
-    if (node->callbacks->on_ordered != NULL) {
-        node->callbacks->on_ordered(node->data, id, rc);
-    }
-}
-
-
-static const swim_callbacks_t  node_callbacks = {
-    .on_send = node_send,
-    .on_change = node_change,
-    .on_conflict = node_conflict,
-    .on_drain = node_drain,
-    .on_restart = node_restart,
-    .on_switch = node_switch,
-    .is_kept = node_is_kept,
-    .find_models = node_find_models,
-    .on_skew = node_skew,
-    .on_group_skew = node_group_skew,
-    .on_ordered = node_ordered
-};
 
 
 node_t *
@@ -286,15 +164,12 @@ node_create(const swim_config_t *config, transport_t *transport,
     node->crypt = config->crypt;
     node->transport = transport;
     node->clock = clock;
-    node->callbacks = config->callbacks;
-    node->data = config->data;
-
     strcpy(node->cluster, config->cluster);
 
     inner = *config;
+    inner.on_send = node_send;
     inner.on_stream = node_stream;
-    inner.callbacks = &node_callbacks;
-    inner.data = node;
+    inner.net = node;
 
     node->swim = swim_create(&inner, clock_mono_us(clock));
     if (node->swim == NULL) {

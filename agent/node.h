@@ -19,9 +19,10 @@
 typedef struct node_s  node_t;
 
 /*
- * config->callbacks->on_send is not used.  Transport, clock and config->crypt
- * must outlive the node.  With a crypt everything sent is sealed, and plain
- * datagrams are dropped.  NULL: out of memory.
+ * The node sets on_send, on_stream and net of config; the callbacks go to the
+ * swim as they are.  Transport, clock and config->crypt must outlive the node.
+ * With a crypt everything sent is sealed, and plain datagrams are dropped.
+ * NULL: out of memory.
  */
 node_t *node_create(const swim_config_t *config, transport_t *transport,
     clock_source_t *clock);

@@ -40,6 +40,15 @@ order_drain(swim_t *swim, const order_t *order, uint64_t now_us)
 }
 
 
+static void
+order_report(swim_t *swim, uint64_t id, order_rc_t rc)
+{
+    if (swim->config.callbacks->on_ordered != NULL) {
+        swim->config.callbacks->on_ordered(swim->config.data, id, rc);
+    }
+}
+
+
 static order_rc_t
 order_restart(swim_t *swim, const order_t *order, int is_own)
 {
@@ -249,8 +258,7 @@ order_release(swim_t *swim, order_taken_t *taken, uint64_t now_us)
     taken->is_held = 0;
 
     if (taken->giver.len == 0) {
-        swim->config.callbacks->on_ordered(swim->config.data, taken->id,
-                                           taken->answer);
+        order_report(swim, taken->id, taken->answer);
         return;
     }
 
@@ -304,8 +312,8 @@ order_end(swim_t *swim, order_given_t *given, order_rc_t rc)
     memset(given, 0, sizeof(order_given_t));
     swim->orders.ngiven--;
 
-    if (is_awaited && swim->config.callbacks->on_ordered != NULL) {
-        swim->config.callbacks->on_ordered(swim->config.data, id, rc);
+    if (is_awaited) {
+        order_report(swim, id, rc);
     }
 }
 

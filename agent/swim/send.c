@@ -61,7 +61,7 @@ swim_send_bytes(swim_t *swim, const address_t *to, const member_t *member,
     if (is_by_stream) {
         if (config->on_stream != NULL) {
             swim->counters.stream_pings++;
-            config->on_stream(config->data, to, bytes, len);
+            config->on_stream(config->net, to, bytes, len);
         }
 
         return;
@@ -74,7 +74,7 @@ swim_send_bytes(swim_t *swim, const address_t *to, const member_t *member,
         swim->counters.bytes_sent += PACKET_SEAL_BYTES;
     }
 
-    config->callbacks->on_send(config->data, to, bytes, len);
+    config->on_send(config->net, to, bytes, len);
 }
 
 

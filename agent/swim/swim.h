@@ -69,11 +69,8 @@
 
 typedef struct swim_s  swim_t;
 
+/* What the swim tells its owner. */
 typedef struct {
-    /* A datagram leaves; it may be lost. */
-    void  (*on_send)(void *data, const address_t *to, const uint8_t *bytes,
-                     size_t len);
-
     /*
      * A member changed: what is of the MEMBER_ bits.  With MEMBER_REMOVED the
      * member is gone when this returns.  Calling the swim within is not
@@ -149,12 +146,16 @@ typedef struct {
     const char              *resume_group;  /* NULL: the empty one */
     struct crypt_s          *crypt;         /* NULL: plain; the node seals,
                                                here it is only counted */
-    /* The same as on_send over a connection, for a ping that datagrams fail;
-       its answer comes by swim_recv().  NULL: there is none. */
-    void                   (*on_stream)(void *data, const address_t *to,
+    /* A datagram leaves; it may be lost. */
+    void                   (*on_send)(void *net, const address_t *to,
+                                      const uint8_t *bytes, size_t len);
+    /* The same over a connection, for a ping that datagrams fail; its answer
+       comes by swim_recv().  NULL: there is none. */
+    void                   (*on_stream)(void *net, const address_t *to,
                                         const uint8_t *bytes, size_t len);
+    void                    *net;           /* of these two */
     const swim_callbacks_t  *callbacks;     /* must outlive the swim */
-    void                    *data;
+    void                    *data;          /* of its callbacks */
 } swim_config_t;
 
 /* What the own agent says of its replica. */

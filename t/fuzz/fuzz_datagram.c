@@ -22,13 +22,13 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 
-/* Checks that others would accept what is sent; data: the sequence of the
+/* Checks that others would accept what is sent; net: the sequence of the
    last ping. */
 static void
-fuzz_send(void *data, const address_t *to, const uint8_t *bytes, size_t len)
+fuzz_send(void *net, const address_t *to, const uint8_t *bytes, size_t len)
 {
     packet_t   packet;
-    uint64_t  *sequence = data;
+    uint64_t  *sequence = net;
 
     assert(to->len > 0);
     assert(packet_decode(&packet, "c", bytes, len, FUZZ_WALL_US)
@@ -56,7 +56,6 @@ fuzz_conflict(void *data, const char *address)
 
 
 static const swim_callbacks_t  fuzz_callbacks = {
-    .on_send = fuzz_send,
     .on_change = fuzz_change,
     .on_conflict = fuzz_conflict
 };
@@ -300,8 +299,9 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
     config.ping_timeout_us = 200000;
     config.suspect_timeout_us = 2000000;
     config.indirect_probes = 3;
+    config.on_send = fuzz_send;
+    config.net = &sequence;
     config.callbacks = &fuzz_callbacks;
-    config.data = &sequence;
 
     swim = swim_create(&config, now_us);
     fuzz_befriend(swim, &sequence, now_us);

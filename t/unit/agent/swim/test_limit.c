@@ -29,7 +29,7 @@ static capture_t  capture;
 
 
 static void
-on_send(void *data, const address_t *to, const uint8_t *bytes, size_t len)
+on_send(void *net, const address_t *to, const uint8_t *bytes, size_t len)
 {
     size_t           i;
     static packet_t  packet;
@@ -58,7 +58,6 @@ on_change(void *data, const member_t *member, unsigned what)
 
 
 static const swim_callbacks_t  callbacks = {
-    .on_send = on_send,
     .on_change = on_change
 };
 
@@ -99,6 +98,7 @@ full_of(size_t n)
     config.period_us = 500000;
     config.ping_timeout_us = 200000;
     config.suspect_timeout_us = 2000000;
+    config.on_send = on_send;
     config.callbacks = &callbacks;
     swim = swim_create(&config, T0_US);
 

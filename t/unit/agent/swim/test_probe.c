@@ -25,10 +25,10 @@ typedef struct {
 
 
 static void
-on_send(void *data, const address_t *to, const uint8_t *bytes, size_t len)
+on_send(void *net, const address_t *to, const uint8_t *bytes, size_t len)
 {
     packet_t    packet;
-    capture_t  *capture = data;
+    capture_t  *capture = net;
 
     assert_int_equal(packet_decode(&packet, "c", bytes, len,
                                    1763650000000000ULL), PACKET_DONE);
@@ -55,7 +55,6 @@ on_conflict(void *data, const char *address)
 
 
 static const swim_callbacks_t  callbacks = {
-    .on_send = on_send,
     .on_change = on_change,
     .on_conflict = on_conflict
 };
@@ -81,8 +80,9 @@ create(capture_t *capture, size_t n)
     config.ping_timeout_us = 200000;
     config.suspect_timeout_us = 2000000;
     config.indirect_probes = 3;
+    config.on_send = on_send;
     config.callbacks = &callbacks;
-    config.data = capture;
+    config.net = capture;
     swim = swim_create(&config, 1);
 
     for (i = 0; i < n; i++) {

@@ -25,7 +25,7 @@ typedef struct {
 
 
 static void
-on_send(void *data, const address_t *to, const uint8_t *bytes, size_t len)
+on_send(void *net, const address_t *to, const uint8_t *bytes, size_t len)
 {
 }
 
@@ -43,7 +43,6 @@ on_conflict(void *data, const char *address)
 
 
 static const swim_callbacks_t  callbacks = {
-    .on_send = on_send,
     .on_change = on_change,
     .on_conflict = on_conflict
 };
@@ -92,6 +91,7 @@ init(scene_t *s, size_t n)
         config.period_us = PERIOD_US;
         config.ping_timeout_us = 200000;
         config.suspect_timeout_us = 2000000;
+        config.on_send = on_send;
         config.callbacks = &callbacks;
         s->swims[i] = swim_create(&config, 90000000ULL - i * 777777);
         swim_set_wall_ahead(s->swims[i], AHEAD_US);
