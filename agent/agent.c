@@ -27,8 +27,7 @@ agent_flush(struct ev_loop *loop, ev_prepare *prepare, int events)
 
     /* The last line of a command is about what everybody can see by then. */
     if (agent_segment_flush(agent)) {
-        agent_job_turn(agent);
-        agent_update_turn(agent);
+        jobs_look(&agent->jobs);
     }
 
     if (agent_life_is_over(agent)) {
@@ -61,7 +60,7 @@ agent_member_changed(void *data, const member_t *member, unsigned what)
         publish_mark(agent->publish);
     }
 
-    agent_update_changed(agent);
+    jobs_changed(&agent->jobs);
 }
 
 
@@ -117,13 +116,12 @@ agent_group_skew(void *data, const char *id, const char *group,
 }
 
 
-/* The update or the job that gave it knows its id. */
 static void
 agent_ordered(void *data, uint64_t id, order_rc_t rc)
 {
-    if (!agent_update_ordered(data, id, rc)) {
-        agent_job_ordered(data, id, rc);
-    }
+    agent_t  *agent = data;
+
+    jobs_ordered(&agent->jobs, id, rc);
 }
 
 
@@ -132,7 +130,7 @@ static const swim_callbacks_t  agent_swim_callbacks = {
     .on_conflict = agent_conflict,
     .on_drain = agent_drain_act,
     .on_restart = agent_child_restart,
-    .on_switch = agent_switch_end,
+    .on_switch = agent_handover_begin,
     .is_kept = agent_keep_is_done,
     .find_models = agent_segment_models,
     .on_skew = agent_skew,
@@ -332,12 +330,8 @@ agent_create_control(agent_t *agent, char *error)
     env->show_status = agent_show_status;
     env->show_models = agent_segment_models;
     env->on_report = agent_replica_report;
-    env->on_drain = agent_job_drain;
-    env->on_undrain = agent_job_undrain;
-    env->on_switch = agent_switch_begin;
-    env->on_update = agent_update_start;
-    env->on_abort = agent_update_abort;
-    env->on_show_update = agent_update_status;
+    env->jobs = &jobs_commands;
+    env->jobs_data = &agent->jobs;
     env->on_leave = agent_leave;
     env->on_keys = agent_keys_command;
     env->on_inject = agent_inject;
@@ -354,6 +348,25 @@ agent_create_control(agent_t *agent, char *error)
     control_on_starved(agent->control, agent_control_starved, agent);
 
     return 0;
+}
+
+
+static void
+agent_init_jobs(agent_t *agent)
+{
+    jobs_t  *jobs;
+
+    jobs = &agent->jobs;
+    jobs->id = agent->settings->id;
+    jobs->role = agent->settings->role;
+    jobs->has_keyring = agent->keyring != NULL;
+    jobs->loop = agent->loop;
+    jobs->log = agent->log;
+    jobs->clock = agent->clock;
+    jobs->node = agent->node;
+    jobs->publish = agent->publish;
+    jobs->conn = &agent->door.conn;
+    jobs_init(jobs);
 }
 
 
@@ -419,11 +432,17 @@ agent_create_parts(agent_t *agent, char *error)
 
     transport_udp_on_starved(agent->transport, agent_gossip_starved, agent);
 
-    return agent_segment_create(agent, error) != 0
-           || agent_keep_create(agent, error) != 0
-           || agent_drain_create(agent, error) != 0
-           || agent_create_node(agent, error) != 0
-           || agent_create_control(agent, error) != 0
+    if (agent_segment_create(agent, error) != 0
+        || agent_keep_create(agent, error) != 0
+        || agent_drain_create(agent, error) != 0
+        || agent_create_node(agent, error) != 0)
+    {
+        return -1;
+    }
+
+    agent_init_jobs(agent);
+
+    return agent_create_control(agent, error) != 0
            || agent_replica_watch(agent, error) != 0
            || agent_create_resolve(agent, error) != 0 ? -1 : 0;
 }
@@ -447,8 +466,7 @@ agent_create(const settings_t *settings, log_t *log, char *error)
     agent_segment_init(agent);
     agent_start_timers(agent);
     agent_life_init(agent);
-    agent_job_init(agent);
-    agent_switch_init(agent);
+    agent_handover_init(agent);
 
     if (agent_create_parts(agent, error) != 0) {
         agent_destroy(agent);
@@ -503,14 +521,13 @@ agent_destroy(agent_t *agent)
 
     agent_replica_done(agent);
 
-    agent_update_done(agent);       /* its followers are told */
+    jobs_done(&agent->jobs);        /* an update's followers are told */
 
     if (agent->control != NULL) {
         control_destroy(agent->control);
     }
 
-    agent_job_done(agent);
-    agent_switch_done(agent);
+    agent_handover_done(agent);
     agent_drain_destroy(agent);
 
     if (agent->node != NULL) {

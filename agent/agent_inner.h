@@ -12,7 +12,8 @@
 #include "control/control.h"
 #include "supervise/health.h"
 #include "agent/local.h"
-#include "agent/node.h"
+#include "jobs/jobs.h"
+#include "node/node.h"
 #include "state/notify.h"
 #include "state/publish.h"
 #include "rollout/replica_call.h"
@@ -24,9 +25,7 @@
 #include "common/child/supervise.h"
 
 
-typedef struct agent_job_s       agent_job_t;
 typedef struct agent_keys_job_s  agent_keys_job_t;
-typedef struct agent_update_s    agent_update_t;
 
 /* What is kept in the state directory for the next run. */
 typedef enum {
@@ -69,9 +68,7 @@ struct agent_s {
                                            is not asked, as last logged */
     writer_t          *writer;
     agent_kept_t       kept[AGENT_NFILES];
-    agent_job_t       *jobs;            /* drain, undrain, switch */
-    ev_timer           jobs_turn;
-    agent_update_t    *update;          /* the last one; NULL: none yet */
+    jobs_t             jobs;            /* what operators ordered */
     command_env_t      env;
     command_peer_t    *reporter;        /* the replica's connection */
     reporter_t         watch;           /* and the process behind it */
@@ -79,7 +76,7 @@ struct agent_s {
     int                is_former;       /* it is of before the child's start */
     json_t            *pipelines;       /* how its shards do, as it says; NULL:
                                            it uses none */
-    ev_timer           term_again;      /* to that process, in a switch */
+    ev_timer           term_again;      /* to that process, in a handover */
     int                term_looks;      /* whether it drains, since the first */
     int                terms;           /* SIGTERMs since then */
 
@@ -219,58 +216,16 @@ void agent_drain_act(void *data, unsigned what);
 void agent_drain_replica_gone(agent_t *agent);
 
 
-/* job.c: drain, undrain and switch as commands. */
-
-void agent_job_init(agent_t *agent);
-void agent_job_done(agent_t *agent);
-
-/* For the control socket; data is the agent. */
-void agent_job_drain(void *data, command_peer_t *peer, const char *id,
-    uint64_t timeout_ms, int is_forced);
-void agent_job_undrain(void *data, command_peer_t *peer, const char *id);
-
-/* One of node_order()'s orders has ended; it may be none of a job's. */
-void agent_job_ordered(agent_t *agent, uint64_t order_id, order_rc_t rc);
-
-/* In each event-loop iteration, after publishing. */
-void agent_job_turn(agent_t *agent);
-
-
-/* switch.c: another one of its standby group is to be active. */
-
-/* For the control socket; data is the agent. */
-void agent_switch_begin(void *data, command_peer_t *peer, const char *group,
-    uint64_t timeout_ms);
+/* handover.c: another one of its standby group is to be active. */
 
 /* swim_callbacks_t's on_switch. */
-order_rc_t agent_switch_end(void *data);
+order_rc_t agent_handover_begin(void *data);
 
 /* The own replica's connection is gone. */
-void agent_switch_reporter_gone(agent_t *agent);
+void agent_handover_reporter_gone(agent_t *agent);
 
-void agent_switch_init(agent_t *agent);
-void agent_switch_done(agent_t *agent);
-
-
-/* update.c: the rolling update that this agent drives. */
-
-/* For the control socket; data is the agent. */
-json_t *agent_update_start(void *data, command_peer_t *peer,
-    const command_update_t *request);
-json_t *agent_update_abort(void *data, command_peer_t *peer);
-json_t *agent_update_status(void *data);
-
-/* A member changed.  And, in each iteration: acts on what changed. */
-void agent_update_changed(agent_t *agent);
-void agent_update_turn(agent_t *agent);
-
-/* 1: the order was the update's. */
-int agent_update_ordered(agent_t *agent, uint64_t order_id, order_rc_t rc);
-
-/* Begins no further step; the update runs until the begun ones have ended. */
-void agent_update_stop(agent_t *agent);
-int agent_update_is_running(const agent_t *agent);
-void agent_update_done(agent_t *agent);
+void agent_handover_init(agent_t *agent);
+void agent_handover_done(agent_t *agent);
 
 
 /* life.c: the beginning and the end. */

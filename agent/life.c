@@ -108,7 +108,7 @@ agent_life_drain_over(struct ev_loop *loop, ev_timer *drain, int events)
 {
     agent_t  *agent = drain->data;
 
-    if (agent_update_is_running(agent)) {
+    if (jobs_is_updating(&agent->jobs)) {
         log_write(agent->log, LOG_WARN, "leaving in the middle of an update: "
                   "the same command at another gateway takes it up");
 
@@ -138,7 +138,7 @@ agent_leave(void *data)
     agent->is_leaving = 1;
     notify_stopping(&agent->notify);
     agent_life_speak(agent);
-    agent_update_stop(agent);
+    jobs_leave(&agent->jobs);
 
     if (agent->settings->role != LLMGW_ROLE_GATEWAY) {
         node_retire(agent->node);
@@ -158,7 +158,7 @@ agent_life_is_drained(const agent_t *agent)
     }
 
     if (agent->settings->role == LLMGW_ROLE_GATEWAY) {
-        return agent->is_hurried || !agent_update_is_running(agent);
+        return agent->is_hurried || !jobs_is_updating(&agent->jobs);
     }
 
     return agent->is_hurried || local_is_idle(&agent->local);

@@ -159,7 +159,7 @@ agent_replica_lost(void *data, command_peer_t *peer)
 
     agent->reporter = NULL;
     reporter_forget(&agent->watch);
-    agent_switch_reporter_gone(agent);
+    agent_handover_reporter_gone(agent);
     agent_replica_set_pipelines(agent, NULL);
     local_lost(&agent->local);
     agent_drain_replica_gone(agent);

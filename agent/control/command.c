@@ -170,7 +170,8 @@ command_drain(const command_env_t *env, command_peer_t *peer,
         return command_busy();
     }
 
-    env->on_drain(env->data, peer, id, timeout_ms, json_is_true(force));
+    env->jobs->on_drain(env->jobs_data, peer, id, timeout_ms,
+                        json_is_true(force));
 
     return NULL;
 }
@@ -192,7 +193,7 @@ command_undrain(const command_env_t *env, command_peer_t *peer,
         return command_busy();
     }
 
-    env->on_undrain(env->data, peer, id);
+    env->jobs->on_undrain(env->jobs_data, peer, id);
 
     return NULL;
 }
@@ -219,7 +220,7 @@ command_group_switch(const command_env_t *env, command_peer_t *peer,
         return command_busy();
     }
 
-    env->on_switch(env->data, peer, group, timeout_ms);
+    env->jobs->on_switch(env->jobs_data, peer, group, timeout_ms);
 
     return NULL;
 }

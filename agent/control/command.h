@@ -104,6 +104,24 @@ typedef enum {
     COMMAND_KEYS_REMOVE
 } command_keys_t;
 
+/* Commands that take long; data is jobs_data of the command_env_t. */
+typedef struct {
+    /* What answers them comes by control_send(), the last line included. */
+    void  (*on_drain)(void *data, command_peer_t *peer, const char *id,
+                      uint64_t timeout_ms, int is_forced);
+    void  (*on_undrain)(void *data, command_peer_t *peer, const char *id);
+    void  (*on_switch)(void *data, command_peer_t *peer, const char *group,
+                       uint64_t timeout_ms);
+
+    /* The answers; what is asked for is the caller's. */
+    json_t  *(*on_update)(void *data, command_peer_t *peer,
+                          const command_update_t *update);
+    json_t  *(*on_abort)(void *data, command_peer_t *peer);
+
+    /* The update that the agent drives, or drove last; JSON's null: none. */
+    json_t  *(*on_show_update)(void *data);
+} command_jobs_t;
+
 /*
  * What the commands ask of the agent.  Pointers that it hands out are read
  * before anything else is asked.
@@ -132,20 +150,8 @@ typedef struct {
     const command_error_t *(*on_report)(void *data, command_peer_t *peer,
                                         const report_t *report);
 
-    /* What answers them comes by control_send(), the last line included. */
-    void  (*on_drain)(void *data, command_peer_t *peer, const char *id,
-                      uint64_t timeout_ms, int is_forced);
-    void  (*on_undrain)(void *data, command_peer_t *peer, const char *id);
-    void  (*on_switch)(void *data, command_peer_t *peer, const char *group,
-                       uint64_t timeout_ms);
-
-    /* The answers; what is asked for is the caller's. */
-    json_t  *(*on_update)(void *data, command_peer_t *peer,
-                          const command_update_t *update);
-    json_t  *(*on_abort)(void *data, command_peer_t *peer);
-
-    /* The update that the agent drives, or drove last; JSON's null: none. */
-    json_t  *(*on_show_update)(void *data);
+    const command_jobs_t  *jobs;
+    void                  *jobs_data;
 
     /* The agent is to leave, as by SIGTERM. */
     void  (*on_leave)(void *data);

@@ -347,7 +347,7 @@ command_show_status(const command_env_t *env)
         "segment", env->members_path,
         "key", status.key,
         "troubles", command_show_troubles(&status),
-        "update", env->on_show_update(env->data),
+        "update", env->jobs->on_show_update(env->jobs_data),
         "last_drop", command_show_drop(env, &status),
         "pid", (int) getpid(),
         "files", command_show_files(&status),

@@ -1,7 +1,7 @@
 
 /*
  * A rolling update as a request: what is in it is checked here, whether it
- * can be done is the driver's to say (agent/update.c).
+ * can be done is the driver's to say (jobs/update_request.c).
  */
 
 #include <stdlib.h>
@@ -196,7 +196,7 @@ command_rolling_update(const command_env_t *env, command_peer_t *peer,
     }
 
     answer = wrong ? command_update_wrong(wrong)
-                   : env->on_update(env->data, peer, &update);
+                   : env->jobs->on_update(env->jobs_data, peer, &update);
     free(update.ids);
 
     return answer;
@@ -208,5 +208,5 @@ command_update_abort(const command_env_t *env, command_peer_t *peer,
     const json_t *request)
 {
     return peer->job != NULL ? command_busy()
-                             : env->on_abort(env->data, peer);
+                             : env->jobs->on_abort(env->jobs_data, peer);
 }

@@ -12,7 +12,7 @@
  *
  * This is the protocol alone, a function of its arguments: time comes in,
  * datagrams come in and go out, randomness comes from a seed.  Nothing here
- * reads a clock, owns a socket, logs or sleeps.  agent/node.h joins it to a
+ * reads a clock, owns a socket, logs or sleeps.  node/node.h joins it to a
  * transport and a clock: real ones in the agent, simulated ones in t/sim.
  *
  * Where to find what:

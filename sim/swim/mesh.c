@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/node.h"
+#include "node/node.h"
 #include "sim/swim/fake_net.h"
 #include "sim/swim/mesh.h"
 

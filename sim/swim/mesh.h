@@ -1,7 +1,7 @@
 
 /*
  * Agents of a simulated fleet: one beside each gateway and each replica, with
- * the agent's own code (agent/node.h) on a network in memory (fake_net.h).
+ * the agent's own code (node/node.h) on a network in memory (fake_net.h).
  *
  * What an agent says of its replica reaches gateways as it would in reality:
  * by pings, by delivery to gateways at once, through loss and delay.  A machine

@@ -15,7 +15,7 @@
 
 #include <stdio.h>
 
-#include "agent/node.h"
+#include "node/node.h"
 #include "sim/swim/fake_net.h"
 
 

@@ -212,6 +212,16 @@ scene_report(void *data, command_peer_t *peer, const report_t *report)
 }
 
 
+static const command_jobs_t  scene_jobs = {
+    .on_drain = scene_drain,
+    .on_undrain = scene_undrain,
+    .on_switch = scene_switch,
+    .on_update = scene_update,
+    .on_abort = scene_abort,
+    .on_show_update = scene_show_update
+};
+
+
 static void
 scene_init(control_scene_t *scene)
 {
@@ -235,12 +245,8 @@ scene_init(control_scene_t *scene)
     scene->env.show_status = scene_show_status;
     scene->env.show_models = scene_show_models;
     scene->env.on_report = scene_report;
-    scene->env.on_drain = scene_drain;
-    scene->env.on_undrain = scene_undrain;
-    scene->env.on_switch = scene_switch;
-    scene->env.on_update = scene_update;
-    scene->env.on_abort = scene_abort;
-    scene->env.on_show_update = scene_show_update;
+    scene->env.jobs = &scene_jobs;
+    scene->env.jobs_data = scene;
     scene->env.on_leave = scene_leave;
     scene->env.on_keys = scene_keys;
     scene->env.on_inject = scene_inject;

@@ -4,17 +4,17 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/update.h"
+#include "jobs/update.h"
 #include "swim/order/drain.h"
 
 
 /* Every action ends here. */
 static void
-agent_task_result(agent_task_t *task, const char *error)
+update_task_result(update_task_t *task, const char *error)
 {
     rollout_result(task->update->rollout, task->step, error,
-                   clock_mono_us(task->update->agent->clock));
-    agent_update_wake(task->update);
+                   jobs_now_us(task->update->jobs));
+    task->update->is_due = 1;
 }
 
 
@@ -22,7 +22,7 @@ agent_task_result(agent_task_t *task, const char *error)
 
 /* order->id is filled in. */
 static order_rc_t
-agent_task_give(agent_task_t *task, order_verb_t verb, order_t *order)
+update_task_give(update_task_t *task, order_verb_t verb, order_t *order)
 {
     rollout_t  *rollout;
 
@@ -42,7 +42,7 @@ agent_task_give(agent_task_t *task, order_verb_t verb, order_t *order)
         order->group_epoch = rollout->steps[task->step].group_epoch;
     }
 
-    return node_order(task->update->agent->node, order);
+    return node_order(task->update->jobs->node, order);
 }
 
 
@@ -53,7 +53,7 @@ agent_task_give(agent_task_t *task, order_verb_t verb, order_t *order)
  * standby; where its target is not active any more, that takes over without it.
  */
 static void
-agent_task_ordered(agent_task_t *task, order_rc_t rc)
+update_task_ordered(update_task_t *task, order_rc_t rc)
 {
     const rollout_step_t  *step;
 
@@ -76,18 +76,18 @@ agent_task_ordered(agent_task_t *task, order_rc_t rc)
         rc = ORDER_DONE;
     }
 
-    agent_task_result(task, rc == ORDER_DONE ? NULL : order_rc_text(rc));
+    update_task_result(task, rc == ORDER_DONE ? NULL : order_rc_text(rc));
 }
 
 
 /* -1: not now, too many orders are under way. */
 static int
-agent_task_order(agent_task_t *task, order_verb_t verb)
+update_task_order(update_task_t *task, order_verb_t verb)
 {
     order_t     order;
     order_rc_t  rc;
 
-    rc = agent_task_give(task, verb, &order);
+    rc = update_task_give(task, verb, &order);
 
     switch (rc) {
     case ORDER_PENDING:
@@ -99,7 +99,7 @@ agent_task_order(agent_task_t *task, order_verb_t verb)
         return -1;
 
     default:
-        agent_task_ordered(task, rc);
+        update_task_ordered(task, rc);
         return 0;
     }
 }
@@ -107,21 +107,21 @@ agent_task_order(agent_task_t *task, order_verb_t verb)
 
 /* -1: likewise. */
 static int
-agent_task_renew(agent_task_t *task)
+update_task_renew(update_task_t *task)
 {
     order_t     order;
     rollout_t  *rollout;
 
     rollout = task->update->rollout;
 
-    switch (agent_task_give(task, ORDER_DRAIN, &order)) {
+    switch (update_task_give(task, ORDER_DRAIN, &order)) {
     case ORDER_PENDING:
         task->renewal_id = order.id;
         return 0;
 
     case ORDER_EMANY:
         rollout_put_back_renewal(rollout, task->step,
-                                 clock_mono_us(task->update->agent->clock));
+                                 jobs_now_us(task->update->jobs));
         return -1;
 
     default:
@@ -132,24 +132,24 @@ agent_task_renew(agent_task_t *task)
 
 
 int
-agent_update_settle(agent_update_t *update, uint64_t order_id, order_rc_t rc)
+update_settle(update_t *update, uint64_t order_id, order_rc_t rc)
 {
     size_t         i;
-    agent_task_t  *task;
+    update_task_t  *task;
 
     for (i = 0; i < update->rollout->nsteps; i++) {
         task = &update->tasks[i];
 
         if (task->order_id == order_id) {
             task->order_id = 0;
-            agent_task_ordered(task, rc);
+            update_task_ordered(task, rc);
             return 1;
         }
 
         if (task->renewal_id == order_id) {
             task->renewal_id = 0;
             rollout_renewed(update->rollout, i);
-            agent_update_wake(update);
+            update->is_due = 1;
             return 1;
         }
     }
@@ -161,22 +161,22 @@ agent_update_settle(agent_update_t *update, uint64_t order_id, order_rc_t rc)
 /* --- commands */
 
 static void
-agent_task_ran(void *data, const char *error)
+update_task_ran(void *data, const char *error)
 {
-    agent_task_t  *task = data;
+    update_task_t  *task = data;
 
     task->runner = NULL;
-    agent_task_result(task, error);
+    update_task_result(task, error);
 }
 
 
 static const char *
-agent_task_grpc(const agent_task_t *task, const char *id)
+update_task_grpc(const update_task_t *task, const char *id)
 {
     rollout_view_t         view;
     const llmgw_member_t  *member;
 
-    agent_update_view(task->update->agent, &view);
+    update_view(task->update->jobs, &view);
     member = rollout_find(&view, id);
 
     return member ? member->grpc : "";
@@ -184,7 +184,7 @@ agent_task_grpc(const agent_task_t *task, const char *id)
 
 
 static void
-agent_task_run(agent_task_t *task, const char *command)
+update_task_run(update_task_t *task, const char *command)
 {
     char             error[RUNNER_ERROR_BYTES];
     char             id[sizeof("LLMGW_ID=") + LLMGW_MEMBERS_NAME_BYTES];
@@ -202,16 +202,16 @@ agent_task_run(agent_task_t *task, const char *command)
     snprintf(id, sizeof(id), "LLMGW_ID=%s", member);
     snprintf(version, sizeof(version), "LLMGW_VERSION=%s", rollout->to);
     snprintf(grpc, sizeof(grpc), "LLMGW_GRPC=%s",
-             agent_task_grpc(task, member));
+             update_task_grpc(task, member));
 
     spec.command = command;
     spec.env = env;
     spec.timeout_ms = rollout->rejoin_timeout_us / 1000;
 
-    task->runner = runner_start(task->update->agent->loop, &spec,
-                                agent_task_ran, task, error);
+    task->runner = runner_start(task->update->jobs->loop, &spec,
+                                update_task_ran, task, error);
     if (task->runner == NULL) {
-        agent_task_result(task, error);
+        update_task_result(task, error);
     }
 }
 
@@ -219,34 +219,34 @@ agent_task_run(agent_task_t *task, const char *command)
 /* --- the probe */
 
 static void
-agent_task_tried(void *data, const char *error)
+update_task_tried(void *data, const char *error)
 {
-    agent_task_t  *task = data;
+    update_task_t  *task = data;
 
     task->trial = NULL;
-    agent_task_result(task, error);
+    update_task_result(task, error);
 }
 
 
 static void
-agent_task_try(agent_task_t *task)
+update_task_try(update_task_t *task)
 {
     char                  error[TRIAL_ERROR_BYTES];
     const char           *member;
-    agent_update_t       *update;
+    update_t       *update;
     grpc_conn_options_t   options;
 
     update = task->update;
     member = rollout_probed(&update->rollout->steps[task->step]);
-    options = update->agent->door.conn;
+    options = *update->jobs->conn;
     options.names = member;
-    task->trial = trial_start(update->agent->loop,
-                              agent_task_grpc(task, member), &options,
+    task->trial = trial_start(update->jobs->loop,
+                              update_task_grpc(task, member), &options,
                               update->id,
                               update->rollout->rejoin_timeout_us / 1000,
-                              agent_task_tried, task, error);
+                              update_task_tried, task, error);
     if (task->trial == NULL) {
-        agent_task_result(task, error);
+        update_task_result(task, error);
     }
 }
 
@@ -255,25 +255,25 @@ agent_task_try(agent_task_t *task)
 
 /* -1: not now. */
 static int
-agent_task_do(agent_task_t *task, rollout_action_t action)
+update_task_do(update_task_t *task, rollout_action_t action)
 {
     switch (action) {
     case ROLLOUT_DRAIN:
-        return agent_task_order(task, ORDER_DRAIN);
+        return update_task_order(task, ORDER_DRAIN);
     case ROLLOUT_UNDRAIN:
-        return agent_task_order(task, ORDER_UNDRAIN);
+        return update_task_order(task, ORDER_UNDRAIN);
     case ROLLOUT_SWITCH:
-        return agent_task_order(task, ORDER_SWITCH);
+        return update_task_order(task, ORDER_SWITCH);
     case ROLLOUT_RESTART:
-        return agent_task_order(task, ORDER_RESTART);
+        return update_task_order(task, ORDER_RESTART);
     case ROLLOUT_STOP:
-        agent_task_run(task, task->update->stop);
+        update_task_run(task, task->update->stop);
         break;
     case ROLLOUT_START:
-        agent_task_run(task, task->update->start);
+        update_task_run(task, task->update->start);
         break;
     case ROLLOUT_PROBE:
-        agent_task_try(task);
+        update_task_try(task);
         break;
     case ROLLOUT_NOTHING:
         break;
@@ -285,15 +285,15 @@ agent_task_do(agent_task_t *task, rollout_action_t action)
 
 /* What does not fit now is tried again at the next tick. */
 void
-agent_update_act(agent_update_t *update)
+update_act(update_t *update)
 {
     size_t            i;
     rollout_action_t  action;
 
     while (rollout_renew(update->rollout, &i,
-                         clock_mono_us(update->agent->clock)))
+                         jobs_now_us(update->jobs)))
     {
-        if (agent_task_renew(&update->tasks[i]) != 0) {
+        if (update_task_renew(&update->tasks[i]) != 0) {
             return;
         }
     }
@@ -302,7 +302,7 @@ agent_update_act(agent_update_t *update)
         action = rollout_next(update->rollout, &i);
 
         if (action == ROLLOUT_NOTHING
-            || agent_task_do(&update->tasks[i], action) != 0)
+            || update_task_do(&update->tasks[i], action) != 0)
         {
             return;
         }
@@ -311,20 +311,20 @@ agent_update_act(agent_update_t *update)
 
 
 void
-agent_update_forget(agent_update_t *update)
+update_forget(update_t *update)
 {
     size_t         i;
-    agent_task_t  *task;
+    update_task_t  *task;
 
     for (i = 0; i < update->rollout->nsteps; i++) {
         task = &update->tasks[i];
 
         if (task->order_id != 0) {
-            node_forget_order(update->agent->node, task->order_id);
+            node_forget_order(update->jobs->node, task->order_id);
         }
 
         if (task->renewal_id != 0) {
-            node_forget_order(update->agent->node, task->renewal_id);
+            node_forget_order(update->jobs->node, task->renewal_id);
         }
 
         if (task->runner != NULL) {

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/node.h"
+#include "node/node.h"
 
 
 struct node_s {

@@ -1,19 +1,19 @@
 
 /*
- * Private to job.c and switch.c: a command that gives an order and waits for
- * its effect.
+ * Private to this room: a command that gives an order and waits for its
+ * effect.
  */
 
-#ifndef AGENT_JOB_H
-#define AGENT_JOB_H
+#ifndef JOB_H
+#define JOB_H
 
-#include "agent/agent_inner.h"
+#include "jobs/jobs_inner.h"
 
 
-struct agent_job_s {
-    agent_t         *agent;
+struct job_s {
+    jobs_t          *jobs;
     command_peer_t  *peer;
-    agent_job_t     *next;
+    job_t     *next;
     char             id[LLMGW_MEMBERS_NAME_BYTES];
     order_verb_t     verb;
     uint64_t         order_id;          /* 0: it is accepted */
@@ -33,36 +33,50 @@ struct agent_job_s {
 };
 
 /* A second without news is too long for those who wait for a job's lines. */
-#define AGENT_JOB_SAY_US     1000000ULL
+#define JOB_SAY_US     1000000ULL
 
 
 /* job.c */
 
-uint64_t agent_job_now_us(const agent_job_t *job);
-
 /* {"ok":false}, about that member or group. */
-json_t *agent_job_refusal(const char *id, const char *code,
+json_t *job_refusal(const char *id, const char *code,
     const char *text);
 
 /* NULL: out of memory, which the peer is told. */
-agent_job_t *agent_job_create(agent_t *agent, command_peer_t *peer,
+job_t *job_create(jobs_t *jobs, command_peer_t *peer,
     order_verb_t verb, const char *id, uint64_t timeout_us);
 
 /* Gives the order; the job may end within. */
-void agent_job_order(agent_job_t *job);
+void job_order(job_t *job);
 
 /* The last line; the job is gone. */
-void agent_job_end(agent_job_t *job, json_t *last);
-void agent_job_fail(agent_job_t *job, const char *code, const char *text);
+void job_end(job_t *job, json_t *last);
+void job_fail(job_t *job, const char *code, const char *text);
+
+
+/* For the control socket; data is the jobs_t. */
+void job_drain(void *data, command_peer_t *peer, const char *id,
+    uint64_t timeout_ms, int is_forced);
+void job_undrain(void *data, command_peer_t *peer, const char *id);
+
+/* In each event-loop iteration. */
+void job_look(job_t *job);
+
+/* What became of its order. */
+void job_settle(job_t *job, order_rc_t rc);
 
 
 /* switch.c */
 
+/* For the control socket; data is the jobs_t. */
+void switch_begin(void *data, command_peer_t *peer, const char *group,
+    uint64_t timeout_ms);
+
 /* In each event-loop iteration. */
-void agent_switch_look(agent_job_t *job);
+void switch_look(job_t *job);
 
 /* What became of the order: it is judged here, and the job goes on; 0: it is
    for job.c to judge. */
-int agent_switch_settle(agent_job_t *job, order_rc_t rc);
+int switch_settle(job_t *job, order_rc_t rc);
 
-#endif /* AGENT_JOB_H */
+#endif /* JOB_H */

@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agent/update.h"
+#include "jobs/update.h"
 #include "swim/order/drain.h"
 #include "rollout/show.h"
 
@@ -17,31 +17,31 @@
  * at once, and gossiped again within 100 ms.  An order that loses its first
  * four datagrams takes a second.
  */
-#define AGENT_UPDATE_SETTLE_US  1000000ULL
+#define UPDATE_SETTLE_US  1000000ULL
 
 
 static const table_t *
-agent_update_table(const agent_t *agent)
+update_table(const jobs_t *jobs)
 {
-    return swim_table(node_swim(agent->node));
+    return swim_table(node_swim(jobs->node));
 }
 
 
 const member_t *
-agent_update_rival(const agent_t *agent)
+update_rival(const jobs_t *jobs)
 {
     size_t           i;
     const table_t   *table;
     const member_t  *member, *first;
 
-    table = agent_update_table(agent);
+    table = update_table(jobs);
     first = NULL;
 
     for (i = 0; i < table->n; i++) {
         member = table->members[i];
 
         if (member->traits.update[0] != '\0' && member_is_present(member)
-            && strcmp(member->facts.id, agent->settings->id) != 0
+            && strcmp(member->facts.id, jobs->id) != 0
             && (first == NULL || strcmp(member->traits.update,
                                         first->traits.update) < 0))
         {
@@ -54,20 +54,20 @@ agent_update_rival(const agent_t *agent)
 
 
 static int
-agent_update_has_peers(const agent_t *agent)
+update_has_peers(const jobs_t *jobs)
 {
     size_t           i;
     const table_t   *table;
     const member_t  *member;
 
-    table = agent_update_table(agent);
+    table = update_table(jobs);
 
     for (i = 0; i < table->n; i++) {
         member = table->members[i];
 
         if (llmgw_member_role(&member->facts) == LLMGW_ROLE_GATEWAY
             && member_is_present(member)
-            && strcmp(member->facts.id, agent->settings->id) != 0)
+            && strcmp(member->facts.id, jobs->id) != 0)
         {
             return 1;
         }
@@ -81,32 +81,32 @@ agent_update_has_peers(const agent_t *agent)
 
 /* Ids sort by the time of their beginning, and differ between agents. */
 static void
-agent_update_new_id(const agent_t *agent, char *id)
+update_new_id(const jobs_t *jobs, char *id)
 {
     char       text[32];
     time_t     seconds;
     uint64_t   wall_us;
     struct tm  tm;
 
-    wall_us = clock_wall_us(agent->clock);
+    wall_us = clock_wall_us(jobs->clock);
     seconds = wall_us / 1000000;
     gmtime_r(&seconds, &tm);
     strftime(text, sizeof(text), "%Y%m%d-%H%M%S", &tm);
     snprintf(id, LLMGW_MEMBERS_NAME_BYTES, "%s.%06u-%08x", text,
-             (unsigned) (wall_us % 1000000), member_hash(agent->settings->id));
+             (unsigned) (wall_us % 1000000), member_hash(jobs->id));
 }
 
 
 /* The id in drains that an update left whose driver is gone; else a new
    one. */
 static void
-agent_update_choose_id(const agent_t *agent, char *id)
+update_choose_id(const jobs_t *jobs, char *id)
 {
     size_t          i, len;
     const char     *owner;
     const table_t  *table;
 
-    table = agent_update_table(agent);
+    table = update_table(jobs);
     len = strlen(DRAIN_UPDATE);
 
     for (i = 0; i < table->n; i++) {
@@ -121,21 +121,14 @@ agent_update_choose_id(const agent_t *agent, char *id)
         }
     }
 
-    agent_update_new_id(agent, id);
+    update_new_id(jobs, id);
 }
 
 
 /* --- refused */
 
 static json_t *
-agent_update_refuse(const char *code, const char *text)
-{
-    return json_pack("{s:b, s:s, s:s}", "ok", 0, "error", text, "code", code);
-}
-
-
-static json_t *
-agent_update_refuse_running(const char *id, const char *driver)
+update_refuse_running(const char *id, const char *driver)
 {
     return json_pack("{s:b, s:o, s:s, s:s}", "ok", 0, "error",
                      json_sprintf("update %s is running, driven by \"%s\"",
@@ -146,35 +139,35 @@ agent_update_refuse_running(const char *id, const char *driver)
 
 /* The update that runs here. */
 static json_t *
-agent_update_meet(agent_t *agent, command_peer_t *peer,
+update_meet(jobs_t *jobs, command_peer_t *peer,
     const command_update_t *request)
 {
     if (request->is_dry
-        || strcmp(agent->update->rollout->to, request->to) != 0)
+        || strcmp(jobs->update->rollout->to, request->to) != 0)
     {
-        return agent_update_refuse_running(agent->update->id,
-                                           agent->settings->id);
+        return update_refuse_running(jobs->update->id,
+                                           jobs->id);
     }
 
-    return agent_update_follow(agent->update, peer, 1, 0);
+    return update_follow(jobs->update, peer, 1, 0);
 }
 
 
 /* NULL: it may begin. */
 static json_t *
-agent_update_refusal(agent_t *agent, const command_peer_t *peer,
+update_refusal(jobs_t *jobs, const command_peer_t *peer,
     const command_update_t *request)
 {
     const member_t  *rival;
 
-    if (agent->settings->role != LLMGW_ROLE_GATEWAY) {
-        return agent_update_refuse("not_a_gateway",
+    if (jobs->role != LLMGW_ROLE_GATEWAY) {
+        return command_error("not_a_gateway",
                    "a gateway's agent drives updates, and this is "
                    "none");
     }
 
-    if (agent->is_leaving) {
-        return agent_update_refuse("leaving", "the agent leaves");
+    if (jobs->is_leaving) {
+        return command_error("leaving", "the agent leaves");
     }
 
     /* Its commands would run as our user, and not as root. */
@@ -186,22 +179,22 @@ agent_update_refusal(agent_t *agent, const command_peer_t *peer,
                    "code", "wrong_user");
     }
 
-    rival = agent_update_rival(agent);
+    rival = update_rival(jobs);
 
-    return rival ? agent_update_refuse_running(rival->traits.update,
+    return rival ? update_refuse_running(rival->traits.update,
                                                rival->facts.id) : NULL;
 }
 
 
 static json_t *
-agent_update_refuse_plan(rollout_refusal_t refusal, const char *text)
+update_refuse_plan(rollout_refusal_t refusal, const char *text)
 {
     static const char *const  codes[] = {
         "", "failed", "not_found", "cannot_restart", "no_version",
         "min_available", "whole_group"
     };
 
-    return agent_update_refuse(codes[refusal], text);
+    return command_error(codes[refusal], text);
 }
 
 
@@ -209,19 +202,19 @@ agent_update_refuse_plan(rollout_refusal_t refusal, const char *text)
 
 /* The replicas that the last update to this version did not finish. */
 static size_t
-agent_update_unfinished(const agent_t *agent, const char *to,
+update_unfinished(const jobs_t *jobs, const char *to,
     const char **ids)
 {
     size_t            i, n;
     const rollout_t  *last;
 
-    if (agent->update == NULL
-        || strcmp(agent->update->rollout->to, to) != 0)
+    if (jobs->update == NULL
+        || strcmp(jobs->update->rollout->to, to) != 0)
     {
         return 0;
     }
 
-    last = agent->update->rollout;
+    last = jobs->update->rollout;
     n = 0;
 
     for (i = 0; i < last->nsteps; i++) {
@@ -237,7 +230,7 @@ agent_update_unfinished(const agent_t *agent, const char *to,
 
 
 static void
-agent_update_fill_spec(const agent_t *agent, const command_update_t *request,
+update_fill_spec(const jobs_t *jobs, const command_update_t *request,
     const char *owner, rollout_spec_t *spec)
 {
     memset(spec, 0, sizeof(rollout_spec_t));
@@ -247,7 +240,7 @@ agent_update_fill_spec(const agent_t *agent, const command_update_t *request,
     spec->nids = request->nids;
     spec->has_stop = request->stop != NULL;
     spec->has_start = request->start != NULL;
-    spec->has_orders = agent->keyring != NULL;
+    spec->has_orders = jobs->has_keyring;
     spec->drain_timeout_us = request->drain_timeout_ms * 1000;
     spec->rejoin_timeout_us = request->rejoin_timeout_ms * 1000;
     spec->max_unavailable = request->max_unavailable;
@@ -257,7 +250,7 @@ agent_update_fill_spec(const agent_t *agent, const command_update_t *request,
 
 /* NULL and the refusal. */
 static rollout_t *
-agent_update_plan(agent_t *agent, const command_update_t *request,
+update_plan(jobs_t *jobs, const command_update_t *request,
     const char *owner, json_t **answer)
 {
     char                text[ROLLOUT_REASON_BYTES];
@@ -270,31 +263,31 @@ agent_update_plan(agent_t *agent, const command_update_t *request,
     rollout_view_t      view;
     rollout_refusal_t   refusal;
 
-    agent_update_view(agent, &view);
+    update_view(jobs, &view);
     can_restart = calloc(view.n + 1, 1);
     also = calloc(TABLE_MAX_MEMBERS, sizeof(char *));
 
     if (can_restart == NULL || also == NULL) {
         free(can_restart);
         free(also);
-        *answer = agent_update_refuse("failed", "out of memory");
+        *answer = command_error("failed", "out of memory");
         return NULL;
     }
 
     for (i = 0; i < view.n; i++) {
-        member = table_find(agent_update_table(agent), view.members[i].id);
+        member = table_find(update_table(jobs), view.members[i].id);
         can_restart[i] = member != NULL && member->traits.can_restart;
     }
 
     view.can_restart = can_restart;
-    agent_update_fill_spec(agent, request, owner, &spec);
+    update_fill_spec(jobs, request, owner, &spec);
     spec.also = also;
-    spec.nalso = agent_update_unfinished(agent, request->to, also);
+    spec.nalso = update_unfinished(jobs, request->to, also);
 
     rollout = rollout_plan(&spec, &view, &refusal, text);
 
     if (rollout == NULL) {
-        *answer = agent_update_refuse_plan(refusal, text);
+        *answer = update_refuse_plan(refusal, text);
     }
 
     free(can_restart);
@@ -307,15 +300,15 @@ agent_update_plan(agent_t *agent, const command_update_t *request,
 /* --- it begins */
 
 static json_t *
-agent_update_launch(agent_t *agent, command_peer_t *peer,
+update_launch(jobs_t *jobs, command_peer_t *peer,
     const command_update_t *request, rollout_t *rollout, const char *id)
 {
-    agent_update_t  *update;
+    update_t  *update;
 
-    update = agent_update_create(agent, rollout, id);
+    update = update_create(jobs, rollout, id);
 
     if (update == NULL) {
-        return agent_update_refuse("failed", "out of memory");
+        return command_error("failed", "out of memory");
     }
 
     update->stop = request->stop ? strdup(request->stop) : NULL;
@@ -324,42 +317,45 @@ agent_update_launch(agent_t *agent, command_peer_t *peer,
     if ((request->stop != NULL && update->stop == NULL)
         || (request->start != NULL && update->start == NULL))
     {
-        agent_update_destroy(update);
-        return agent_update_refuse("failed", "out of memory");
+        update_destroy(update);
+        return command_error("failed", "out of memory");
     }
 
-    agent_update_done(agent);
-    agent->update = update;
-    agent_update_begin(update, agent_update_has_peers(agent)
-                               ? AGENT_UPDATE_SETTLE_US : 0);
+    if (jobs->update != NULL) {
+        update_destroy(jobs->update);
+    }
 
-    return agent_update_follow(update, peer, 0, 0);
+    jobs->update = update;
+    update_begin(update, update_has_peers(jobs)
+                               ? UPDATE_SETTLE_US : 0);
+
+    return update_follow(update, peer, 0, 0);
 }
 
 
 json_t *
-agent_update_start(void *data, command_peer_t *peer,
+update_start(void *data, command_peer_t *peer,
     const command_update_t *request)
 {
     char        id[LLMGW_MEMBERS_NAME_BYTES];
     char        owner[LLMGW_MEMBERS_OWNER_BYTES];
     json_t     *answer;
-    agent_t    *agent = data;
+    jobs_t     *jobs = data;
     rollout_t  *rollout;
 
-    if (agent_update_is_running(agent)) {
-        return agent_update_meet(agent, peer, request);
+    if (jobs_is_updating(jobs)) {
+        return update_meet(jobs, peer, request);
     }
 
-    answer = agent_update_refusal(agent, peer, request);
+    answer = update_refusal(jobs, peer, request);
 
     if (answer != NULL) {
         return answer;
     }
 
-    agent_update_choose_id(agent, id);
+    update_choose_id(jobs, id);
     snprintf(owner, sizeof(owner), "%s%s", DRAIN_UPDATE, id);
-    rollout = agent_update_plan(agent, request, owner, &answer);
+    rollout = update_plan(jobs, request, owner, &answer);
 
     if (rollout == NULL) {
         return answer;
@@ -372,21 +368,30 @@ agent_update_start(void *data, command_peer_t *peer,
         return answer;
     }
 
-    return agent_update_launch(agent, peer, request, rollout, id);
+    return update_launch(jobs, peer, request, rollout, id);
 }
 
 
 json_t *
-agent_update_abort(void *data, command_peer_t *peer)
+update_abort(void *data, command_peer_t *peer)
 {
-    agent_t  *agent = data;
+    jobs_t  *jobs = data;
 
-    if (!agent_update_is_running(agent)) {
-        return agent_update_refuse("not_found",
+    if (!jobs_is_updating(jobs)) {
+        return command_error("not_found",
                                    "no update is driven by this agent");
     }
 
-    agent_update_stop(agent);
+    update_stop(jobs->update);
 
-    return agent_update_follow(agent->update, peer, 1, 1);
+    return update_follow(jobs->update, peer, 1, 1);
+}
+
+
+json_t *
+update_status(void *data)
+{
+    jobs_t  *jobs = data;
+
+    return jobs->update ? update_show(jobs->update) : json_null();
 }

@@ -1,0 +1,69 @@
+
+/*
+ * What operators order of the cluster by this agent: drain, undrain and switch
+ * (job.c, switch.c), and the rolling update (update.c).
+ *
+ * Orders leave by the node.  Whether they had their effect is judged by the
+ * members as they were published last, so that the last line of a command is
+ * about what nginx can see.  How this agent carries out an order of another
+ * one for its own replica is not here, but in agent/.
+ */
+
+#ifndef JOBS_H
+#define JOBS_H
+
+#include <ev.h>
+
+#include "common/grpc/conn.h"
+#include "common/log.h"
+#include "control/control.h"
+#include "net/clock.h"
+#include "node/node.h"
+#include "state/publish.h"
+
+
+typedef struct job_s     job_t;
+typedef struct update_s  update_t;
+
+typedef struct {
+    /* All of these are the owner's. */
+    const char                 *id;             /* this agent's */
+    llmgw_role_t                role;
+    int                         has_keyring;    /* restarts may be ordered */
+    struct ev_loop             *loop;
+    log_t                      *log;
+    clock_source_t             *clock;
+    node_t                     *node;
+    publish_t                  *publish;
+    const grpc_conn_options_t  *conn;           /* of probes of replicas */
+
+    job_t     *list;            /* drain, undrain, switch */
+    ev_timer   tick;
+    update_t  *update;          /* the last one; NULL: none yet */
+    int        is_leaving;
+} jobs_t;
+
+
+/* For the control socket; the data of its functions is the jobs_t. */
+extern const command_jobs_t  jobs_commands;
+
+/* The owner has filled in its part; the rest is 0. */
+void jobs_init(jobs_t *jobs);
+
+/* Before the control socket is destroyed: an update's followers get their
+   last line.  Other jobs end with their connections. */
+void jobs_done(jobs_t *jobs);
+
+/* A member changed.  And, in each iteration, after publishing: acts on it. */
+void jobs_changed(jobs_t *jobs);
+void jobs_look(jobs_t *jobs);
+
+/* One of node_order()'s orders has ended. */
+void jobs_ordered(jobs_t *jobs, uint64_t order_id, order_rc_t rc);
+
+/* The agent is to leave: no step of an update begins any more.  The update
+   runs until those that have begun have ended. */
+void jobs_leave(jobs_t *jobs);
+int jobs_is_updating(const jobs_t *jobs);
+
+#endif /* JOBS_H */

@@ -1,0 +1,20 @@
+
+/* Private to this room: what its files share. */
+
+#ifndef JOBS_INNER_H
+#define JOBS_INNER_H
+
+#include "jobs/jobs.h"
+
+
+uint64_t jobs_now_us(const jobs_t *jobs);
+json_int_t jobs_wall_ms(const jobs_t *jobs);
+
+/* The members as they were published last: an effect that nginx cannot know
+   of is none. */
+void jobs_view(const jobs_t *jobs, command_view_t *view);
+
+/* jobs_look() comes ten times a second, until nothing is under way. */
+void jobs_wake(jobs_t *jobs);
+
+#endif /* JOBS_INNER_H */

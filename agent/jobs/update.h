@@ -1,0 +1,100 @@
+
+/*
+ * Private to this room: the rolling update that this agent drives, or drove
+ * last.
+ *
+ *   update_request.c    may it begin?  And its plan
+ *   update.c            begins it, looks at it, reports to its followers
+ *   update_act.c        does what rollout/rollout.h asks for
+ */
+
+#ifndef UPDATE_H
+#define UPDATE_H
+
+#include "jobs/jobs_inner.h"
+#include "rollout/rollout.h"
+#include "rollout/runner.h"
+#include "rollout/trial.h"
+
+
+typedef struct update_follower_s  update_follower_t;
+
+/* What is being done for a step. */
+typedef struct {
+    update_t  *update;
+    size_t     step;
+    uint64_t   order_id;        /* 0: none is under way */
+    uint64_t   renewal_id;
+    runner_t  *runner;          /* NULL: none */
+    trial_t   *trial;
+} update_task_t;
+
+struct update_s {
+    jobs_t             *jobs;
+    char                id[LLMGW_MEMBERS_NAME_BYTES];
+    rollout_t          *rollout;
+    char               *stop;       /* commands; NULL: none */
+    char               *start;
+    int                 is_running;
+    int                 is_due;     /* for a look, before the loop sleeps */
+    json_int_t          began_ms;   /* wall clock */
+    json_int_t          ended_ms;
+    uint64_t            said_us;    /* progress */
+    uint64_t            asked_us;   /* how far drains are */
+    update_follower_t  *followers;
+    update_task_t       tasks[];    /* one a step */
+};
+
+
+/* update_request.c */
+
+/* For the control socket; data is the jobs_t. */
+json_t *update_start(void *data, command_peer_t *peer,
+    const command_update_t *request);
+json_t *update_abort(void *data, command_peer_t *peer);
+json_t *update_status(void *data);
+
+/* The present member, other than us, that drives the first of all other
+   updates; NULL: none does. */
+const member_t *update_rival(const jobs_t *jobs);
+
+
+/* update.c */
+
+/* The members; can_restart is not filled in. */
+void update_view(const jobs_t *jobs, rollout_view_t *view);
+
+/* Takes the rollout over.  NULL: out of memory, it is released. */
+update_t *update_create(jobs_t *jobs, rollout_t *rollout, const char *id);
+void update_destroy(update_t *update);
+
+void update_begin(update_t *update, uint64_t settle_us);
+
+/* In each iteration in which it is due. */
+void update_look(update_t *update);
+
+/* Begins no further step; it runs until the begun ones have ended. */
+void update_stop(update_t *update);
+
+/*
+ * Its lines go to peer, too; the answer is the first of them.  is_content:
+ * its last line is valid, however the update ended.
+ */
+json_t *update_follow(update_t *update, command_peer_t *peer,
+    int is_attached, int is_content);
+
+json_t *update_show(const update_t *update);
+
+
+/* update_act.c */
+
+/* Does what the rollout wants done. */
+void update_act(update_t *update);
+
+/* Forgets all that is under way; no result comes. */
+void update_forget(update_t *update);
+
+/* 1: the order was this update's. */
+int update_settle(update_t *update, uint64_t order_id, order_rc_t rc);
+
+#endif /* UPDATE_H */
