@@ -325,18 +325,18 @@ agent_create_control(agent_t *agent, char *error)
     env->uid = geteuid();
     env->now_us = agent_now_us;
     env->wall_us = agent_wall_us;
-    env->show_view = agent_show_view;
-    env->show_traits = agent_show_traits;
-    env->show_status = agent_show_status;
+    env->show_view = agent_facts_view;
+    env->show_traits = agent_facts_traits;
+    env->show_status = agent_facts_status;
     env->show_models = agent_segment_models;
     env->on_report = agent_replica_report;
     env->jobs = &jobs_commands;
     env->jobs_data = &agent->jobs;
     env->on_leave = agent_leave;
-    env->on_keys = agent_keys_command;
+    env->on_keys = agent_seal_command;
     env->on_inject = agent_inject;
     env->data = agent;
-    agent_show_files(agent);
+    agent_facts_files(agent);
 
     agent->control = control_create(agent->loop, settings->control_path, env,
                                     agent_replica_lost, error);
@@ -411,7 +411,7 @@ agent_open_door(agent_t *agent, char *error)
 static int
 agent_create_parts(agent_t *agent, char *error)
 {
-    if (agent_keys_create(agent, error) != 0
+    if (agent_seal_create(agent, error) != 0
         || agent_open_door(agent, error) != 0)
     {
         return -1;
@@ -544,7 +544,7 @@ agent_destroy(agent_t *agent)
         clock_ev_destroy(agent->clock);
     }
 
-    agent_keys_destroy(agent);
+    agent_seal_destroy(agent);
     tls_door_close(&agent->door);
     ev_loop_destroy(agent->loop);
     free(agent);

@@ -16,7 +16,7 @@
 #include "node/node.h"
 #include "state/notify.h"
 #include "state/publish.h"
-#include "rollout/replica_call.h"
+#include "supervise/replica_call.h"
 #include "supervise/reporter.h"
 #include "net/resolve.h"
 #include "state/epoch.h"
@@ -25,7 +25,7 @@
 #include "common/child/supervise.h"
 
 
-typedef struct agent_keys_job_s  agent_keys_job_t;
+typedef struct agent_seal_job_s  agent_seal_job_t;
 
 /* What is kept in the state directory for the next run. */
 typedef enum {
@@ -57,7 +57,7 @@ struct agent_s {
     keyring_t         *keyring;         /* NULL: gossip is plain */
     crypt_t           *crypt;
     char               key_id[KEYRING_ID_TEXT_BYTES];
-    agent_keys_job_t  *keys_job;        /* NULL: no change is under way */
+    agent_seal_job_t  *keys_job;        /* NULL: no change is under way */
     int                is_keys_stale;   /* to be read again behind that */
     resolve_t         *resolve;         /* NULL: no seeds */
     health_t          *health;          /* NULL: not asked (any more) */
@@ -151,7 +151,8 @@ void agent_replica_lost(void *data, command_peer_t *peer);
 void agent_replica_changed(agent_t *agent);
 
 
-/* child.c: the own replica as a child process; no-ops without a command. */
+/* replica_child.c: the own replica as a child process; no-ops without a
+   command. */
 
 void agent_child_init(agent_t *agent);
 void agent_child_begin(agent_t *agent);
@@ -200,7 +201,7 @@ int agent_keep_is_done(void *data);
 const char *agent_keep_trouble(const agent_t *agent);
 
 
-/* drain.c: the own replica is told that it drains. */
+/* replica_drain.c: the own replica is told that it drains. */
 
 /* -1 and a reason. */
 int agent_drain_create(agent_t *agent, char *error);
@@ -248,29 +249,29 @@ int agent_life_is_over(agent_t *agent);
 
 
 
-/* keys.c: what gossip is sealed with. */
+/* seal.c: what gossip is sealed with. */
 
 /* -1 and a reason; nothing to do without --keyring. */
-int agent_keys_create(agent_t *agent, char *error);
-void agent_keys_destroy(agent_t *agent);
+int agent_seal_create(agent_t *agent, char *error);
+void agent_seal_destroy(agent_t *agent);
 
 /* SIGHUP. */
-void agent_keys_reload(struct ev_loop *loop, ev_signal *signal, int events);
+void agent_seal_reload(struct ev_loop *loop, ev_signal *signal, int events);
 
 /* For the control socket; data is the agent. */
-json_t *agent_keys_command(void *data, command_peer_t *peer,
+json_t *agent_seal_command(void *data, command_peer_t *peer,
     command_keys_t verb, const char *text);
 
 /* The id of the key that seals, valid until the next change; NULL: gossip is
    plain. */
-const char *agent_keys_primary(agent_t *agent);
+const char *agent_seal_primary(agent_t *agent);
 
 
-/* show.c: what the control socket shows; data is the agent. */
+/* facts.c: what the control socket shows; data is the agent. */
 
-void agent_show_view(void *data, command_view_t *view);
-void agent_show_traits(void *data, const char *id, command_traits_t *traits);
-void agent_show_files(agent_t *agent);
-void agent_show_status(void *data, command_status_t *status);
+void agent_facts_view(void *data, command_view_t *view);
+void agent_facts_traits(void *data, const char *id, command_traits_t *traits);
+void agent_facts_files(agent_t *agent);
+void agent_facts_status(void *data, command_status_t *status);
 
 #endif /* AGENT_INNER_H */

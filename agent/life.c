@@ -241,7 +241,7 @@ agent_life_init(agent_t *agent)
     agent_life_on(agent, &agent->on_term, SIGTERM, agent_life_terminate);
     agent_life_on(agent, &agent->on_int, SIGINT, agent_life_terminate);
     agent_life_on(agent, &agent->on_quit, SIGQUIT, agent_life_quit);
-    agent_life_on(agent, &agent->on_hup, SIGHUP, agent_keys_reload);
+    agent_life_on(agent, &agent->on_hup, SIGHUP, agent_seal_reload);
 
     ev_init(&agent->hold, agent_life_held);
     ev_init(&agent->drain, agent_life_drain_over);

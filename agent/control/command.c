@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "control/command_inner.h"
-#include "control/show.h"
+#include "control/command_show.h"
 
 
 /* For streams to end, and for a standby to wake. */

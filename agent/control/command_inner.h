@@ -21,7 +21,7 @@ const char *command_text(const json_t *request, const char *name);
 #define COMMAND_MAX_MEMBERS  65536
 
 
-/* update.c */
+/* command_update.c */
 
 json_t *command_rolling_update(const command_env_t *env, command_peer_t *peer,
     const json_t *request);
@@ -29,7 +29,7 @@ json_t *command_update_abort(const command_env_t *env, command_peer_t *peer,
     const json_t *request);
 
 
-/* keys.c */
+/* command_keyring.c */
 
 json_t *command_keyring_list(const command_env_t *env, command_peer_t *peer,
     const json_t *request);

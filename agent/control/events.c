@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "control/command.h"
-#include "control/show.h"
+#include "control/command_show.h"
 
 
 json_t *

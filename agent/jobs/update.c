@@ -25,7 +25,7 @@
 #include <string.h>
 
 #include "jobs/update.h"
-#include "rollout/show.h"
+#include "rollout/rollout_json.h"
 
 
 /* How often a draining replica is pinged for its load. */

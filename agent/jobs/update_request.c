@@ -9,7 +9,7 @@
 
 #include "jobs/update.h"
 #include "swim/order/drain.h"
-#include "rollout/show.h"
+#include "rollout/rollout_json.h"
 
 
 /*

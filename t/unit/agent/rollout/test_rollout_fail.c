@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "rollout/show.h"
+#include "rollout/rollout_json.h"
 #include "t/unit/agent/rollout/rollout_scene.h"
 
 

@@ -7,7 +7,7 @@
 
 
 void
-agent_show_view(void *data, command_view_t *view)
+agent_facts_view(void *data, command_view_t *view)
 {
     agent_t  *agent = data;
 
@@ -17,7 +17,7 @@ agent_show_view(void *data, command_view_t *view)
 
 
 void
-agent_show_traits(void *data, const char *id, command_traits_t *traits)
+agent_facts_traits(void *data, const char *id, command_traits_t *traits)
 {
     agent_t              *agent = data;
     uint64_t              now_us;
@@ -52,7 +52,7 @@ agent_show_traits(void *data, const char *id, command_traits_t *traits)
 
 
 void
-agent_show_files(agent_t *agent)
+agent_facts_files(agent_t *agent)
 {
     const settings_t  *s;
 
@@ -67,7 +67,7 @@ agent_show_files(agent_t *agent)
 
 
 static void
-agent_show_drop(agent_t *agent, command_status_t *status)
+agent_facts_drop(agent_t *agent, command_status_t *status)
 {
     const swim_drop_t  *drop;
 
@@ -84,7 +84,7 @@ agent_show_drop(agent_t *agent, command_status_t *status)
 
 
 void
-agent_show_status(void *data, command_status_t *status)
+agent_facts_status(void *data, command_status_t *status)
 {
     agent_t       *agent = data;
     const swim_t  *swim;
@@ -94,7 +94,7 @@ agent_show_status(void *data, command_status_t *status)
     status->own = &swim_own(swim)->facts;
     status->load = &swim_own(swim)->load;
     status->counters = swim_counters(swim);
-    status->key = agent_keys_primary(agent);
+    status->key = agent_seal_primary(agent);
     status->backlog = swim_backlog(swim);
     status->doubt = swim_local_health(swim);
     status->is_joined = !swim_is_alone(swim);
@@ -105,5 +105,5 @@ agent_show_status(void *data, command_status_t *status)
     status->is_lock_away = agent->local.group.is_lock_away;
     status->state_trouble = agent_keep_trouble(agent);
     status->files = agent->files;
-    agent_show_drop(agent, status);
+    agent_facts_drop(agent, status);
 }

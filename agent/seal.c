@@ -8,7 +8,7 @@
 
 
 /* A change of the file, under way. */
-struct agent_keys_job_s {
+struct agent_seal_job_s {
     writer_job_t      job;      /* first: a job is its change */
     agent_t          *agent;
     command_peer_t   *peer;     /* NULL: it is gone */
@@ -19,7 +19,7 @@ struct agent_keys_job_s {
 
 
 int
-agent_keys_create(agent_t *agent, char *error)
+agent_seal_create(agent_t *agent, char *error)
 {
     const settings_t  *settings;
 
@@ -45,7 +45,7 @@ agent_keys_create(agent_t *agent, char *error)
 
 
 void
-agent_keys_destroy(agent_t *agent)
+agent_seal_destroy(agent_t *agent)
 {
     if (agent->crypt != NULL) {
         crypt_destroy(agent->crypt);
@@ -58,7 +58,7 @@ agent_keys_destroy(agent_t *agent)
 
 
 static void
-agent_keys_log(const agent_t *agent, const char *what)
+agent_seal_log(const agent_t *agent, const char *what)
 {
     char  id[KEYRING_ID_TEXT_BYTES];
 
@@ -71,7 +71,7 @@ agent_keys_log(const agent_t *agent, const char *what)
 
 
 static void
-agent_keys_read(agent_t *agent)
+agent_seal_read(agent_t *agent)
 {
     char  error[KEYRING_ERROR_BYTES];
 
@@ -81,13 +81,13 @@ agent_keys_read(agent_t *agent)
         return;
     }
 
-    agent_keys_log(agent, "was read again");
+    agent_seal_log(agent, "was read again");
 }
 
 
 /* A change that is being written comes first, or it would undo this. */
 void
-agent_keys_reload(struct ev_loop *loop, ev_signal *signal, int events)
+agent_seal_reload(struct ev_loop *loop, ev_signal *signal, int events)
 {
     agent_t  *agent = signal->data;
 
@@ -100,12 +100,12 @@ agent_keys_reload(struct ev_loop *loop, ev_signal *signal, int events)
         return;
     }
 
-    agent_keys_read(agent);
+    agent_seal_read(agent);
 }
 
 
 const char *
-agent_keys_primary(agent_t *agent)
+agent_seal_primary(agent_t *agent)
 {
     if (agent->keyring == NULL) {
         return NULL;
@@ -121,7 +121,7 @@ agent_keys_primary(agent_t *agent)
 /* --- on command */
 
 static json_t *
-agent_keys_answer(const keyring_t *keyring)
+agent_seal_answer(const keyring_t *keyring)
 {
     char     id[KEYRING_ID_TEXT_BYTES];
     size_t   i;
@@ -141,7 +141,7 @@ agent_keys_answer(const keyring_t *keyring)
 
 
 static json_t *
-agent_keys_refusal(keyring_rc_t rc, const char *error)
+agent_seal_refusal(keyring_rc_t rc, const char *error)
 {
     static const command_error_t  refusals[] = {
         [KEYRING_EKEY] = { "bad_key", "no key: 64 hexadecimal digits, or "
@@ -160,16 +160,16 @@ agent_keys_refusal(keyring_rc_t rc, const char *error)
 
 /* In the writer's thread. */
 static void
-agent_keys_write(writer_job_t *job)
+agent_seal_write(writer_job_t *job)
 {
-    agent_keys_job_t  *keys = (agent_keys_job_t *) job;
+    agent_seal_job_t  *keys = (agent_seal_job_t *) job;
 
     keys->rc = keyring_plan_write(keys->plan, keys->error);
 }
 
 
 static json_t *
-agent_keys_end(agent_keys_job_t *keys)
+agent_seal_end(agent_seal_job_t *keys)
 {
     agent_t  *agent;
 
@@ -177,26 +177,26 @@ agent_keys_end(agent_keys_job_t *keys)
 
     if (keys->rc != 0) {
         keyring_plan_destroy(keys->plan);
-        return agent_keys_refusal(KEYRING_EFILE, keys->error);
+        return agent_seal_refusal(KEYRING_EFILE, keys->error);
     }
 
     keyring_take(agent->keyring, keys->plan);
-    agent_keys_log(agent, "was changed on command");
+    agent_seal_log(agent, "was changed on command");
 
-    return agent_keys_answer(agent->keyring);
+    return agent_seal_answer(agent->keyring);
 }
 
 
 static void
-agent_keys_written(writer_job_t *job)
+agent_seal_written(writer_job_t *job)
 {
     json_t            *answer;
     agent_t           *agent;
-    agent_keys_job_t  *keys = (agent_keys_job_t *) job;
+    agent_seal_job_t  *keys = (agent_seal_job_t *) job;
 
     agent = keys->agent;
     agent->keys_job = NULL;
-    answer = agent_keys_end(keys);
+    answer = agent_seal_end(keys);
 
     if (keys->peer != NULL) {
         keys->peer->job = NULL;
@@ -210,39 +210,39 @@ agent_keys_written(writer_job_t *job)
 
     if (agent->is_keys_stale) {
         agent->is_keys_stale = 0;
-        agent_keys_read(agent);
+        agent_seal_read(agent);
     }
 }
 
 
 /* The connection that asked has gone: the change is made all the same. */
 static void
-agent_keys_gone(void *job)
+agent_seal_gone(void *job)
 {
-    ((agent_keys_job_t *) job)->peer = NULL;
+    ((agent_seal_job_t *) job)->peer = NULL;
 }
 
 
 /* NULL: the answer comes when the file is written. */
 static json_t *
-agent_keys_start(agent_t *agent, command_peer_t *peer, keyring_plan_t *plan)
+agent_seal_start(agent_t *agent, command_peer_t *peer, keyring_plan_t *plan)
 {
-    agent_keys_job_t  *keys;
+    agent_seal_job_t  *keys;
 
-    keys = calloc(1, sizeof(agent_keys_job_t));
+    keys = calloc(1, sizeof(agent_seal_job_t));
 
     if (keys == NULL) {
         keyring_plan_destroy(plan);
         return command_error("failed", "out of memory");
     }
 
-    keys->job.write = agent_keys_write;
-    keys->job.done = agent_keys_written;
+    keys->job.write = agent_seal_write;
+    keys->job.done = agent_seal_written;
     keys->agent = agent;
     keys->plan = plan;
     keys->peer = peer;
     peer->job = keys;
-    peer->on_gone = agent_keys_gone;
+    peer->on_gone = agent_seal_gone;
 
     agent->keys_job = keys;
     writer_put(agent->writer, &keys->job);
@@ -252,7 +252,7 @@ agent_keys_start(agent_t *agent, command_peer_t *peer, keyring_plan_t *plan)
 
 
 static json_t *
-agent_keys_change(agent_t *agent, command_peer_t *peer, keyring_verb_t verb,
+agent_seal_change(agent_t *agent, command_peer_t *peer, keyring_verb_t verb,
     const char *text)
 {
     char             error[KEYRING_ERROR_BYTES];
@@ -269,13 +269,13 @@ agent_keys_change(agent_t *agent, command_peer_t *peer, keyring_verb_t verb,
 
     rc = keyring_plan(agent->keyring, verb, text, &plan, error);
 
-    return rc == KEYRING_DONE ? agent_keys_start(agent, peer, plan)
-                              : agent_keys_refusal(rc, error);
+    return rc == KEYRING_DONE ? agent_seal_start(agent, peer, plan)
+                              : agent_seal_refusal(rc, error);
 }
 
 
 json_t *
-agent_keys_command(void *data, command_peer_t *peer, command_keys_t verb,
+agent_seal_command(void *data, command_peer_t *peer, command_keys_t verb,
     const char *text)
 {
     agent_t  *agent = data;
@@ -286,12 +286,12 @@ agent_keys_command(void *data, command_peer_t *peer, command_keys_t verb,
 
     switch (verb) {
     case COMMAND_KEYS_ADD:
-        return agent_keys_change(agent, peer, KEYRING_ADD, text);
+        return agent_seal_change(agent, peer, KEYRING_ADD, text);
     case COMMAND_KEYS_USE:
-        return agent_keys_change(agent, peer, KEYRING_USE, text);
+        return agent_seal_change(agent, peer, KEYRING_USE, text);
     case COMMAND_KEYS_REMOVE:
-        return agent_keys_change(agent, peer, KEYRING_REMOVE, text);
+        return agent_seal_change(agent, peer, KEYRING_REMOVE, text);
     default:
-        return agent_keys_answer(agent->keyring);
+        return agent_seal_answer(agent->keyring);
     }
 }

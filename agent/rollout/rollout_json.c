@@ -1,7 +1,7 @@
 
 #include <stdio.h>
 
-#include "rollout/show.h"
+#include "rollout/rollout_json.h"
 
 
 size_t

@@ -4,8 +4,8 @@
  * that those who follow it get.  docs/control.md shows each.
  */
 
-#ifndef ROLLOUT_SHOW_H
-#define ROLLOUT_SHOW_H
+#ifndef ROLLOUT_JSON_H
+#define ROLLOUT_JSON_H
 
 #include <jansson.h>
 
@@ -43,4 +43,4 @@ void rollout_reason(const rollout_t *rollout, char *text);
 /* Steps whose replica has the version: DONE and SKIPPED. */
 size_t rollout_ndone(const rollout_t *rollout);
 
-#endif /* ROLLOUT_SHOW_H */
+#endif /* ROLLOUT_JSON_H */

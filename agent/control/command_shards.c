@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "control/show.h"
+#include "control/command_show.h"
 #include "proto/members/shards.h"
 
 

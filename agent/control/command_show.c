@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "control/show.h"
+#include "control/command_show.h"
 
 
 /*

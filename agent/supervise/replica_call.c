@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "common/grpc/asker.h"
-#include "rollout/replica_call.h"
+#include "supervise/replica_call.h"
 
 
 #define REPLICA_CALL_MAX_MESSAGE_BYTES  4096

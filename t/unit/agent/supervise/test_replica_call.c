@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "rollout/replica_call.h"
+#include "supervise/replica_call.h"
 #include "common/grpc/conn.h"
 #include "t/unit/common/loopback.h"
 
