@@ -46,55 +46,43 @@ ctl_print_draining(void *data, const json_t *event)
 }
 
 
-int
-ctl_drain(const ctl_t *ctl)
+static void
+ctl_drain_show(const ctl_t *ctl, json_t *answer, FILE *out)
 {
-    int      status;
-    json_t  *answer;
-
-    status = ctl_link_follow(ctl,
-                 json_pack("{s:s, s:s, s:I, s:b}", "cmd", "drain",
-                           "id", ctl->words[0], "timeout_ms",
-                           (json_int_t) ctl->options.drain_timeout_ms,
-                           "force", ctl->options.is_forced),
-                 ctl->is_json ? ctl_print_event : ctl_print_draining,
-                 NULL, CTL_LINK_LIVELY, &answer);
-
-    if (ctl->is_json && answer != NULL) {
-        ctl_print_json(answer);
-
-    } else if (status == CTL_DONE) {
-        printf("%s is drained\n", ctl->words[0]);
-    }
-
-    json_decref(answer);
-
-    return status;
+    fprintf(out, "%s is drained\n", ctl->words[0]);
 }
 
 
 int
-ctl_undrain(const ctl_t *ctl)
+ctl_drain(const ctl_t *ctl)
 {
-    int          status;
-    json_t      *answer;
+    return ctl_follow(ctl,
+                      json_pack("{s:s, s:s, s:I, s:b}", "cmd", "drain",
+                                "id", ctl->words[0], "timeout_ms",
+                                (json_int_t) ctl->options.drain_timeout_ms,
+                                "force", ctl->options.is_forced),
+                      ctl_print_draining, ctl_drain_show);
+}
+
+
+static void
+ctl_undrain_show(const ctl_t *ctl, json_t *answer, FILE *out)
+{
     const char  *owner;
 
-    status = ctl_link_follow(ctl, json_pack("{s:s, s:s}", "cmd", "undrain",
-                                            "id", ctl->words[0]),
-                             NULL, NULL, CTL_LINK_LIVELY, &answer);
     owner = json_string_value(json_object_get(answer, "drain_owner"));
 
-    if (ctl->is_json && answer != NULL) {
-        ctl_print_json(answer);
+    fprintf(out, "%s %s%s\n", ctl->words[0],
+            owner ? "is still drained by " : "gets new requests again",
+            owner ? owner : "");
+}
 
-    } else if (status == CTL_DONE) {
-        printf("%s %s%s\n", ctl->words[0],
-               owner ? "is still drained by " : "gets work again",
-               owner ? owner : "");
-    }
 
-    json_decref(answer);
-
-    return status;
+/* Its events say how long it takes, in which there is nothing to see. */
+int
+ctl_undrain(const ctl_t *ctl)
+{
+    return ctl_follow(ctl, json_pack("{s:s, s:s}", "cmd", "undrain", "id",
+                                     ctl->words[0]),
+                      NULL, ctl_undrain_show);
 }

@@ -9,15 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ctl/columns.h"
 #include "ctl/field.h"
 #include "ctl/link.h"
 
-
-#define CTL_GROUP_NCOLUMNS  7
-
-static const char *const  ctl_group_heading[CTL_GROUP_NCOLUMNS] = {
-    "GROUP", "ID", "STATE", "EPOCH", "VERSION", "SERVICE", "AGENT"
-};
 
 static const option_t  ctl_group_table[] = {
     { .name = "timeout", .kind = OPTION_DURATION, .value = "60s",
@@ -163,69 +158,53 @@ ctl_group_collect(const json_t *answer)
 }
 
 
-/* What of a group's member stands in each column. */
-static void
-ctl_group_fill(const json_t *group, const json_t *member, char *epoch,
-    size_t bytes, const char *cells[CTL_GROUP_NCOLUMNS])
+static const char *
+ctl_group_state(const json_t *member, char *text)
 {
-    json_int_t  granted;
-
-    granted = ctl_number(member, "group_epoch");
-    snprintf(epoch, bytes, "%" JSON_INTEGER_FORMAT, granted);
-
-    cells[0] = ctl_text(group, "group");
-    cells[1] = ctl_text(member, "id");
-    cells[2] = ctl_group_has_process(member) ? ctl_word(member, "group_state")
-                                             : "gone";
-    cells[3] = granted ? epoch : "-";
-    cells[4] = ctl_word(member, "model_version");
-    cells[5] = ctl_text(member, "service");
-    cells[6] = ctl_text(member, "state");
+    return ctl_group_has_process(member) ? ctl_word(member, "group_state")
+                                         : "gone";
 }
 
 
-static void
-ctl_group_put(const char *const cells[CTL_GROUP_NCOLUMNS], size_t *widths,
-    int is_measured)
+static const char *
+ctl_group_epoch(const json_t *member, char *text)
 {
-    size_t  i, len;
+    json_int_t  epoch;
 
-    for (i = 0; i < CTL_GROUP_NCOLUMNS; i++) {
-        len = strlen(cells[i]);
+    epoch = ctl_number(member, "group_epoch");
+    snprintf(text, CTL_CELL_BYTES, "%" JSON_INTEGER_FORMAT, epoch);
 
-        if (is_measured) {
-            widths[i] = len > widths[i] ? len : widths[i];
-
-        } else if (i + 1 < CTL_GROUP_NCOLUMNS) {
-            printf("%-*s  ", (int) widths[i], cells[i]);
-
-        } else {
-            printf("%s\n", cells[i]);
-        }
-    }
+    return epoch != 0 ? text : "-";
 }
 
 
+static const ctl_column_t  ctl_group_columns[] = {
+    { "GROUP", .field = "group" },
+    { "ID", .field = "id" },
+    { "STATE", .cell = ctl_group_state },
+    { "EPOCH", .cell = ctl_group_epoch },
+    { "VERSION", .field = "model_version" },
+    { "SERVICE", .field = "service" },
+    { "AGENT", .field = "state" }
+};
+
+
 static void
-ctl_group_print(const json_t *groups)
+ctl_group_print(const ctl_t *ctl, const json_t *groups)
 {
-    int          is_measured;
-    char         epoch[32];
-    size_t       i, k;
-    size_t       widths[CTL_GROUP_NCOLUMNS] = { 0 };
-    json_t      *group, *member;
-    const char  *cells[CTL_GROUP_NCOLUMNS];
+    size_t   i;
+    json_t  *group, *members;
 
-    for (is_measured = 1; is_measured >= 0; is_measured--) {
-        ctl_group_put(ctl_group_heading, widths, is_measured);
+    members = json_array();
 
-        json_array_foreach(groups, i, group) {
-            json_array_foreach(json_object_get(group, "members"), k, member) {
-                ctl_group_fill(group, member, epoch, sizeof(epoch), cells);
-                ctl_group_put(cells, widths, is_measured);
-            }
-        }
+    json_array_foreach(groups, i, group) {
+        json_array_extend(members, json_object_get(group, "members"));
     }
+
+    ctl_columns_print(ctl, ctl_group_columns,
+                      sizeof(ctl_group_columns) / sizeof(ctl_group_columns[0]),
+                      members, stdout);
+    json_decref(members);
 
     json_array_foreach(groups, i, group) {
         if (json_is_true(json_object_get(group, "conflict"))) {
@@ -237,7 +216,7 @@ ctl_group_print(const json_t *groups)
 }
 
 
-static int
+int
 ctl_group_list(const ctl_t *ctl)
 {
     int      status;
@@ -261,7 +240,7 @@ ctl_group_list(const ctl_t *ctl)
         ctl_print_json(groups);
 
     } else {
-        ctl_group_print(json_object_get(groups, "groups"));
+        ctl_group_print(ctl, json_object_get(groups, "groups"));
     }
 
     json_decref(groups);
@@ -282,51 +261,22 @@ ctl_group_print_switching(void *data, const json_t *event)
 }
 
 
-static int
-ctl_group_switch(const ctl_t *ctl)
+static void
+ctl_group_show_switch(const ctl_t *ctl, json_t *answer, FILE *out)
 {
-    int      status;
-    json_t  *answer;
-
-    status = ctl_link_follow(ctl,
-                 json_pack("{s:s, s:s, s:I}", "cmd", "group_switch",
-                           "group", ctl->words[1], "timeout_ms",
-                           (json_int_t) ctl->options.switch_timeout_ms),
-                 ctl->is_json ? ctl_print_event : ctl_group_print_switching,
-                 NULL, CTL_LINK_LIVELY, &answer);
-
-    if (ctl->is_json && answer != NULL) {
-        ctl_print_json(answer);
-
-    } else if (status == CTL_DONE) {
-        printf("%s: %s is active with epoch %" JSON_INTEGER_FORMAT ", %s was; "
-               "it took %.3f s\n", ctl_text(answer, "group"),
-               ctl_text(answer, "to"), ctl_number(answer, "epoch"),
-               ctl_text(answer, "from"), ctl_number(answer, "ms") / 1e3);
-    }
-
-    json_decref(answer);
-
-    return status;
+    fprintf(out, "%s: %s is active with epoch %" JSON_INTEGER_FORMAT ", %s "
+            "was; it took %.3f s\n", ctl_text(answer, "group"),
+            ctl_text(answer, "to"), ctl_number(answer, "epoch"),
+            ctl_text(answer, "from"), ctl_number(answer, "ms") / 1e3);
 }
 
 
 int
-ctl_group(const ctl_t *ctl)
+ctl_group_switch(const ctl_t *ctl)
 {
-    const char  *verb;
-
-    verb = ctl->nwords > 0 ? ctl->words[0] : "list";
-
-    if (strcmp(verb, "list") == 0) {
-        return ctl->nwords > 1 ? ctl_usage("unexpected word", ctl->words[1])
-                               : ctl_group_list(ctl);
-    }
-
-    if (strcmp(verb, "switch") != 0) {
-        return ctl_usage("there is no command", verb);
-    }
-
-    return ctl->nwords < 2 ? ctl_usage("a group is missing after", verb)
-                           : ctl_group_switch(ctl);
+    return ctl_follow(ctl,
+                      json_pack("{s:s, s:s, s:I}", "cmd", "group_switch",
+                                "group", ctl->words[0], "timeout_ms",
+                                (json_int_t) ctl->options.switch_timeout_ms),
+                      ctl_group_print_switching, ctl_group_show_switch);
 }

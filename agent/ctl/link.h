@@ -33,4 +33,11 @@ typedef enum {
 int ctl_link_follow(const ctl_t *ctl, json_t *request, ctl_event_pt on_event,
     void *data, ctl_link_mode_t mode, json_t **answer);
 
+/*
+ * A command that reports its progress each second: events as lines, or by
+ * on_event for people; then the last line, which on_done shows to them.
+ */
+int ctl_follow(const ctl_t *ctl, json_t *request, ctl_event_pt on_event,
+    ctl_show_pt on_done);
+
 #endif /* CTL_LINK_H */

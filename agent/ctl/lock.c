@@ -154,9 +154,5 @@ ctl_lock_show(const ctl_t *ctl, json_t *answer, FILE *out)
 int
 ctl_lock(const ctl_t *ctl)
 {
-    if (strcmp(ctl->words[0], "status") != 0) {
-        return ctl_usage("there is no command lock", ctl->words[0]);
-    }
-
     return ctl_show(ctl, "status", "groups", ctl_lock_show);
 }

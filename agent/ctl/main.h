@@ -1,11 +1,11 @@
 
 /*
- * llmgwctl: what its subcommands share.  A subcommand is an entry in the
- * table of ctl.c and a file; it asks the agent, shows the answer, and returns
- * the exit status.
+ * llmgwctl: what its commands share.  A command is a row of the table in
+ * verbs.c and a function; it asks the agent, shows the answer, and returns the
+ * exit status.
  *
- * One that has options names their table (common/options.h) in its entry; the
- * fields of all of them are in ctl_options_t.
+ * A command that has options names their table (common/options.h) in its row;
+ * the fields of all of them are in ctl_options_t.
  */
 
 #ifndef CTL_MAIN_H
@@ -77,8 +77,8 @@ typedef struct {
     int             is_json;        /* for programs, not for people */
     int             is_terminal;    /* standard output is one */
     int             has_colours;
-    char           *words[CTL_MAX_WORDS];   /* behind the command, */
-    int             nwords;                 /* as many as its entry allows */
+    char           *words[CTL_MAX_WORDS];   /* after name and verb, */
+    int             nwords;                 /* as many as its row allows */
     ctl_options_t   options;        /* of its table, if it has one */
 } ctl_t;
 
@@ -88,17 +88,26 @@ int ctl_status(const ctl_t *ctl);
 int ctl_metrics(const ctl_t *ctl);
 int ctl_leave(const ctl_t *ctl);
 int ctl_events(const ctl_t *ctl);
-int ctl_keyring(const ctl_t *ctl);
 int ctl_inject_suspect(const ctl_t *ctl);
 int ctl_drain(const ctl_t *ctl);
 int ctl_undrain(const ctl_t *ctl);
 int ctl_update(const ctl_t *ctl);
-int ctl_group(const ctl_t *ctl);
+int ctl_group_list(const ctl_t *ctl);
+int ctl_group_switch(const ctl_t *ctl);
 int ctl_shards(const ctl_t *ctl);
 int ctl_weights(const ctl_t *ctl);
 int ctl_lock(const ctl_t *ctl);
-int ctl_certs(const ctl_t *ctl);
-int ctl_keys(const ctl_t *ctl);
+int ctl_keyring_list(const ctl_t *ctl);
+int ctl_keyring_add(const ctl_t *ctl);
+int ctl_keyring_use(const ctl_t *ctl);
+int ctl_keyring_remove(const ctl_t *ctl);
+int ctl_certs_init(const ctl_t *ctl);
+int ctl_certs_issue(const ctl_t *ctl);
+int ctl_keys_add(const ctl_t *ctl);
+int ctl_keys_list(const ctl_t *ctl);
+int ctl_keys_revoke(const ctl_t *ctl);
+int ctl_keys_rotate(const ctl_t *ctl);
+int ctl_keys_check(const ctl_t *ctl);
 int ctl_usage_logs(const ctl_t *ctl);
 int ctl_doctor(const ctl_t *ctl);
 
@@ -123,6 +132,9 @@ typedef void (*ctl_show_pt)(const ctl_t *ctl, json_t *answer, FILE *out);
 
 int ctl_show(const ctl_t *ctl, const char *cmd, const char *part,
     ctl_show_pt show);
+
+/* The same once, for a request that has more than a name; it is released. */
+int ctl_ask(const ctl_t *ctl, json_t *request, ctl_show_pt show);
 
 /* Prints one JSON object and a newline. */
 void ctl_print_json(const json_t *json);

@@ -91,7 +91,7 @@ ctl_weights_show(const ctl_t *ctl, json_t *answer, FILE *out)
     window_ms = ctl_number(answer, "window_left_ms");
 
     if (window_ms > 0) {
-        fprintf(out, "%-*s%.1f s in which nobody writes\n",
+        fprintf(out, "%-*s%.1f s in which no engine may write\n",
                 CTL_WEIGHTS_WIDTH, "window", window_ms / 1000.0);
     }
 
@@ -104,9 +104,5 @@ ctl_weights_show(const ctl_t *ctl, json_t *answer, FILE *out)
 int
 ctl_weights(const ctl_t *ctl)
 {
-    if (strcmp(ctl->words[0], "status") != 0) {
-        return ctl_usage("there is no command weights", ctl->words[0]);
-    }
-
     return ctl_show(ctl, "state", "clients", ctl_weights_show);
 }

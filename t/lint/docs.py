@@ -71,7 +71,7 @@ def _metrics(tree):
     names |= {"llmgw_" + name + {"counter": "_total"}.get(kind, "")
               for name, kind in re.findall(
                   r'{ "(\w+)", "(counter|gauge|summary)", "',
-                  tree.text.get("agent/ctl/pipelines.c", ""))}
+                  tree.text.get("agent/ctl/shards/pipelines.c", ""))}
     names |= {f"llmgw_agent_{name}_total" for name in re.findall(
         r"^    X\((\w+),", tree.text.get("common/swim_counters.h", ""),
         re.M)}

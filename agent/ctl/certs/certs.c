@@ -100,7 +100,7 @@ certs_say(const ctl_t *ctl, const char *name)
     json_t      *made;
     const char  *dir;
 
-    dir = ctl->words[1];
+    dir = ctl->words[0];
 
     if (ctl->is_json) {
         made = json_pack("{s:s+++, s:s+++}", "cert", dir, "/", name, ".crt",
@@ -125,8 +125,8 @@ certs_fail(const char *error)
 }
 
 
-static int
-certs_init(const ctl_t *ctl)
+int
+ctl_certs_init(const ctl_t *ctl)
 {
     char         error[AUTHORITY_ERROR_BYTES];
     authority_t  authority;
@@ -135,7 +135,7 @@ certs_init(const ctl_t *ctl)
         return ctl_usage("a CA has no --ip and no --dns", NULL);
     }
 
-    authority.dir = ctl->words[1];
+    authority.dir = ctl->words[0];
     authority.is_forced = ctl->options.is_forced;
     authority.days = ctl->options.days != 0 ? ctl->options.days
                                             : CERTS_CA_DAYS;
@@ -145,14 +145,14 @@ certs_init(const ctl_t *ctl)
 }
 
 
-static int
-certs_issue(const ctl_t *ctl)
+int
+ctl_certs_issue(const ctl_t *ctl)
 {
     char         error[AUTHORITY_ERROR_BYTES];
     const char  *name, *stray;
     authority_t  authority;
 
-    name = ctl->words[2];
+    name = ctl->words[1];
 
     if (!llmgw_name_is_valid(name, strlen(name)) || strcmp(name, "ca") == 0) {
         return ctl_usage("NAME is a member's id (letters, digits, '.', '_', "
@@ -173,26 +173,11 @@ certs_issue(const ctl_t *ctl)
                          stray);
     }
 
-    authority.dir = ctl->words[1];
+    authority.dir = ctl->words[0];
     authority.is_forced = ctl->options.is_forced;
     authority.days = ctl->options.days != 0 ? ctl->options.days : CERTS_DAYS;
 
     return authority_issue(&authority, name, ctl->options.names,
                            ctl->options.ips, error) == 0
            ? certs_say(ctl, name) : certs_fail(error);
-}
-
-
-int
-ctl_certs(const ctl_t *ctl)
-{
-    if (strcmp(ctl->words[0], "init") == 0 && ctl->nwords == 2) {
-        return certs_init(ctl);
-    }
-
-    if (strcmp(ctl->words[0], "issue") == 0 && ctl->nwords == 3) {
-        return certs_issue(ctl);
-    }
-
-    return ctl_usage("certs takes init DIR, or issue DIR NAME", NULL);
 }

@@ -1,21 +1,14 @@
 
-/* llmgwctl keys: the table of its commands, and "list" and "check". */
+/* llmgwctl keys: its options, and "list" and "check". */
 
-#include <sodium.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "ctl/files/keys_change.h"
+#include "ctl/columns.h"
+#include "ctl/field.h"
 #include "ctl/files/keys_line.h"
 #include "proto/date.h"
 
-
-typedef struct {
-    const char  *name;
-    int          min_words;             /* behind the name */
-    int          max_words;
-    int        (*run)(const ctl_t *ctl, char *const *words, int nwords);
-} keys_verb_t;
 
 static const option_t  ctl_keys_table[] = {
     { .name = "file", .kind = OPTION_STRING, .metavar = "PATH",
@@ -45,26 +38,33 @@ const options_spec_t  ctl_keys_spec = {
 
 /* "2027-01-31T12:00Z", "expired", or "-": for ever. */
 static const char *
-keys_valid_until(const keys_file_line_t *line, uint64_t now_ms,
-    char date[LLMGW_DATE_BYTES])
+keys_valid_until(const json_t *key, char *text)
 {
-    uint64_t  until_ms;
+    const char  *date;
 
-    until_ms = keys_line_until_ms(line);
+    date = ctl_word(key, "valid_until");
 
-    if (until_ms == LLMGW_KEY_FOREVER) {
-        return "-";
+    if (strcmp(date, "-") == 0) {
+        return date;
     }
 
-    if (until_ms <= now_ms) {
+    if (!json_is_true(json_object_get(key, "valid"))) {
         return "expired";
     }
 
-    llmgw_date_write(date, until_ms);
-    memcpy(date + strlen("2027-01-31T12:00"), "Z", 2);
+    snprintf(text, CTL_CELL_BYTES, "%.*sZ", (int) strlen("2027-01-31T12:00"),
+             date);
 
-    return date;
+    return text;
 }
+
+
+static const ctl_column_t  keys_columns[] = {
+    { "NAME", .field = "name" },
+    { "ID", .field = "id" },
+    { "VALID UNTIL", .cell = keys_valid_until },
+    { "MAY", .field = "may" }
+};
 
 
 static json_t *
@@ -85,77 +85,48 @@ keys_json(const keys_file_line_t *line, uint64_t now_ms)
 }
 
 
-static void
-keys_print_json(keys_file_t *file, uint64_t now_ms)
+static json_t *
+keys_rows(keys_file_t *file, uint64_t now_ms)
 {
-    json_t            *list;
+    json_t            *rows;
     const char        *at;
     keys_file_line_t   line;
 
-    list = json_array();
+    rows = json_array();
 
     for (at = NULL; keys_file_next(file, &at, &line); ) {
         if (line.name.text != NULL) {
-            json_array_append_new(list, keys_json(&line, now_ms));
+            json_array_append_new(rows, keys_json(&line, now_ms));
         }
     }
 
-    ctl_print_json(list);
-    json_decref(list);
+    return rows;
 }
 
 
-static void
-keys_print(keys_file_t *file, uint64_t now_ms)
+int
+ctl_keys_list(const ctl_t *ctl)
 {
-    int                width;
-    char               id[KEY_ID_CHARS + 1], date[LLMGW_DATE_BYTES];
-    const char        *at;
-    keys_file_line_t   line;
-
-    width = (int) strlen("NAME");
-
-    for (at = NULL; keys_file_next(file, &at, &line); ) {
-        if (line.name.text != NULL && (int) line.name.len > width) {
-            width = (int) line.name.len;
-        }
-    }
-
-    printf("%-*s  %-*s  %-17s  MAY\n", width, "NAME", KEY_ID_CHARS, "ID",
-           "VALID UNTIL");
-
-    for (at = NULL; keys_file_next(file, &at, &line); ) {
-
-        if (line.name.text == NULL) {
-            continue;
-        }
-
-        keys_line_id(&line, id);
-        printf("%-*.*s  %-*s  %-17s  %.*s\n", width, (int) line.name.len,
-               line.name.text, KEY_ID_CHARS, id,
-               keys_valid_until(&line, now_ms, date), (int) line.rest.len,
-               line.rest.text);
-    }
-}
-
-
-static int
-keys_list(const ctl_t *ctl, char *const *words, int nwords)
-{
-    keys_file_t  file;
+    json_t       *rows;
+    keys_file_t   file;
 
     if (keys_file_open(&file, ctl->options.keys_file, 0, 0) != 0) {
         return CTL_FAILED;
     }
 
+    rows = keys_rows(&file, keys_file_now_ms());
+    keys_file_done(&file);
+
     if (ctl->is_json) {
-        keys_print_json(&file, ctl_keys_now_ms());
+        ctl_print_json(rows);
 
     } else {
-        keys_print(&file, ctl_keys_now_ms());
+        ctl_columns_print(ctl, keys_columns,
+                          sizeof(keys_columns) / sizeof(keys_columns[0]),
+                          rows, stdout);
     }
 
-    keys_file_done(&file);
+    json_decref(rows);
 
     return CTL_DONE;
 }
@@ -189,8 +160,8 @@ keys_on_error(const llmgw_keys_error_t *error, void *data)
 }
 
 
-static int
-keys_check(const ctl_t *ctl, char *const *words, int nwords)
+int
+ctl_keys_check(const ctl_t *ctl)
 {
     int             is_good;
     json_t         *object;
@@ -229,49 +200,4 @@ keys_check(const ctl_t *ctl, char *const *words, int nwords)
     llmgw_keys_destroy(keys);
 
     return is_good ? CTL_DONE : CTL_FAILED;
-}
-
-
-static const keys_verb_t  keys_verbs[] = {
-    { "add", 1, CTL_MAX_WORDS, ctl_keys_add },
-    { "list", 0, 0, keys_list },
-    { "revoke", 1, 2, ctl_keys_revoke },
-    { "rotate", 1, 2, ctl_keys_rotate },
-    { "check", 0, 0, keys_check },
-    { NULL, 0, 0, NULL }
-};
-
-
-int
-ctl_keys(const ctl_t *ctl)
-{
-    int                 nwords;
-    const keys_verb_t  *verb;
-
-    for (verb = keys_verbs; verb->name != NULL; verb++) {
-        if (strcmp(verb->name, ctl->words[0]) == 0) {
-            break;
-        }
-    }
-
-    if (verb->name == NULL) {
-        return ctl_usage("there is no command keys", ctl->words[0]);
-    }
-
-    nwords = ctl->nwords - 1;
-
-    if (nwords < verb->min_words) {
-        return ctl_usage("a name is missing after", verb->name);
-    }
-
-    if (nwords > verb->max_words) {
-        return ctl_usage("unexpected word", ctl->words[verb->max_words + 1]);
-    }
-
-    if (sodium_init() < 0) {
-        fprintf(stderr, "llmgwctl: there is no source of chance\n");
-        return CTL_FAILED;
-    }
-
-    return verb->run(ctl, ctl->words + 1, nwords);
 }

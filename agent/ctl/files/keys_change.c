@@ -8,10 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "ctl/files/keys_change.h"
 #include "ctl/files/keys_line.h"
+#include "ctl/main.h"
 #include "proto/date.h"
 
 
@@ -29,17 +28,6 @@ typedef struct {
 } keys_edit_t;
 
 
-uint64_t
-ctl_keys_now_ms(void)
-{
-    struct timespec  now;
-
-    (void) clock_gettime(CLOCK_REALTIME, &now);
-
-    return (uint64_t) now.tv_sec * 1000;
-}
-
-
 static void
 put_text(FILE *out, llmgw_key_text_t text)
 {
@@ -52,8 +40,13 @@ put_text(FILE *out, llmgw_key_text_t text)
 static int
 edit_begin(keys_edit_t *edit, const ctl_t *ctl, int is_new)
 {
+    if (sodium_init() < 0) {
+        fprintf(stderr, "llmgwctl: there is no source of random numbers\n");
+        return -1;
+    }
+
     memset(edit, 0, sizeof(*edit));
-    edit->now_ms = ctl_keys_now_ms();
+    edit->now_ms = keys_file_now_ms();
 
     if (keys_file_open(&edit->file, ctl->options.keys_file, 1, is_new) != 0) {
         return -1;
@@ -63,7 +56,7 @@ edit_begin(keys_edit_t *edit, const ctl_t *ctl, int is_new)
 
     if (edit->out == NULL) {
         keys_file_done(&edit->file);
-        fprintf(stderr, "llmgwctl: there is no memory\n");
+        fprintf(stderr, "llmgwctl: out of memory\n");
         return -1;
     }
 
@@ -190,14 +183,14 @@ keys_check_word(const char *word)
 
 
 int
-ctl_keys_add(const ctl_t *ctl, char *const *words, int nwords)
+ctl_keys_add(const ctl_t *ctl)
 {
     int          i, status;
     new_key_t    new;
     keys_edit_t  edit;
 
-    for (i = 0; i < nwords; i++) {
-        if (keys_check_word(words[i]) != 0) {
+    for (i = 0; i < ctl->nwords; i++) {
+        if (keys_check_word(ctl->words[i]) != 0) {
             return CTL_USAGE;
         }
     }
@@ -213,18 +206,18 @@ ctl_keys_add(const ctl_t *ctl, char *const *words, int nwords)
         fputc('\n', edit.out);
     }
 
-    fprintf(edit.out, "%s %s", words[0],
+    fprintf(edit.out, "%s %s", ctl->words[0],
             ctl->options.is_identity ? "-" : new.hash);
 
-    for (i = 1; i < nwords; i++) {
-        fprintf(edit.out, " %s", words[i]);
+    for (i = 1; i < ctl->nwords; i++) {
+        fprintf(edit.out, " %s", ctl->words[i]);
     }
 
     fputc('\n', edit.out);
     status = edit_end(&edit, 1);
 
     if (status == CTL_DONE && !ctl->options.is_identity) {
-        new_key_show(ctl, words[0], &new);
+        new_key_show(ctl, ctl->words[0], &new);
     }
 
     sodium_memzero(&new, sizeof(new));
@@ -235,25 +228,28 @@ ctl_keys_add(const ctl_t *ctl, char *const *words, int nwords)
 
 /* 1: the command's NAME, and its ID where one is given, name this line. */
 static int
-keys_is_meant(const keys_file_line_t *line, char *const *words, int nwords)
+keys_is_meant(const keys_file_line_t *line, const ctl_t *ctl)
 {
     char  id[KEY_ID_CHARS + 1];
 
-    if (line->name.text == NULL || !keys_text_is(line->name, words[0])) {
+    if (line->name.text == NULL || !keys_text_is(line->name, ctl->words[0])) {
         return 0;
     }
 
     keys_line_id(line, id);
 
-    return nwords == 1 || strcmp(id, words[1]) == 0;
+    return ctl->nwords == 1 || strcmp(id, ctl->words[1]) == 0;
 }
 
 
 static int
-keys_none(char *const *words, int nwords)
+keys_none(const ctl_t *ctl)
 {
-    fprintf(stderr, "llmgwctl: no valid key of \"%s\"%s%s\n", words[0],
-            nwords > 1 ? " with the id " : "", nwords > 1 ? words[1] : "");
+    int  has_id;
+
+    has_id = ctl->nwords > 1;
+    fprintf(stderr, "llmgwctl: no valid key of \"%s\"%s%s\n", ctl->words[0],
+            has_id ? " with the id " : "", has_id ? ctl->words[1] : "");
 
     return CTL_NOT_FOUND;
 }
@@ -261,7 +257,7 @@ keys_none(char *const *words, int nwords)
 
 /* The line stays: what it says of its account still holds for other keys. */
 int
-ctl_keys_revoke(const ctl_t *ctl, char *const *words, int nwords)
+ctl_keys_revoke(const ctl_t *ctl)
 {
     int                status, found;
     const char        *at;
@@ -274,7 +270,7 @@ ctl_keys_revoke(const ctl_t *ctl, char *const *words, int nwords)
 
     for (found = 0, at = NULL; keys_file_next(&edit.file, &at, &line); ) {
 
-        if (keys_is_meant(&line, words, nwords)
+        if (keys_is_meant(&line, ctl)
             && keys_line_until_ms(&line) > edit.now_ms)
         {
             edit_put_until(&edit, &line, edit.now_ms);
@@ -288,7 +284,7 @@ ctl_keys_revoke(const ctl_t *ctl, char *const *words, int nwords)
     status = edit_end(&edit, found > 0);
 
     if (found == 0) {
-        return keys_none(words, nwords);
+        return keys_none(ctl);
     }
 
     if (status == CTL_DONE && ctl->is_json) {
@@ -296,7 +292,7 @@ ctl_keys_revoke(const ctl_t *ctl, char *const *words, int nwords)
 
     } else if (status == CTL_DONE) {
         fprintf(stderr, "llmgwctl: %d %s of \"%s\" revoked; streams that run go"
-                " on\n", found, found == 1 ? "key" : "keys", words[0]);
+                " on\n", found, found == 1 ? "key" : "keys", ctl->words[0]);
     }
 
     return status;
@@ -305,7 +301,7 @@ ctl_keys_revoke(const ctl_t *ctl, char *const *words, int nwords)
 
 /* How many keys it could be; of one, *rotated is its line. */
 static int
-keys_find_one(const keys_edit_t *edit, char *const *words, int nwords,
+keys_find_one(const keys_edit_t *edit, const ctl_t *ctl,
     keys_file_line_t *rotated)
 {
     int                n;
@@ -314,9 +310,9 @@ keys_find_one(const keys_edit_t *edit, char *const *words, int nwords,
     llmgw_key_text_t   word;
 
     for (n = 0, at = NULL; keys_file_next(&edit->file, &at, &line); ) {
-        if (keys_is_meant(&line, words, nwords) && !keys_text_is(line.hash, "-")
+        if (keys_is_meant(&line, ctl) && !keys_text_is(line.hash, "-")
             && keys_line_until_ms(&line) > edit->now_ms
-            && (nwords > 1 || !keys_line_find(&line, "until=", &word)))
+            && (ctl->nwords > 1 || !keys_line_find(&line, "until=", &word)))
         {
             *rotated = line;
             n++;
@@ -350,7 +346,7 @@ keys_put_rotated(keys_edit_t *edit, const keys_file_line_t *old,
 
 
 int
-ctl_keys_rotate(const ctl_t *ctl, char *const *words, int nwords)
+ctl_keys_rotate(const ctl_t *ctl)
 {
     int                n, status;
     uint64_t           until_ms;
@@ -363,14 +359,14 @@ ctl_keys_rotate(const ctl_t *ctl, char *const *words, int nwords)
         return CTL_FAILED;
     }
 
-    n = keys_find_one(&edit, words, nwords, &old);
+    n = keys_find_one(&edit, ctl, &old);
 
     if (n != 1) {
         (void) edit_end(&edit, 0);
 
-        return n == 0 ? keys_none(words, nwords)
+        return n == 0 ? keys_none(ctl)
                : ctl_usage("it has more than one key, so an ID is needed "
-                           "behind", words[0]);
+                           "behind", ctl->words[0]);
     }
 
     until_ms = edit.now_ms + ctl->options.grace_ms;
@@ -395,7 +391,7 @@ ctl_keys_rotate(const ctl_t *ctl, char *const *words, int nwords)
     status = edit_end(&edit, 1);
 
     if (status == CTL_DONE) {
-        new_key_show(ctl, words[0], &new);
+        new_key_show(ctl, ctl->words[0], &new);
     }
 
     sodium_memzero(&new, sizeof(new));

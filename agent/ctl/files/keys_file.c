@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/os/kept_file.h"
@@ -186,7 +187,7 @@ keys_file_parse(const char *text, size_t len,
 
     if (keys == NULL) {
         free(copy);
-        fprintf(stderr, "llmgwctl: there is no memory\n");
+        fprintf(stderr, "llmgwctl: out of memory\n");
         return NULL;
     }
 
@@ -200,7 +201,7 @@ keys_file_parse(const char *text, size_t len,
 
     if (rc == LLMGW_KEYS_ENOMEM) {
         llmgw_keys_destroy(keys);
-        fprintf(stderr, "llmgwctl: there is no memory\n");
+        fprintf(stderr, "llmgwctl: out of memory\n");
         return NULL;
     }
 
@@ -391,4 +392,15 @@ keys_file_next(const keys_file_t *file, const char **at,
     }
 
     return 1;
+}
+
+
+uint64_t
+keys_file_now_ms(void)
+{
+    struct timespec  now;
+
+    (void) clock_gettime(CLOCK_REALTIME, &now);
+
+    return (uint64_t) now.tv_sec * 1000;
 }

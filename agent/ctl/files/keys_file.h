@@ -60,4 +60,7 @@ llmgw_keys_t *keys_file_parse(const char *text, size_t len,
 int keys_file_next(const keys_file_t *file, const char **at,
     keys_file_line_t *line);
 
+/* Of whole seconds, as the file has them. */
+uint64_t keys_file_now_ms(void);
+
 #endif /* CTL_KEYS_FILE_H */

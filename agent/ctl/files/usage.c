@@ -93,7 +93,7 @@ usage_explain(const ctl_usage_sum_t *sum, const char *path)
                 CTL_USAGE_GROUPS);
         break;
     case CTL_USAGE_ENOMEM:
-        fprintf(stderr, "llmgwctl: there is no memory\n");
+        fprintf(stderr, "llmgwctl: out of memory\n");
         break;
     default:
         fprintf(stderr, "llmgwctl: \"%s\" cannot be read to its end; if it is"
@@ -151,7 +151,7 @@ usage_sum(const ctl_t *ctl, const ctl_usage_query_t *query,
     sum = ctl_usage_sum_create(query);
 
     if (sum == NULL) {
-        fprintf(stderr, "llmgwctl: there is no memory\n");
+        fprintf(stderr, "llmgwctl: out of memory\n");
         return CTL_FAILED;
     }
 

@@ -39,7 +39,7 @@ toy, 80 layers, 2 a column, weights {OTHER_WEIGHTS[:12]}, numerics n1
       0       16      32      48      64
   w1  {40 * "#"}  0-79  0/64 sessions  loaded  1.0 GiB
       {40 * "1"}
-s4 says nothing of itself"""
+s4 reports nothing about its slice"""
 
 
 @pytest.fixture
@@ -102,13 +102,13 @@ def test_coverage_is_drawn_with_its_gaps(cluster, gateway):
     wait_for(lambda: "s4" in gateway.table(), "the silent one")
     wait_for(lambda: drawn(gateway) == MAP.split("\n"), f"\n{MAP}\n")
 
-    # Drained, the middle is covered by nobody; it ends as it began.
+    # Drained, the middle has no usable shard; it ends as it began.
     assert gateway.ctl("drain", "s2").returncode == 0
     wait_for(lambda: gaps(gateway) == [[8, 11]], "the gap")
     wait_for(lambda: drawn(gateway)[3].endswith("draining"), "the reason")
     assert drawn(gateway)[3][6:22] == "....oooooooo...."
     wait_for(lambda: drawn(gateway)[6]
-             == "  layers 8-11 are covered by nobody", "its name")
+             == "  layers 8-11 have no usable shard", "its name")
     table = gateway.table()["s2"]
     assert (table["role"], table["draining"]) == ("shard", True)
     assert gateway.ctl("undrain", "s2").returncode == 0
@@ -233,7 +233,7 @@ def test_an_orchestrator_tells_how_its_shards_do(cluster, gateway):
         '{agent="o1",shard="toy:0-7@s1"}': 30}
 
     # Which ones it leaves out is known where it is known.
-    wait_for(lambda: any("left out for 30.0 s: shard_corruption" in line
+    wait_for(lambda: any("excluded for 30.0 s: shard_corruption" in line
                          for line in drawn(agent)), "what it leaves out")
     wait_usable(gateway, "s1")
     assert not any("left out" in line for line in drawn(gateway))

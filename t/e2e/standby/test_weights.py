@@ -482,7 +482,7 @@ def test_status_says_what_there_is_and_for_whom(cluster):
         service.wait_roles(e2="waits")
         text = service.ctl().stdout
         assert "device    1\nstate     empty\n" in text
-        assert "s in which nobody writes" in text
+        assert "s in which no engine may write" in text
         assert "e2        waits for ro, " in text
         fd = memfd(DATA, seals=SEALS)
         holder = service.client("e1")

@@ -137,7 +137,7 @@ def test_file_with_a_hole_is_committed_once_it_is_filled(service):
 
 @pytest.mark.parametrize("make", [largest, of_huge_pages])
 def test_holes_are_not_adopted(service, make):
-    """It would take hours to hash them, in which nobody writes."""
+    """It would take hours to hash them, in which no engine may write."""
     holder, loader = service.client("e1"), service.client("e2")
     fd = make()
     seal(fd)

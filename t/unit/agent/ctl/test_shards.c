@@ -42,8 +42,8 @@ layers_are_columns_and_gaps_are_named(void **state)
         "  s2  ....oooooooo....  4-11  0/64 sessions, 1 waits  loaded  "
         "2.0 GiB\n"
         "      11111111........\n"
-        "  layers 8-15 are covered by nobody\n"
-        "s3 says nothing of itself\n");
+        "  layers 8-15 have no usable shard\n"
+        "s3 reports nothing about its slice\n");
 }
 
 
@@ -59,12 +59,12 @@ trouble_is_told_behind_the_row(void **state)
              SHARD("s4", 0, 14, true, "", "") "]}",
              "{'pipelines':{'shards':[{'member':'s4','excluded_ms':2500,"
              "'excluded_for':'corrupt'},{'member':'s9'}]}}"),
-        "GiB  left out for 2.5 s: corrupt\n"));
+        "GiB  excluded for 2.5 s: corrupt\n"));
     assert_non_null(strstr(scene.said, "GiB  draining\n"));
     assert_non_null(strstr(scene.said, "GiB  STALLED\n"));
     assert_non_null(strstr(scene.said, "GiB  DEAD\n"));
     assert_non_null(strstr(scene.said,
-                           "  layer 15 is covered by nobody\n"));
+                           "  layer 15 has no usable shard\n"));
 }
 
 
@@ -82,7 +82,7 @@ large_model_has_several_layers_in_a_column(void **state)
     assert_non_null(strstr(scene.said, "\n      211111111111"));
     assert_non_null(strstr(scene.said, "111.\n"));
     assert_non_null(strstr(scene.said,
-                    "  \033[31mlayer 99 is covered by nobody\033[0m\n"));
+                    "  \033[31mlayer 99 has no usable shard\033[0m\n"));
 }
 
 

@@ -172,7 +172,7 @@ weights_are_told_with_their_clients(void **state)
         "name      -\n"
         "bytes     200, 42% hashed\n"
         "id        -\n"
-        "window    1.5 s in which nobody writes\n"
+        "window    1.5 s in which no engine may write\n"
         "e1        writes (pid 7)\n"
         "e2        waits for ro, 58.0 s left (pid 8)\n");
 }

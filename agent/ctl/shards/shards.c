@@ -7,7 +7,7 @@
  *       s1  ########........  0-7    3/64 sessions, 1 waits  loaded  2.0 GiB  a
  *       s2  ....oooooooo....  4-11   0/64 sessions           loaded  2.0 GiB  a
  *           11111111........
- *       layers 8-15 are covered by nobody
+ *       layers 8-15 have no usable shard
  *
  * A column is a layer, or as many as fit one terminal.
  */
@@ -17,7 +17,7 @@
 
 #include "ctl/field.h"
 #include "ctl/link.h"
-#include "ctl/shards_view.h"
+#include "ctl/shards/shards_view.h"
 
 
 #define CTL_MAP_WIDTH   64
@@ -102,7 +102,7 @@ ctl_shards_fill_trouble(char *cell, const json_t *shard)
         strcpy(cell, "  draining");
 
     } else if (ctl_number(shard, "excluded_ms") != 0) {
-        snprintf(cell, CTL_CELL_BYTES, "  left out for %.1f s: %.40s",
+        snprintf(cell, CTL_CELL_BYTES, "  excluded for %.1f s: %.40s",
                  (double) ctl_number(shard, "excluded_ms") / 1e3,
                  ctl_text(shard, "excluded_for"));
     }
@@ -217,11 +217,11 @@ ctl_shards_print_gaps(const ctl_map_t *map, const json_t *model)
 
         if (first == last) {
             fprintf(map->out, "  %slayer %" JSON_INTEGER_FORMAT
-                    " is covered by nobody%s\n", red, first, plain);
+                    " has no usable shard%s\n", red, first, plain);
 
         } else {
             fprintf(map->out, "  %slayers %" JSON_INTEGER_FORMAT "-%"
-                    JSON_INTEGER_FORMAT " are covered by nobody%s\n", red,
+                    JSON_INTEGER_FORMAT " have no usable shard%s\n", red,
                     first, last, plain);
         }
     }
@@ -292,7 +292,8 @@ ctl_shards_print(const ctl_t *ctl, const json_t *view, FILE *out)
     }
 
     json_array_foreach(json_object_get(view, "silent"), i, id) {
-        fprintf(out, "%s says nothing of itself\n", json_string_value(id));
+        fprintf(out, "%s reports nothing about its slice\n",
+                json_string_value(id));
     }
 
     if (json_array_size(json_object_get(view, "models")) == 0

@@ -51,7 +51,7 @@ static const pipelines_metric_t  pipelines_whole[] = {
     { "pipeline_rewinds", "counter", "rewinds", NULL,
       "streams that were computed again from their tokens" },
     { "pipeline_histories_dropped", "counter", "histories_dropped", NULL,
-      "histories that had no room any more" }
+      "histories dropped for lack of memory" }
 };
 
 /* By reason. */
@@ -69,7 +69,7 @@ static const pipelines_metric_t  pipelines_each[] = {
     { "shard_corruption_detected", "counter", "corruptions", NULL,
       "results that could not be right" },
     { "shard_excluded_seconds", "gauge", "excluded_ms", NULL,
-      "how long still it gets no new session" }
+      "time until it gets new sessions again" }
 };
 
 #define PIPELINES_COUNT(table)  (sizeof(table) / sizeof((table)[0]))

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "ctl/field.h"
-#include "ctl/shards_view.h"
+#include "ctl/shards/shards_view.h"
 
 
 /* What identifies a model: shards of one may serve one request together. */
