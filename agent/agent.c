@@ -71,7 +71,7 @@ agent_conflict(void *data, const char *address)
 
     if (!agent->has_conflict) {
         log_write(agent->log, LOG_ERROR,
-                  "id \"%s\" is that of a living agent at %s, ending",
+                  "id \"%s\" is in use by a living agent at %s, ending",
                   agent->settings->id, address);
     }
 
@@ -92,15 +92,15 @@ agent_skew(void *data, const char *id, const address_t *from,
 
     if (from == NULL) {
         log_write(agent->log, LOG_WARN, "own epoch is %.0f hours ahead of "
-                  "this clock, which no other member would accept: begun "
-                  "anew at the clock's time", hours);
+                  "this clock, which no other member would accept: a new "
+                  "epoch was taken from the clock", hours);
         return;
     }
 
     address_format(from, address);
     log_write(agent->log, LOG_WARN, "epoch of member \"%s\" at %s is %.0f "
-              "hours ahead of this clock: it is not heard until one of the "
-              "two clocks is set right", id, address, hours);
+              "hours ahead of this clock: its datagrams are dropped until one "
+              "of the two clocks is corrected", id, address, hours);
 }
 
 
@@ -191,8 +191,8 @@ agent_inject(void *data, const char *id)
 static void
 agent_starved(agent_t *agent, const char *where, int error)
 {
-    log_write(agent->log, LOG_WARN, "no connection is accepted at %s: %s, "
-              "trying on", where, strerror(error));
+    log_write(agent->log, LOG_WARN, "cannot accept connections at %s: %s, "
+              "retrying", where, strerror(error));
 }
 
 

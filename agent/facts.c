@@ -96,7 +96,7 @@ agent_facts_status(void *data, command_status_t *status)
     status->counters = swim_counters(swim);
     status->key = agent_seal_primary(agent);
     status->backlog = swim_backlog(swim);
-    status->doubt = swim_local_health(swim);
+    status->local_health = swim_local_health(swim);
     status->is_joined = !swim_is_alone(swim);
     status->is_isolated = swim_is_isolated(swim);
     status->segment_trouble = agent->trouble[0] != '\0' ? agent->trouble

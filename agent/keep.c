@@ -67,8 +67,8 @@ agent_keep_failed(agent_t *agent, agent_file_t file, int error)
     kept = &agent->kept[file];
 
     if (kept->error == 0) {
-        log_write(agent->log, LOG_WARN, "\"%s/%s.%s\" is not written: %s, "
-                  "trying on", agent->settings->state_dir,
+        log_write(agent->log, LOG_WARN, "\"%s/%s.%s\" cannot be written: %s, "
+                  "retrying", agent->settings->state_dir,
                   agent->settings->id, agent_keep_names[file],
                   strerror(error));
     }
@@ -85,7 +85,7 @@ agent_keep_succeeded(agent_t *agent, agent_file_t file)
     kept = &agent->kept[file];
 
     if (kept->error != 0) {
-        log_write(agent->log, LOG_INFO, "\"%s/%s.%s\" is written again",
+        log_write(agent->log, LOG_INFO, "\"%s/%s.%s\" can be written again",
                   agent->settings->state_dir, agent->settings->id,
                   agent_keep_names[file]);
     }

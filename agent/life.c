@@ -109,8 +109,8 @@ agent_life_drain_over(struct ev_loop *loop, ev_timer *drain, int events)
     agent_t  *agent = drain->data;
 
     if (jobs_is_updating(&agent->jobs)) {
-        log_write(agent->log, LOG_WARN, "leaving in the middle of an update: "
-                  "the same command at another gateway takes it up");
+        log_write(agent->log, LOG_WARN, "leaving during an update: give the "
+                  "same command at another gateway to continue it");
 
     } else if (agent->settings->role != LLMGW_ROLE_GATEWAY
                && agent->settings->command == NULL)

@@ -64,7 +64,7 @@ agent_replica_changed(agent_t *agent)
 
 
 static const command_error_t  agent_replica_none = {
-    "not_a_replica", "this agent stands beside a gateway"
+    "not_a_replica", "this agent is a gateway's"
 };
 
 static const command_error_t  agent_replica_no_shard = {

@@ -98,7 +98,7 @@ agent_child_start(agent_t *agent)
     }
 
     supervise_exited(&agent->supervise, agent_child_now_us(agent));
-    log_write(agent->log, LOG_ERROR, "%s, trying again in %" PRIu64 " ms",
+    log_write(agent->log, LOG_ERROR, "%s, retrying in %" PRIu64 " ms",
               error, supervise_pause_us(&agent->supervise) / 1000);
 }
 

@@ -47,9 +47,9 @@ agent_drain_kept(agent_t *agent)
         break;
     }
 
-    log_write(agent->log, LOG_WARN, "the owner of the replica's drain is not "
-              "known from \"%s/%s." SETTINGS_DRAIN_FILE "\": %s, others are "
-              "asked",
+    log_write(agent->log, LOG_WARN, "the owner of the replica's drain cannot "
+              "be read from \"%s/%s." SETTINGS_DRAIN_FILE "\": %s, asking "
+              "other members",
               agent->settings->state_dir, agent->settings->id, why);
     strcpy(text, AGENT_DRAIN_NOT_KEPT);
 
@@ -115,13 +115,13 @@ agent_drain_told(void *data, replica_call_verb_t verb, int status,
     }
 
     if (status == LLMGW_GRPC_UNIMPLEMENTED) {
-        log_write(agent->log, LOG_INFO, "the replica does not know %s, "
-                  "gateways alone hold traffic back", name);
+        log_write(agent->log, LOG_INFO, "the replica does not implement %s, "
+                  "only gateways keep new requests away", name);
         return;
     }
 
-    log_write(agent->log, LOG_WARN, "the replica did not take %s: %s "
-              "(gRPC status %d)", name, message ? message : "", status);
+    log_write(agent->log, LOG_WARN, "the replica did not accept %s: %s (gRPC "
+              "status %d)", name, message ? message : "", status);
 }
 
 

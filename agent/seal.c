@@ -64,7 +64,7 @@ agent_seal_log(const agent_t *agent, const char *what)
 
     keyring_id_text(agent->keyring, keyring_primary(agent->keyring), id);
     log_write(agent->log, LOG_INFO,
-              "keyring \"%s\" %s, %zu keys, \"%s\" seals",
+              "keyring \"%s\" %s, %zu keys, \"%s\" encrypts",
               agent->settings->keyring, what, keyring_count(agent->keyring),
               id);
 }
@@ -76,8 +76,8 @@ agent_seal_read(agent_t *agent)
     char  error[KEYRING_ERROR_BYTES];
 
     if (keyring_reload(agent->keyring, error) != 0) {
-        log_write(agent->log, LOG_ERROR, "%s, going on with the keys as they "
-                  "were", error);
+        log_write(agent->log, LOG_ERROR, "%s, keeping the previous keys",
+                  error);
         return;
     }
 
@@ -149,7 +149,7 @@ agent_seal_refusal(keyring_rc_t rc, const char *error)
         [KEYRING_EFULL] = { "too_many", "there are 8 keys: remove one first" },
         [KEYRING_EUNKNOWN] = { "not_found", "there is no key with this id" },
         [KEYRING_EPRIMARY] = { "in_use",
-                               "this key seals: use another one first" },
+                               "this key encrypts: use another one first" },
         [KEYRING_EFILE] = { "failed", NULL }
     };
 

@@ -33,7 +33,7 @@ agent_segment_trouble(agent_t *agent, const char *reason)
 {
     if (agent->trouble[0] == '\0') {
         log_write(agent->log, LOG_WARN,
-                  "members segment \"%s\" is not written: %s, trying on",
+                  "members segment \"%s\" cannot be written: %s, retrying",
                   agent->settings->members, reason);
         snprintf(agent->trouble, sizeof(agent->trouble), "%s", reason);
     }
@@ -45,7 +45,7 @@ agent_segment_well(agent_t *agent)
 {
     if (agent->trouble[0] != '\0') {
         log_write(agent->log, LOG_INFO,
-                  "members segment \"%s\" is written again",
+                  "members segment \"%s\" can be written again",
                   agent->settings->members);
     }
 

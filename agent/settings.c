@@ -59,7 +59,7 @@ static const option_t  settings_table[] = {
       .help = "gossip with other hosts without a keyring" },
     { .name = "check", .kind = OPTION_FLAG,
       .offset = settings_field(is_check),
-      .help = "look at the options, and start nothing" },
+      .help = "check the options, and start nothing" },
     { .name = "state-dir", .kind = OPTION_STRING, .metavar = "DIR",
       .offset = settings_field(state_dir),
       .help = "keeps boot epoch, drain and version" },

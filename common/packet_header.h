@@ -73,8 +73,8 @@
     X(PLAIN,    "plain", "not encrypted, and this agent has a keyring")       \
     X(SEALED,   "sealed", "encrypted, and this agent has no keyring")         \
     X(KEY,      "wrong_key", "encrypted with a key that is not in the ring")  \
-    X(FORGED,   "forged", "changed on the way, or sealed without the key")    \
-    X(REPLAYED, "replayed", "received before, or too old to tell")            \
+    X(FORGED,   "forged", "modified in transit, or sealed without the key")   \
+    X(REPLAYED, "replayed", "a replay, or too old to tell")                   \
     X(MESSAGE,  "malformed", "no message of this protocol")                   \
     X(TYPE,     "type", "of an unknown type")                                 \
     X(SENDER,   "sender", "the sender's id or figures are wrong")             \

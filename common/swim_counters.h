@@ -31,7 +31,7 @@
     X(epochs_refused, "times that its epoch was a day ahead of its clock")    \
     X(group_epochs_refused, "records whose group's epoch was as far ahead")   \
     X(isolations, "times that over half of the members were DEAD")            \
-    X(late_ticks, "times that this agent ran late, accusing nobody")          \
+    X(late_ticks, "times that this agent ran late, and suspected no member")  \
     X(orders_taken, "orders received, refused ones included")                 \
     X(orders_repeated, "orders received again")                               \
     X(orders_outdated, "orders ignored: of an earlier start of their giver")  \

@@ -84,7 +84,7 @@ typedef struct {
     const swim_counters_t      *counters;
     const char                 *key;    /* id of what seals; NULL: nothing */
     size_t                      backlog;
-    unsigned                    doubt;
+    unsigned                    local_health;
     int                         is_joined;
     int                         is_isolated;
     const char                 *segment_trouble;    /* why it is not written; */

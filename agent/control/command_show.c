@@ -333,7 +333,7 @@ command_show_status(const command_env_t *env)
 
     shown = json_pack(
         "{s:b, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:b, s:I, s:I, s:I,"
-        " s:I, s:I, s:s?, s:s?, s:o, s:o, s:o, s:i, s:o, s:o, s:o}",
+        " s:I, s:I, s:I, s:s?, s:s?, s:o, s:o, s:o, s:i, s:o, s:o, s:o}",
         "ok", 1, "id", env->id, "role", env->role, "cluster", env->cluster,
         "version", LLMGW_VERSION, "address", own->address, "grpc", own->grpc,
         "service", llmgw_service_name(own->service),
@@ -343,7 +343,8 @@ command_show_status(const command_env_t *env)
         "incarnation", (json_int_t) own->incarnation,
         "uptime_ms", (json_int_t) (uptime_us / 1000),
         "backlog", (json_int_t) status.backlog,
-        "doubt", (json_int_t) status.doubt,
+        "local_health", (json_int_t) status.local_health,
+        "doubt", (json_int_t) status.local_health,  /* its former name */
         "segment", env->members_path,
         "key", status.key,
         "troubles", command_show_troubles(&status),

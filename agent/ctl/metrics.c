@@ -32,7 +32,8 @@ static const ctl_metric_t  ctl_gauges[] = {
     { "isolated", "1: this agent is probably cut off" },
     { "incarnation", "its incarnation" },
     { "backlog", "updates still being gossiped" },
-    { "doubt", "its local health, 0 (good) to 8" }
+    { "local_health", "0 (good) to 8: how slow it finds itself" },
+    { "doubt", "local_health by its former name, for one version" }
 };
 
 #define CTL_COUNT(table)  (sizeof(table) / sizeof((table)[0]))

@@ -254,7 +254,7 @@ job_wait_drained(job_t *job, const member_t *member)
         job_fail(job, "unreachable", "its agent died meanwhile");
 
     } else if (job_is_undone(job, member)) {
-        job_fail(job, "failed", "it is drained no more");
+        job_fail(job, "failed", "its drain was cancelled");
 
     } else if (now_us >= job->deadline_us) {
         job_time_out(job, member);
@@ -273,8 +273,7 @@ job_wait_undrained(job_t *job, const member_t *member)
     if (member->facts.draining && member->facts.drain_owner[0] == '\0') {
 
         if (jobs_now_us(job->jobs) >= job->accepted_us + JOB_GRACE_US) {
-            job_fail(job, "failed", "its replica refuses new requests "
-                           "all the same");
+            job_fail(job, "failed", "its replica still refuses new requests");
             return;
         }
 
@@ -308,7 +307,7 @@ job_look(job_t *job)
     member = job_target(job);
 
     if (member == NULL) {
-        job_fail(job, "not_found", "it is forgotten meanwhile");
+        job_fail(job, "not_found", "it is no longer a member");
         return;
     }
 
@@ -474,9 +473,9 @@ job_drain(void *data, command_peer_t *peer, const char *id,
     member = table_find(swim_table(node_swim(jobs->node)), id);
 
     if (member != NULL && !is_forced && job_is_last(jobs, member)) {
-        control_send(peer, job_refusal(id, "last_replica", "it is the "
-                                             "last that gets work; drained "
-                                             "all the same with --force"));
+        control_send(peer, job_refusal(id, "last_replica", "it is the last "
+                                       "routable replica; --force drains it "
+                                       "all the same"));
         return;
     }
 

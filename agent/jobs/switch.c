@@ -73,19 +73,19 @@ switch_check(const command_view_t *view, const char *group,
 
     if (!switch_is_known(view, group)) {
         *refusal = job_refusal(group, "not_found",
-                                     "no member is of this group");
+                               "no member belongs to this group");
         return NULL;
     }
 
     if (active == NULL) {
         *refusal = job_refusal(group, "not_active",
-                                     "no member of this group is active");
+                               "no member of this group is active");
         return NULL;
     }
 
     if (!switch_has_standby(view, group)) {
         *refusal = job_refusal(group, "no_standby",
-                                     "no member of this group stands by");
+                               "this group has no standby");
         return NULL;
     }
 

@@ -302,7 +302,7 @@ update_destroy(update_t *update)
         update_forget(update);
         update_dismiss(update,
             json_pack("{s:b, s:s, s:s, s:o}", "ok", 0, "code", "leaving",
-                      "error", "the agent that drives the update ended",
+                      "error", "the agent that drives the update has ended",
                       "update", update_show(update)));
     }
 

@@ -162,12 +162,11 @@ update_refusal(jobs_t *jobs, const command_peer_t *peer,
 
     if (jobs->role != LLMGW_ROLE_GATEWAY) {
         return command_error("not_a_gateway",
-                   "a gateway's agent drives updates, and this is "
-                   "none");
+                             "only a gateway's agent drives updates");
     }
 
     if (jobs->is_leaving) {
-        return command_error("leaving", "the agent leaves");
+        return command_error("leaving", "the agent is shutting down");
     }
 
     /* Its commands would run as our user, and not as root. */

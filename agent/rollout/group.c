@@ -240,7 +240,7 @@ rollout_way(const rollout_t *rollout, const rollout_step_t *step,
     }
 
     if (rollout_is_busy(rollout, step, view, member->group)) {
-        *why = "another of its group is being updated";
+        *why = "another replica of its group is being updated";
         return ROLLOUT_NOT_NOW;
     }
 

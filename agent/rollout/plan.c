@@ -205,7 +205,7 @@ rollout_check_any(const rollout_t *rollout, char *text)
         }
     }
 
-    snprintf(text, ROLLOUT_REASON_BYTES, "no replica is there");
+    snprintf(text, ROLLOUT_REASON_BYTES, "there is no replica");
 
     return ROLLOUT_UNKNOWN;
 }
@@ -228,7 +228,7 @@ rollout_check_step(const rollout_spec_t *spec, const rollout_view_t *view,
 
     if (!view->can_restart[member - view->members]) {
         snprintf(text, ROLLOUT_REASON_BYTES,
-                 "nobody can restart replica \"%s\": its agent does not run "
+                 "replica \"%s\" cannot be restarted: its agent does not run "
                  "it, and there is no --start", member->id);
         return ROLLOUT_NOBODY;
     }
@@ -359,8 +359,9 @@ rollout_check_available(rollout_t *rollout, const rollout_spec_t *spec,
     }
 
     snprintf(text, ROLLOUT_REASON_BYTES,
-             "%zu replicas are routable and %u have to stay so, none may be "
-             "drained (--min-available)", routable, rollout->min_available);
+             "%zu replicas are routable and %u must stay routable, so none "
+             "may be drained (--min-available)", routable,
+             rollout->min_available);
 
     return ROLLOUT_TOO_FEW;
 }

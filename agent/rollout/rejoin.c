@@ -26,7 +26,7 @@ static const char *
 rollout_absence(const rollout_step_t *step, const llmgw_member_t *member)
 {
     if (member == NULL) {
-        return "it is no member any more";
+        return "it is no longer a member";
     }
 
     if (member->liveness != LLMGW_LIVENESS_ALIVE) {

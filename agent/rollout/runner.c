@@ -203,8 +203,8 @@ runner_last_line(int output, char *line, size_t size)
     end = lseek(output, 0, SEEK_CUR);       /* the child's place, too */
 
     if (end >= RUNNER_OUTPUT_BYTES) {       /* the output does not fit */
-        snprintf(line, size, "it wrote more than %d KiB, which belongs into "
-                 "a log of its own", RUNNER_OUTPUT_BYTES / 1024);
+        snprintf(line, size, "it wrote more than %d KiB, which belongs in a "
+                 "log of its own", RUNNER_OUTPUT_BYTES / 1024);
         return;
     }
 

@@ -150,7 +150,7 @@ rollout_fail_blocked(rollout_t *rollout, rollout_step_t *step,
 
     } else {
         rollout_fail(rollout, step, now_us,
-                     "%u replicas are routable and %u have to stay so, for "
+                     "%u replicas are routable and %u must stay routable, for "
                      "%.3g s", rollout_available(rollout, view),
                      rollout->min_available, waited_s);
     }

@@ -17,7 +17,7 @@ journal_group(const log_t *log, const llmgw_member_t *before,
     size_t  i;
 
     if (after->group[0] == '\0') {
-        log_write(log, LOG_INFO, "replica \"%s\" is of group \"%s\" no more",
+        log_write(log, LOG_INFO, "replica \"%s\" left group \"%s\"",
                   after->id, before->group);
         return;
     }
@@ -97,7 +97,7 @@ journal_change(const log_t *log, const llmgw_member_t *before,
     what = llmgw_role_name(llmgw_member_role(after));
 
     if (before->epoch != after->epoch) {
-        log_write(log, LOG_INFO, "member \"%s\" at %s started anew",
+        log_write(log, LOG_INFO, "member \"%s\" at %s was restarted",
                   after->id, after->address);
     }
 
@@ -120,7 +120,7 @@ journal_change(const log_t *log, const llmgw_member_t *before,
     journal_shard(log, before, after);
 
     if (before->draining && !after->draining) {
-        log_write(log, LOG_INFO, "%s \"%s\" drains no more", what,
+        log_write(log, LOG_INFO, "%s \"%s\" is no longer drained", what,
                   after->id);
 
     } else if (before->draining != after->draining

@@ -378,8 +378,8 @@ static const char *
 grpc_conn_eof(const grpc_conn_t *c)
 {
     if (c->server == NULL && !c->is_heard && !c->is_lingering) {
-        return "connection closed by the peer before it said anything: it "
-               "may expect TLS";
+        return "connection closed by the peer before it sent anything: it may "
+               "expect TLS";
     }
 
     return llmgw_grpc_session_streams(c->session) > 0
@@ -510,7 +510,7 @@ grpc_conn_on_timeout(struct ev_loop *loop, ev_timer *w, int revents)
         grpc_conn_end(c, "connect timed out", 1);
 
     } else if (c->on_ready != NULL) {
-        grpc_conn_end(c, "the client said nothing", 1);
+        grpc_conn_end(c, "the client sent nothing", 1);
 
     } else {
         grpc_conn_on_silence(c);

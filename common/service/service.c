@@ -260,7 +260,7 @@ service_tick(service_t *service)
     if (!service->is_deaf && !unix_listener_is_there(&service->listener)) {
         service->is_deaf = 1;
         log_write(service->log, LOG_ERROR, "socket \"%s\" was removed or "
-                  "replaced, so no engine can come: a new start is due",
+                  "replaced, so no engine can connect: restart this service",
                   service->listener.path);
         ev_break(service->loop, EVBREAK_ALL);
     }

@@ -27,8 +27,8 @@ tls_refresh(tls_t *tls)
     context = tls_context(&tls->files, error);
 
     if (context == NULL) {
-        log_write(tls->log, LOG_WARN, "the certificates of before are used, "
-                  "since the new ones cannot be: %s", error);
+        log_write(tls->log, LOG_WARN, "the previous certificates stay in use, "
+                  "since the new ones cannot be used: %s", error);
         return;
     }
 

@@ -42,8 +42,8 @@ doctor_check_agent(const json_t *facts, doctor_report_t *report)
 
     } else if (json_is_true(json_object_get(agent, "isolated"))) {
         doctor_say(report, DOCTOR_WRONG,
-                   "look at this host's network: over half of the members are "
-                   "out of its sight",
+                   "look at this host's network: it cannot reach over half of "
+                   "the members",
                    "agent \"%s\" is cut off", ctl_word(agent, "id"));
 
     } else if (!json_is_true(json_object_get(agent, "joined"))) {
@@ -77,7 +77,7 @@ doctor_check_versions(const json_t *facts, doctor_report_t *report)
 {
     check_version(facts, report, "agent", "the agent",
                   "restart the one that is older: SIGQUIT ends an agent "
-                  "without a trace, and the next one goes on");
+                  "without a word to the cluster, and the next one continues");
     check_version(facts, report, "page", "nginx's module",
                   "install one version, and replace nginx's processes (nginx "
                   "-s reload keeps the old module)");
@@ -168,7 +168,7 @@ check_service(const json_t *member, doctor_report_t *report)
         doctor_say(report, DOCTOR_WARNING,
                    "wait for its engine to load; or ask there, llmgwctl -s "
                    "SOCKET doctor --engine-url URL",
-                   "replica \"%s\" is STARTING, and gets nothing yet", id);
+                   "replica \"%s\" is STARTING, and gets no requests yet", id);
     }
 }
 

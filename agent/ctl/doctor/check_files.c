@@ -220,7 +220,8 @@ doctor_check_memory(const json_t *facts, doctor_report_t *report)
             doctor_say(report, DOCTOR_WARNING,
                        "raise the limit of its control group (MemoryMax=), or "
                        "use less: llmgw_body_memory, llmgw_zone",
-                       "%s has %.1f of %.1f GiB left, and is killed without",
+                       "%s has %.1f of %.1f GiB left; at 0 the kernel kills "
+                       "it",
                        ctl_text(memory, "of"), available / 1073741824.,
                        limit / 1073741824.);
         }

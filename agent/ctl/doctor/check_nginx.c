@@ -332,7 +332,7 @@ doctor_check_zone(const json_t *facts, doctor_report_t *report)
                        "give the upstream llmgw_zone NAME:SIZE with more",
                        "the zone of upstream \"%s\" has room for %"
                        JSON_INTEGER_FORMAT " of %zu replicas: the others get "
-                       "nothing", ctl_text(pool, "name"), slots, n);
+                       "no requests", ctl_text(pool, "name"), slots, n);
 
         } else if ((json_int_t) n * 2 > slots) {
             doctor_say(report, DOCTOR_WARNING,
@@ -363,8 +363,8 @@ check_replica_model(const json_t *pool, const json_t *replica,
         doctor_say(report, DOCTOR_WRONG,
                    "give its engine its neighbours' model, or the model an "
                    "upstream of its own (llmgw_members PATH model=NAME)",
-                   "replica \"%s\" serves \"%s\", and its pool \"%s\": it gets "
-                   "nothing", ctl_text(replica, "id"), model, of_pool);
+                   "replica \"%s\" serves \"%s\", and its pool \"%s\": it "
+                   "gets no requests", ctl_text(replica, "id"), model, of_pool);
     }
 }
 

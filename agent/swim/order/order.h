@@ -59,24 +59,24 @@ typedef enum {
 #define ORDER_ANSWERS(X)                                                      \
     X(DONE,        "done", "it is done")                                      \
     X(EVERB,       "failed", "its agent does not know this order")            \
-    X(ERESTARTED,  "restarted", "its agent was started anew meanwhile")       \
+    X(ERESTARTED,  "restarted", "its agent was restarted meanwhile")          \
     X(EROLE,       "not_a_replica", "it is a gateway")                        \
     X(EOWNED,      "owned", "a rolling update drains it")                     \
     X(ELEAVING,    "leaving", "its agent is leaving")                         \
-    X(ENOKEYRING,  "no_keyring", "its agent restarts nothing on the word of " \
-                   "gossip that is not encrypted")                            \
+    X(ENOKEYRING,  "no_keyring", "restart orders need encrypted gossip "      \
+                   "(--keyring)")                                             \
     X(ENOCHILD,    "no_child", "its agent did not start its replica")         \
-    X(EBUSY,       "busy", "its replica is being looked for, or stopped")     \
-    X(EUNREACHED,  "unreachable", "its agent was not reached")                \
+    X(EBUSY,       "busy", "its replica is being adopted or stopped")         \
+    X(EUNREACHED,  "unreachable", "its agent cannot be reached")              \
     X(EUNKNOWN,    "not_found", "there is no such member")                    \
     X(EMANY,       "busy", "too many orders at once")                         \
-    X(ENOTACTIVE,  "not_active", "its replica is not active (any more)")      \
+    X(ENOTACTIVE,  "not_active", "its replica is not active")                 \
     X(ENOSTANDBY,  "no_standby", "its agent knows of no standby that could "  \
                    "take over")                                               \
     X(ENOPROCESS,  "no_process", "its agent cannot signal the process that "  \
                    "reports to it")                                           \
-    X(ENOLOCK,     "no_lock", "it does not reach its lock service, without "  \
-                   "which nobody can take over")
+    X(ENOLOCK,     "no_lock", "its lock service cannot be reached, so no "    \
+                   "standby could take over")
 
 typedef enum {
 #define X(id, name, text)  ORDER_##id,

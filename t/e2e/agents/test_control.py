@@ -139,7 +139,7 @@ def test_second_holder_of_an_id_ends_with_3(cluster, sealed):
     second.start()
     second.proc.told_to_end = True
     assert second.proc.wait(20) == 3
-    assert f"living agent at {first.gossip}" in second.proc.text()
+    assert f"in use by a living agent at {first.gossip}" in second.proc.text()
     wait_for(lambda: gw.table()["r1"]["address"] == first.gossip
              and gw.table()["r1"]["state"] == "ALIVE", "the first")
     assert first.proc.alive()
@@ -224,5 +224,5 @@ def test_key_comes_by_standard_input(cluster):
         input="b" * 64 + "\n", capture_output=True, text=True, timeout=20)
     assert out.returncode == 0, out.stderr
     assert [x.split()[1:] for x in out.stdout.splitlines()] \
-        == [["seals,", "opens"], ["opens"]]
+        == [["encrypts,", "decrypts"], ["decrypts"]]
     assert "a" * 8 not in out.stdout and "b" * 8 not in out.stdout

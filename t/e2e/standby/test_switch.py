@@ -121,7 +121,7 @@ def test_engine_that_no_agent_runs_is_told_to_end(cluster, client, expect):
     # Nobody stands by now; when somebody does, it goes back.
     knows(group["b"].agent, "b", "active")
     out = group["b"].agent.ctl("group", "switch", "g")
-    assert out.returncode == 3 and "stands by" in out.stderr
+    assert out.returncode == 3 and "has no standby" in out.stderr
     group["a"].start().wait("STANDBY")
     knows(group["b"].agent, "a", "standby")
     group["b"].proc.told_to_end = True

@@ -144,7 +144,7 @@ def test_drain_and_undrain_go_over_tls(cluster, pki):
     wait_for(lambda: replica.stats().draining, "it to drain")
     assert replica.agent.ctl("undrain", "r1").returncode == 0
     wait_for(lambda: not replica.stats().draining, "it to serve")
-    assert "did not take" not in replica.agent.proc.text()
+    assert "did not accept" not in replica.agent.proc.text()
 
 
 def serial(replica, pki):
@@ -172,7 +172,7 @@ def test_files_are_read_again_when_they_change(cluster, pki):
     cert = pki.dir / "r1.crt"
     cert.write_text("nothing\n")
     assert serial(replica, pki) == now
-    wait_for(lambda: "the certificates of before are used"
+    wait_for(lambda: "the previous certificates stay in use"
              in replica.proc.text(), "the warning")
 
 

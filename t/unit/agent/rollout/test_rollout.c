@@ -479,7 +479,7 @@ too_few_for_too_long_ends_it(void **state)
     scene_look(&s);
     assert_state(&s, 0, ROLLOUT_FAILED);
     assert_int_equal(s.rollout->steps[0].failed_in, ROLLOUT_WAITING);
-    assert_non_null(strstr(s.rollout->steps[0].reason, "have to stay so"));
+    assert_non_null(strstr(s.rollout->steps[0].reason, "must stay routable"));
     assert_true(rollout_is_over(s.rollout));
     scene_close(&s);
 }

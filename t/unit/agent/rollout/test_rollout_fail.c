@@ -115,7 +115,7 @@ the_last_ones_are_refused_unless_it_is_said(void **state)
 
     scene_open(&s, 3);
     s.spec.min_available = 3;
-    scene_refused(&s, ROLLOUT_TOO_FEW, "3 have to stay");
+    scene_refused(&s, ROLLOUT_TOO_FEW, "3 must stay");
 
     /* One is routable besides the one that the plan brings back. */
     scene_open(&s, 2);

@@ -476,7 +476,7 @@ switch_that_is_refused_fails(void **state)
     scene_plan(&s);
     renew(&s, 0);
     scene_expect(&s, ROLLOUT_SWITCH, 1);
-    scene_result(&s, 1, "its agent was not reached");
+    scene_result(&s, 1, "its agent cannot be reached");
     assert_failed(&s, 1, ROLLOUT_SWITCHING, "not reached");
     scene_close(&s);
 }
