@@ -560,11 +560,21 @@ FUZZ_SRC = $(PROTO_C) $(COMMON_C) $(AGENT_C) $(CORE_C) $(GEN_C) \
            $(wildcard replica/engine/dialect/*.c) $(call tree,sim/work) \
            lock/protocol.c lock/machine_text.c $(wildcard replica/shard/*.c) \
            $(addprefix replica/shard/serve/,open.c step.c session.c serve.c)
-build/fuzz/fuzz_shard_answer: $(addprefix replica/shard/fleet/,answer.c link.c)
-build/fuzz/fuzz_%: t/fuzz/fuzz_%.c t/fuzz/fuzz_count.h $(FUZZ_SRC)
+FUZZ_FLAGS := -std=gnu11 -O1 -g -fsanitize=fuzzer,address,undefined \
+    -fno-sanitize-recover=undefined
+fuzzed = $(patsubst %.c,build/fuzz/obj/%.o,$(1))
+build/fuzz/obj/%.o: %.c | $(GEN_C)
 	@mkdir -p $(@D)
-	$(CLANG) $(CPPFLAGS) -std=gnu11 -O1 -g -fsanitize=fuzzer,address,undefined \
-	    -fno-sanitize-recover=undefined $(filter %.c,$^) -o $@ $(LDLIBS)
+	$(call say,FUZZ,$<)
+	$(Q)$(CLANG) $(CPPFLAGS) $(FUZZ_FLAGS) -MMD -MP -c $< -o $@
+build/fuzz/fuzzed.a: $(call fuzzed,$(FUZZ_SRC))
+	@rm -f $@
+	$(Q)$(AR) rcs $@ $^
+build/fuzz/fuzz_shard_answer: $(call fuzzed,$(addprefix \
+    replica/shard/fleet/,answer.c link.c))
+build/fuzz/fuzz_%: build/fuzz/obj/t/fuzz/fuzz_%.o build/fuzz/fuzzed.a
+	$(call say,LINK,$@)
+	$(Q)$(CLANG) $(FUZZ_FLAGS) $(filter %.o,$^) $(filter %.a,$^) -o $@ $(LDLIBS)
 
 # --- what the benchmarks compare with; threads needs grpc++
 
@@ -618,4 +628,4 @@ $(PEERS)/threads: bench/peers/threads.cc proto/llmgateway.proto
 	$(Q)$(CXX) -O2 -std=c++17 -I$(@D)/gen -o $@ $< $(@D)/gen/*.cc \
 	    $$(pkg-config --libs grpc++ protobuf)
 
--include $(shell find $(O) -name '*.d' 2>/dev/null)
+-include $(shell find $(O) build/fuzz -name '*.d' 2>/dev/null)
