@@ -69,14 +69,14 @@ def wait_records(path, n, takes=SWEPT):
     return found
 
 
-def check_balance(log, ledgers):
-    """Charged and thrown away is what was generated, for each key and to the
-    token, as soon as all is settled."""
+def check_balance(log, ledgers, keys=None):
+    """Charged and thrown away is what was generated, for each key (None: all)
+    and to the token, as soon as all is settled."""
     def differ():
         mine = by_key(records(log), "completion_tokens", "wasted_tokens")
         theirs = made(ledgers)
         return {key: (mine[key], theirs[key])
-                for key in mine.keys() | theirs.keys()
+                for key in keys or mine.keys() | theirs.keys()
                 if mine[key] != theirs[key]}
     try:
         within(PATIENCE, lambda: not differ(), "balanced books")

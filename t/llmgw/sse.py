@@ -11,6 +11,7 @@ import json
 import re
 import select
 import socket
+import ssl
 import time
 
 from .place import ENGINE_MODEL, IS_REAL
@@ -25,13 +26,17 @@ class Broken(AssertionError):
 
 class Connection:
     """takes: seconds between bytes, where the product's timers are longer
-    than QUICK.  host: the client's own address."""
+    than QUICK.  host: the client's own address.  tls: (a context, the server's
+    name)."""
 
-    def __init__(self, target, timeout=PATIENCE, takes=QUICK, host=None):
+    def __init__(self, target, timeout=PATIENCE, takes=QUICK, host=None,
+                 tls=None):
         name, _, port = target.rpartition(":")
         self.sock = socket.create_connection(
             (name, int(port)), timeout, (host, 0) if host else None)
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if tls:
+            self.sock = tls[0].wrap_socket(self.sock, server_hostname=tls[1])
         self.buffer = b""
         self.ended = False
         self.takes = takes
@@ -58,7 +63,7 @@ class Connection:
         left, watch = deadline - time.monotonic(), Stopwatch(self.takes)
         poll = select.poll()        # select() takes no descriptor over 1023
         poll.register(self.sock, select.POLLIN)
-        if left <= 0 or not poll.poll(left * 1000):
+        if left <= 0 or not (self.has_read() or poll.poll(left * 1000)):
             raise TimeoutError(f"nothing came, so far: {self.buffer[-200:]!r}")
         watch.over("bytes")
         try:
@@ -68,6 +73,10 @@ class Connection:
         self.ended |= not got
         self.buffer += got
         return bool(got)
+
+    def has_read(self):
+        """Bytes that TLS has taken from the socket."""
+        return isinstance(self.sock, ssl.SSLSocket) and self.sock.pending()
 
     def line(self, deadline):
         while b"\r\n" not in self.buffer:

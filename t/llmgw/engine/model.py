@@ -192,10 +192,10 @@ class Sequence:
             self.open = b""
 
 
-def said(prompt, reads="ids"):
+def said(prompt, reads="ids", choice=0):
     """The ids that an undisturbed engine says behind a rendered prompt, END
     among them."""
-    sequence, ids = Sequence(prompt, reads), []
+    sequence, ids = Sequence(prompt, reads, choice), []
     while not ids or ids[-1] != END:
         ids.append(sequence.next())
     return ids
