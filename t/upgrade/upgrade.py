@@ -15,11 +15,13 @@ import time
 import urllib.request
 
 sys.path.insert(0, "/t")
+from llmgw import packaged  # noqa: E402
 from llmgw.facts import Facts  # noqa: E402
+from llmgw.packaged import debs, masters, outdated, sh, version_of  # noqa: E402
 from llmgw.wait import within  # noqa: E402
 
 ETC = pathlib.Path("/etc/llmgw")
-PACKAGES = pathlib.Path("/packages")
+CONTROL = "/run/llmgw/gw1.sock"
 REPLICAS = ("r1", "r2", "r3")
 UNITS = ("llmgw-agent", *(f"llmgw-agent@{r}" for r in REPLICAS))
 STREAMS = 200
@@ -63,11 +65,6 @@ join       127.0.0.1:22000
 fact = Facts()
 
 
-def sh(command, check=True):
-    return subprocess.run(command, shell=True, check=check, text=True,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-
-
 def soon(predicate, what):
     return within(LIMIT_S, predicate, what, interval=0.1)
 
@@ -90,18 +87,8 @@ def write_configuration():
             f" --token-delay {TOKEN_MS}ms --model-version {{version}}\n")
 
 
-def members():
-    out = sh("llmgwctl -s /run/llmgw/gw1.sock --json members", check=False)
-    try:
-        return {m["id"]: m for m in json.loads(out.stdout)["members"]}
-    except ValueError:
-        return {}
-
-
 def all_ready():
-    found = members()
-    return all(found.get(r, {}).get("service") == "READY"
-               and found[r]["state"] == "ALIVE" for r in REPLICAS)
+    return packaged.are_ready(CONTROL, REPLICAS)
 
 
 def status():
@@ -109,38 +96,10 @@ def status():
         return json.load(got)
 
 
-# --- versions: of files, and of what runs
-
-def debs(version, *names):
-    found = [next(iter((PACKAGES / version).glob(f"{name}_*.deb")))
-             for name in names]
-    return " ".join(map(str, found))
-
-
-def version_of(release):
-    name = pathlib.Path(debs(release, "llmgw-agent")).name
-    return name.split("_")[1]
-
-
-def masters():
-    return sh("pgrep -f '^nginx: master'", check=False).stdout.split()
-
-
-def outdated(name):
-    """Processes of a program whose file has been replaced."""
-    files = sh(f"pgrep -x {name} | xargs -I P readlink /proc/P/exe",
-               check=False).stdout.splitlines()
-    return [file for file in files if file.endswith("(deleted)")]
-
-
 # --- steps
 
 def packages(to, *names):
-    out = sh(f"dpkg -i {debs(to, *names)}", check=False)
-    fact(out.returncode == 0 and "goes on with" not in out.stdout,
-         f"{' and '.join(names)}: dpkg -i")
-    if not fact.all[-1]:
-        print(out.stdout)
+    packaged.install(fact, to, *names)
 
 
 def status_page_has(to):
@@ -167,11 +126,7 @@ def agents(to):
 def replicas(to):
     packages(to, "llmgw-tools")
     order = f"v{time.monotonic():.0f}"
-    out = sh(f"llmgwctl -s /run/llmgw/gw1.sock rolling-update --to {order}",
-             check=False)
-    fact(out.returncode == 0, "rolling-update")
-    if not fact.all[-1]:
-        print(out.stdout)
+    packaged.update(fact, CONTROL, "--to", order)
     soon(all_ready, "all replicas")
     fact(not outdated("llmgw-replica"), "adapters have the new file")
 
