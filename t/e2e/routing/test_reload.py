@@ -6,12 +6,18 @@ import signal
 
 import pytest
 
+from llmgw import rawh2, rpc
+from llmgw.nginx import version
 from llmgw.proc import pids_of_group
 from llmgw.wait import wait_for
 
 
 def is_there(pid):
     return os.path.exists(f"/proc/{pid}/exe")
+
+
+def descriptors(pid):
+    return len(os.listdir(f"/proc/{pid}/fd"))
 
 
 @pytest.mark.parametrize("reloads, streams", [
@@ -135,6 +141,34 @@ def test_quit_of_an_idle_gateway_waits_for_nothing(cluster, client):
     c.stream("warm", 2)
     c.close()
     nginx.quit()
+    assert nginx.proc.wait(2) == 0
+
+
+class Late(rawh2.RawH2):
+    """It says nothing before it may."""
+
+    may_send = False
+
+    def flush(self):
+        if self.may_send:
+            super().flush()
+
+
+@pytest.mark.skipif(version() >= (1, 27, 1), reason="nginx closes it at once")
+def test_late_connection_is_told_to_go(cluster, expect):
+    """It was accepted before the worker was told to exit, and speaks after."""
+    nginx = cluster.fleet(1)
+    worker = nginx.workers()[0]
+    before = descriptors(worker)
+    with Late(nginx.target) as late:
+        wait_for(lambda: descriptors(worker) > before, "it to be accepted")
+        nginx.quit()
+        wait_for(lambda: "gracefully shutting down" in nginx.log(), "the quit")
+        late.may_send = True
+        sid = rpc.ask(late, "late", 3)
+        assert rpc.tokens(late.wait(sid)) == expect("late", 3)
+        wait_for(lambda: late.goaway or late.pump(.1) and late.goaway,
+                 "GOAWAY")
     assert nginx.proc.wait(2) == 0
 
 
