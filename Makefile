@@ -129,7 +129,7 @@ FUZZERS := $(patsubst t/fuzz/fuzz_%.c,build/fuzz/fuzz_%,$(wildcard t/fuzz/fuzz_*
         chart-tools manifests test-chart \
         demo-standby demo-shards demo-sim screenshots install deb repo clean npm \
         all test soak test-unit units soak-sim test-tsan test-systemd test-evening \
-        test-packages test-upgrade \
+        test-packages test-upgrade test-soak \
         test-resume test-reality test-e2e test-llama-server \
         lint \
         fuzz fuzz-packets bench bench-deps bench-openai bench-full bench-peers \
@@ -362,6 +362,9 @@ test-upgrade: deb  ## from the last release to now and back, under load (root; 1
 	@[ -n "$$(ls build/upgrade/former/*.deb 2>/dev/null)" ] || \
 	    CC="$(CC)" sh t/upgrade/former.sh $(FORMER) build/upgrade/former
 	@$(PYTHON) t/upgrade/run.py
+
+test-soak: deb  ## all parts at once, killed and upgraded (root; LLMGW_SOAK_SECONDS, 1800)
+	@$(PYTHON) t/longsoak/run.py
 
 test-evening: deb  ## README's three commands on a fresh Debian (root; a minute)
 	@DEB_PACKAGES="$(REPO_PACKAGES)" sh build-aux/deps.sh
