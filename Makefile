@@ -89,8 +89,8 @@ CORE_C  := $(call tree,ngx_http_llmgw_module/core)
 COMMON_C:= $(call tree,common)
 CTL_C   := $(call tree,agent/ctl)
 AGENT_C := $(filter-out $(CTL_C) agent/main.c,$(call tree,agent))
-REPLICA_C := $(filter-out replica/main.c replica/engine/llama/plugin/%, \
-    $(call tree,replica))
+REPLICA_C := $(filter-out replica/main.c replica/simulated/main.c \
+    replica/engine/llama/plugin/%,$(call tree,replica))
 PLUGIN_C  := $(wildcard replica/engine/llama/plugin/*.c \
     replica/engine/llama/plugin/*/*.c)
 LOCK_C    := $(filter-out lock/main.c,$(wildcard lock/*.c))
@@ -115,8 +115,8 @@ LLAMA     := $(shell $(LLAMA_PKG) --exists 'llama >= 0.5' 'llama < 0.6' \
 PLUGIN    := $(if $(LLAMA),build/llmgw-engine-llama.so)
 SLICER    := $(if $(LLAMA),build/llmgw-slice)
 
-DAEMONS := build/llmgw-agent build/llmgw-replica build/llmgwctl \
-           build/llmgw-client build/llmgw-sim build/llmgw-lock \
+DAEMONS := build/llmgw-agent build/llmgw-replica build/llmgw-simreplica \
+           build/llmgwctl build/llmgw-client build/llmgw-sim build/llmgw-lock \
            build/llmgw-weights build/llmgw
 TOOLS   := build/bench/segment build/bench/hop build/bench/echo
 MODULE  := build/ngx_http_llmgw_module.so
@@ -307,7 +307,7 @@ compile_commands.json: gen FORCE  ## for editors
 
 # Which Debian package a file goes into is in debian/*.install.  The units and
 # examples name /usr/local, and become those of the place they are installed to.
-SERVICES := $(filter %-agent %-replica %-lock %-weights,$(DAEMONS))
+SERVICES := $(filter %-agent %-replica %-simreplica %-lock %-weights,$(DAEMONS))
 HOME_SED := -e 's!/usr/local/bin/llmgw-\(agent\|replica\|lock\|weights\)\>!$(SBINDIR)/llmgw-\1!' \
             -e 's!/usr/local!$(PREFIX)!g'
 put = install -d $(DESTDIR)$(2) || exit 1; for file in $(1); do \
@@ -443,8 +443,10 @@ SHARED := $(O)/libcommon.a $(O)/libproto.a
 
 build/llmgw-agent: $(call objs,agent/main.c) $(O)/libagent.a $(SHARED) build/flavour
 build/llmgwctl: $(call objs,$(CTL_C)) $(SHARED) build/flavour
-build/llmgw-replica: $(call objs,replica/main.c) $(O)/libreplica.a $(O)/libmodel.a \
-    $(SHARED) build/flavour
+build/llmgw-replica: $(call objs,replica/main.c) $(O)/libreplica.a $(SHARED) \
+    build/flavour
+build/llmgw-simreplica: $(call objs,replica/simulated/main.c) $(O)/libreplica.a \
+    $(O)/libmodel.a $(SHARED) build/flavour
 build/llmgw-weights: $(call objs,weights/main.c) $(O)/libweights.a $(SHARED) \
     build/flavour
 build/llmgw-client: $(call objs,client/main.c) $(O)/libclient.a $(SHARED) build/flavour

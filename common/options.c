@@ -33,6 +33,7 @@ typedef struct {
     const char            *file;                /* of -c, or NULL */
     unsigned               line;                /* in the file; 0: argv */
     char                   given[OPTIONS_MAX];
+    int                    is_partial;          /* other options are no error */
 } options_state_t;
 
 
@@ -169,6 +170,10 @@ options_read_line(options_state_t *s, char *line)
     len = strcspn(key, " \t");
     value = options_trim(key + len);
     o = options_find(s->spec, key, len);
+
+    if (o == NULL && s->is_partial) {
+        return 0;
+    }
 
     if (o == NULL) {
         options_blame(s);
@@ -419,6 +424,10 @@ options_take(options_state_t *s, int argc, char **argv, int i, int apply)
 
     o = options_find(s->spec, name, len);
 
+    if (o == NULL && s->is_partial) {
+        return 1;
+    }
+
     if (o == NULL || (argv[i][1] == '-') != (len > 1)) {
         options_blame(s);
         fprintf(stderr, "unknown option \"%s\", see --help\n", argv[i]);
@@ -454,10 +463,15 @@ options_walk(options_state_t *s, int argc, char **argv, int apply, int *rest)
         }
 
         if (argv[i][0] != '-' || argv[i][1] == '\0') {
+            if (s->is_partial) {      /* a value, or an error for later */
+                n = 1;
+                continue;
+            }
+
             break;
         }
 
-        if (options_answer(s->spec, argv[i])) {
+        if (!s->is_partial && options_answer(s->spec, argv[i])) {
             return OPTIONS_EXIT;
         }
 
@@ -492,47 +506,64 @@ options_check_required(options_state_t *s)
 }
 
 
-options_rc_t
-options_parse(const options_spec_t *spec, void *values, int argc, char **argv,
-    int has_rest, int *rest)
+static options_rc_t
+options_fill(options_state_t *s, int argc, char **argv, int *rest)
 {
-    options_rc_t     rc;
-    options_state_t  s;
+    options_rc_t  rc;
 
-    memset(&s, 0, sizeof(s));
-    s.spec = spec;
-    s.values = values;
-
-    rc = options_walk(&s, argc, argv, 0, rest);
+    rc = options_walk(s, argc, argv, 0, rest);
 
     if (rc != OPTIONS_DONE) {
         return rc;
     }
 
-    if (options_set_defaults(&s) != 0
-        || options_read_file(&s) != 0
-        || options_walk(&s, argc, argv, 1, rest) != OPTIONS_DONE)
+    if (options_set_defaults(s) == 0 && options_read_file(s) == 0
+        && options_walk(s, argc, argv, 1, rest) == OPTIONS_DONE)
     {
-        goto refused;
+        return OPTIONS_DONE;
+    }
+
+    options_done(s->spec, s->values);
+
+    return OPTIONS_EUSAGE;
+}
+
+
+options_rc_t
+options_parse(const options_spec_t *spec, void *values, int argc, char **argv,
+    int has_rest, int *rest)
+{
+    options_rc_t     rc;
+    options_state_t  s = { .spec = spec, .values = values };
+
+    rc = options_fill(&s, argc, argv, rest);
+
+    if (rc != OPTIONS_DONE) {
+        return rc;
     }
 
     if (*rest < argc && !has_rest) {
         options_blame(&s);
         fprintf(stderr, "unexpected word \"%s\", see --help\n", argv[*rest]);
-        goto refused;
+
+    } else if (options_check_required(&s) == 0) {
+        return OPTIONS_DONE;
     }
-
-    if (options_check_required(&s) != 0) {
-        goto refused;
-    }
-
-    return OPTIONS_DONE;
-
-refused:
 
     options_done(spec, values);
 
     return OPTIONS_EUSAGE;
+}
+
+
+options_rc_t
+options_parse_some(const options_spec_t *spec, void *values, int argc,
+    char **argv)
+{
+    int              rest;
+    options_state_t  s = { .spec = spec, .values = values, .is_partial = 1 };
+
+    return options_fill(&s, argc, argv, &rest);
 }
 
 
@@ -551,42 +582,4 @@ options_done(const options_spec_t *spec, void *values)
             *field = NULL;
         }
     }
-}
-
-
-int
-options_run_command(const options_spec_t *spec,
-    const options_command_t *commands, int argc, char **argv)
-{
-    int   rest;
-    char  none;
-
-    switch (options_parse(spec, &none, argc, argv, 1, &rest)) {
-
-    case OPTIONS_EXIT:
-        return 0;
-
-    case OPTIONS_EUSAGE:
-        return 2;
-
-    default:
-        break;
-    }
-
-    if (rest == argc) {
-        fprintf(stderr, "%s: a command is missing, see --help\n",
-                spec->program);
-        return 2;
-    }
-
-    for ( /* void */ ; commands->name != NULL; commands++) {
-        if (strcmp(argv[rest], commands->name) == 0) {
-            return commands->run(argc - rest, argv + rest);
-        }
-    }
-
-    fprintf(stderr, "%s: unknown command \"%s\", see --help\n", spec->program,
-            argv[rest]);
-
-    return 2;
 }

@@ -68,6 +68,13 @@ typedef enum {
 options_rc_t options_parse(const options_spec_t *spec, void *values, int argc,
     char **argv, int has_rest, int *rest);
 
+/*
+ * The same, of a command line that another table judges: what this one does not
+ * have, --help too, is passed over.
+ */
+options_rc_t options_parse_some(const options_spec_t *spec, void *values,
+    int argc, char **argv);
+
 /* Frees the strings of a struct filled by options_parse(). */
 void options_done(const options_spec_t *spec, void *values);
 

@@ -1,6 +1,7 @@
 
 /*
- * llmgw-replica's command line.
+ * The command line of a replica: the options that all have, and those of the
+ * engines that a program has.
  */
 
 #ifndef CMDLINE_H
@@ -15,36 +16,64 @@
 #include "replica/standby/standby.h"
 
 
+#define CMDLINE_ERROR_BYTES    SHARDS_ERROR_BYTES      /* the longest */
+#define CMDLINE_OPTIONS_MAX    96
+#define CMDLINE_LONG_MAX_MS    86400000     /* of long waits: a day */
+
 /* Strings live until cmdline_done(). */
 typedef struct {
     const char        *id;
     const char        *listen;
     const char        *agent;
-    const char        *kind;        /* --engine */
     engine_options_t   engine;
-    shards_options_t   shards;
     uint64_t           drain_timeout_ms;
     const char        *max_capacity;
-    const char        *exact;
     standby_options_t  standby;
-    int64_t            model_memory_mb;
-    const char        *model_memory_kind;
-    const char        *token_log;
-    const char        *hash_log;
     int                is_remote_drain;
     tls_files_t        tls;             /* all three, or none */
     const char        *tls_clients;     /* patterns; NULL: any client */
     int                is_insecure;
+
+    /* llmgw-replica's own: kinds.c */
+    const char        *kind;            /* --engine */
+    shards_options_t   shards;
+    const char        *exact;
+    const char        *hash_log;
+
+    options_spec_t     spec;
+    option_t           table[CMDLINE_OPTIONS_MAX];
 } cmdline_t;
+
+/* A program that serves as a replica. */
+typedef struct {
+    const char      *name;
+    const char      *synopsis;
+    const char      *summary;
+    const option_t  *options;           /* of its engines */
+
+    /* The kind of engine that was asked for; NULL and a reason: there is none,
+       or its options do not go together. */
+    const engine_kind_t  *(*choose)(cmdline_t *cmdline,
+                                    char error[CMDLINE_ERROR_BYTES]);
+} cmdline_program_t;
 
 
 /*
- * Reads argv into a zeroed cmdline, and chooses the kind of engine.  What is
- * wrong was printed, as one line that says what would be right.
+ * Reads argv into a zeroed cmdline, which may be the beginning of what the
+ * program's own options fill, and chooses the kind of engine.  What is wrong
+ * was printed, as one line that says what would be right.
  */
-options_rc_t cmdline_read(cmdline_t *cmdline, int argc, char **argv,
-    const engine_kind_t **kind);
+options_rc_t cmdline_read(cmdline_t *cmdline, const cmdline_program_t *program,
+    int argc, char **argv, const engine_kind_t **kind);
 
 void cmdline_done(cmdline_t *cmdline);
+
+/* Writes the error, and returns -1. */
+int cmdline_wrong(char error[CMDLINE_ERROR_BYTES], const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* For choose(): whether --weights names a service for each of these files. */
+int cmdline_check_services(const cmdline_t *cmdline, size_t files,
+    char error[CMDLINE_ERROR_BYTES]);
 
 #endif /* CMDLINE_H */

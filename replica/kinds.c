@@ -1,21 +1,18 @@
 
 /*
- * The kinds of engines.
+ * The engines of llmgw-replica: options, kinds, and which go together.
  *
- * An option that a kind does not know is refused, rather than passed over: who
- * gives --token-delay believes to have a simulation.
+ * An option that a kind does not know is refused, rather than passed over: an
+ * operator who gives it expects an effect.
  */
 
-#include <stdio.h>
+#include <stddef.h>
 #include <string.h>
 
-#include "proto/members/members.h"
 #include "replica/engine/llama/core.h"
 #include "replica/engine/llama/llama.h"
 #include "replica/engine/llama/parts.h"
-#include "replica/engine/model/model.h"
 #include "replica/engine/openai.h"
-#include "replica/engine/sim/sim.h"
 #include "replica/kinds.h"
 #include "replica/launch/place.h"
 #include "replica/shard/options.h"
@@ -23,15 +20,142 @@
 #include "replica/shard/serve/kind.h"
 
 
+/* For --help: the last two are another program's (main.c). */
+#define KINDS_NAMES  "openai|vllm|sglang|llamacpp|auto|llama|sim|model"
+
+/* What options of these names ask for; no values of --engine. */
+#define KINDS_ORCHESTRATE  "orchestrate"
+#define KINDS_SHARD        "shard"
+
+#define FIELD(name)    offsetof(cmdline_t, name)
+#define HEADING(text)  { text, OPTION_HEADING, 0, NULL, NULL, NULL, 0, 0, 0 }
+
+static const option_t  kinds_table[] = {
+
+    HEADING("The engine"),
+
+    { "engine", OPTION_STRING, FIELD(kind), NULL, KINDS_NAMES,
+      "what generates; sim, model: llmgw-simreplica", 0, 0, 0 },
+
+    HEADING("An engine behind HTTP"),
+
+    { "engine-url", OPTION_STRING, FIELD(engine.url), NULL, "URL",
+      "of an engine behind HTTP: http://HOST:PORT", 0, 0, 0 },
+
+    { "engine-command", OPTION_STRING, FIELD(engine.command), NULL,
+      "'CMD {port}'", "starts it, and again; instead of a URL", 0, 0, 0 },
+
+    { "engine-stop-timeout", OPTION_DURATION, FIELD(engine.stop_timeout_ms),
+      "10s", NULL, "from its SIGTERM, behind the drain, to SIGKILL", 0,
+      ENGINE_DELAY_MAX_MS, 0 },
+
+    { "engine-key-file", OPTION_STRING, FIELD(engine.key_file), NULL, "FILE",
+      "holds the key that it asks for", 0, 0, 0 },
+
+    { "engine-ca-file", OPTION_STRING, FIELD(engine.ca_file), NULL, "FILE",
+      "who may sign its certificate; else the system's", 0, 0, 0 },
+
+    { "stall-timeout", OPTION_DURATION, FIELD(engine.stall_timeout_ms),
+      NULL, NULL, "an engine that works has progress in it; else learnt", 1000,
+      ENGINE_DELAY_MAX_MS, 0 },
+
+    { "stream-idle-timeout", OPTION_DURATION,
+      FIELD(engine.stream_idle_timeout_ms), "10m", NULL,
+      "a stream on which the engine sends nothing ends then", 1000,
+      ENGINE_DELAY_MAX_MS, 0 },
+
+    HEADING("With --engine llama"),
+
+    { "model", OPTION_STRING, FIELD(engine.model), NULL, "FILE",
+      "a GGUF file", 0, 0, 0 },
+
+    { "model-name", OPTION_STRING, FIELD(engine.model_name), NULL, "NAME",
+      "as clients ask for it; else the file's", 0, 0, 0 },
+
+    { "context-tokens", OPTION_INT, FIELD(engine.context_tokens), "0", NULL,
+      "of a stream, at least 32; 0: the model's, at most 4096", 0, 1 << 20,
+      0 },
+
+    { "threads", OPTION_INT, FIELD(engine.threads), "0", NULL,
+      "that compute; 0: one for each processor", 0, 512, 0 },
+
+    { "cpu", OPTION_NAME, FIELD(engine.cpu), NULL, "NAME",
+      "variant of libllama's code, as haswell", 0, 0, 0 },
+
+    { "exact", OPTION_STRING, FIELD(exact), "on", "on|off",
+      "the same text whoever is in the batch", 0, 0, 0 },
+
+    HEADING("A model in shards (docs/shards.md)"),
+
+    { "shard", OPTION_STRING, FIELD(shards.slice), NULL, "FILE",
+      "compute the layers of this slice for orchestrating replicas", 0, 0, 0 },
+
+    { "shard-sessions", OPTION_INT, FIELD(shards.sessions), "64", NULL,
+      "shard: sequences at once, each with a KV cache", 1, SHARD_SESSIONS_MAX,
+      0 },
+
+    { "shard-max-memory", OPTION_SIZE, FIELD(shards.max_memory), "0", NULL,
+      "shard: of slice, KV caches and steps; 0: no limit", 0, 1ULL << 50, 0 },
+
+    { "shard-idle", OPTION_DURATION, FIELD(shards.idle_ms), "600s", NULL,
+      "shard: unload after it without a session; 0: never", 0,
+      CMDLINE_LONG_MAX_MS, 0 },
+
+    { "shard-load-timeout", OPTION_DURATION, FIELD(shards.load_timeout_ms),
+      "60s", NULL, "shard: a session waits so long for the slice", 100,
+      SHARD_LOAD_MAX_MS, 0 },
+
+    { "test-step-delay", OPTION_DURATION, FIELD(shards.step_delay_ms), "0",
+      NULL, NULL, 0, 60000, 0 },
+
+    { "orchestrate", OPTION_STRING, FIELD(shards.head), NULL, "HEAD",
+      "serve the model of this head file, its layers in shards", 0, 0, 0 },
+
+    { "members", OPTION_STRING, FIELD(shards.members), NULL, "PATH",
+      "orchestrate: segment of an agent, which lists the shards", 0, 0, 0 },
+
+    { "fallback-local", OPTION_STRING, FIELD(shards.fallback), NULL, "FILE",
+      "orchestrate: the whole model, where shards fail", 0, 0, 0 },
+
+    { "history-max", OPTION_SIZE, FIELD(shards.history_max), "1GiB", "SIZE",
+      "orchestrate: of rows kept for shards that fail", 0, 1ULL << 50, 0 },
+
+    { "test-started-timeout", OPTION_DURATION, FIELD(shards.started_ms), "30s",
+      NULL, NULL, 1, ENGINE_DELAY_MAX_MS, 0 },
+
+    { "zone", OPTION_NAME, FIELD(shards.zone), NULL, "ZONE",
+      "where this replica is; shards of one zone are preferred", 0, 0, 0 },
+
+    { "activation-dtype", OPTION_STRING, FIELD(shards.dtype), "fp32",
+      "fp32|fp16", "numbers between shards; fp16: half the bytes, other bits",
+      0, 0, 0 },
+
+    { "shard-key", OPTION_STRING, FIELD(shards.key_file), NULL, "FILE",
+      "keys by which shards know who may use them", 0, 0, 0 },
+
+    { "shard-tls-cert", OPTION_STRING, FIELD(shards.tls.cert), NULL, "FILE",
+      "mutual TLS between shards: this end's certificate", 0, 0, 0 },
+
+    { "shard-tls-key", OPTION_STRING, FIELD(shards.tls.key), NULL, "FILE",
+      "and its key", 0, 0, 0 },
+
+    { "shard-tls-ca", OPTION_STRING, FIELD(shards.tls.ca), NULL, "FILE",
+      "who signs the other end's", 0, 0, 0 },
+
+    { "hash-log", OPTION_STRING, FIELD(hash_log), NULL, "FILE",
+      NULL, 0, 0, 0 },
+
+    { .name = NULL }
+};
+
+
 /* What a kind takes beyond what all take. */
 enum {
     KINDS_URL = 1,          /* or a command, one of them; keys,
                                certificates */
-    KINDS_SIM = 2,          /* delays, faults, a model's name */
-    KINDS_FILE = 4,         /* --model is a file, and needed; exactness */
-    KINDS_MODEL = 8,        /* what shapes the model of a replica, its name */
-    KINDS_LLAMA = 16,       /* how a model in the process is run */
-    KINDS_SHARDS = 32       /* asked for by an option of its own */
+    KINDS_FILE = 2,         /* --model is a file, and needed; exactness */
+    KINDS_LLAMA = 4,        /* how a model in the process is run */
+    KINDS_SHARDS = 8        /* asked for by an option of its own */
 };
 
 static const struct {
@@ -39,8 +163,6 @@ static const struct {
     const engine_kind_t  *kind;
     int                   takes;
 } kinds[] = {
-    { "sim", &sim_kind, KINDS_SIM },
-    { "model", &model_engine_kind, KINDS_MODEL },
     { "llama", &llama_kind, KINDS_FILE|KINDS_LLAMA },
     { KINDS_ORCHESTRATE, &orchestrate_kind, KINDS_LLAMA|KINDS_SHARDS },
     { KINDS_SHARD, &shard_kind, KINDS_LLAMA|KINDS_SHARDS },
@@ -52,35 +174,36 @@ static const struct {
 };
 
 
-/* The first option of a replica model that was given. */
+/* The first option that was given and that this kind does not take. */
 static const char *
-kinds_model_option(const engine_options_t *o)
+kinds_stranger(const engine_options_t *o, int takes)
 {
     size_t  i;
 
     const struct {
         const char  *name;
+        int          takes;
         int          is_given;
     } options[] = {
-        { "--latency-model", o->model_latency != NULL },
-        { "--alpha-coeffs", o->model_alpha != NULL },
-        { "--beta-coeffs", o->model_beta != NULL },
-        { "--hardware", o->model_hardware != NULL },
-        { "--hardware-config", o->model_hardware_file != NULL },
-        { "--model-config-folder", o->model_folder != NULL },
-        { "--scheduler", o->model_scheduler != NULL },
-        { "--preemption-policy", o->model_preemption != NULL },
-        { "--tp", o->model_tp != 0 },
-        { "--block-size-in-tokens", o->model_block_tokens != 0 },
-        { "--total-kv-blocks", o->model_blocks != 0 },
-        { "--max-model-len", o->model_max_len != 0 },
-        { "--max-num-seqs", o->model_max_seqs != 0 },
-        { "--max-num-batched-tokens", o->model_batched_tokens != 0 },
-        { "--long-prefill-token-threshold", o->model_chunk_tokens != 0 }
+        { "--engine-url", KINDS_URL, o->url != NULL },
+        { "--engine-command", KINDS_URL, o->command != NULL },
+        { "--engine-key-file", KINDS_URL, o->key_file != NULL },
+        { "--engine-ca-file", KINDS_URL, o->ca_file != NULL },
+        { "--stall-timeout", KINDS_URL,
+          o->stall_timeout_ms != ENGINE_STALL_TIMEOUT_MS },
+        { "--stream-idle-timeout", KINDS_URL,
+          o->stream_idle_timeout_ms != ENGINE_IDLE_TIMEOUT_MS },
+        { "--model", KINDS_FILE, o->model != NULL },
+        { "--weights", KINDS_FILE, o->weights.sockets != NULL },
+        { "--exact", KINDS_FILE, !o->is_exact },
+        { "--model-name", KINDS_LLAMA, o->model_name != NULL },
+        { "--context-tokens", KINDS_LLAMA, o->context_tokens != 0 },
+        { "--threads", KINDS_LLAMA, o->threads != 0 },
+        { "--cpu", KINDS_LLAMA, o->cpu != NULL }
     };
 
     for (i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
-        if (options[i].is_given) {
+        if (options[i].is_given && !(takes & options[i].takes)) {
             return options[i].name;
         }
     }
@@ -89,169 +212,23 @@ kinds_model_option(const engine_options_t *o)
 }
 
 
-/* The first option that was given and that this kind does not take. */
-static const char *
-kinds_stranger(const engine_options_t *o, int takes)
-{
-    if (!(takes & KINDS_URL)) {
-
-        if (o->url != NULL) {
-            return "--engine-url";
-        }
-
-        if (o->command != NULL) {
-            return "--engine-command";
-        }
-
-        if (o->key_file != NULL) {
-            return "--engine-key-file";
-        }
-
-        if (o->ca_file != NULL) {
-            return "--engine-ca-file";
-        }
-
-        if (o->stall_timeout_ms != ENGINE_STALL_TIMEOUT_MS) {
-            return "--stall-timeout";
-        }
-
-        if (o->stream_idle_timeout_ms != ENGINE_IDLE_TIMEOUT_MS) {
-            return "--stream-idle-timeout";
-        }
-    }
-
-    if (!(takes & (KINDS_SIM|KINDS_FILE|KINDS_MODEL))) {
-
-        if (o->model != NULL) {
-            return "--model";
-        }
-
-        if (o->weights.sockets != NULL) {
-            return "--weights";
-        }
-    }
-
-    if (!(takes & (KINDS_SIM|KINDS_MODEL)) && o->weights_files != NULL) {
-        return "--weights-file";
-    }
-
-    if (!(takes & KINDS_FILE) && !o->is_exact) {
-        return "--exact";
-    }
-
-    if (!(takes & KINDS_LLAMA)) {
-
-        if (o->model_name != NULL) {
-            return "--model-name";
-        }
-
-        if (o->context_tokens != 0) {
-            return "--context-tokens";
-        }
-
-        if (o->threads != 0) {
-            return "--threads";
-        }
-
-        if (o->cpu != NULL) {
-            return "--cpu";
-        }
-    }
-
-    if (!(takes & KINDS_SIM)) {
-
-        if (o->token_delay_ms != ENGINE_TOKEN_DELAY_MS) {
-            return "--token-delay";
-        }
-
-        if (o->first_token_delay_ms != 0) {
-            return "--first-token-delay";
-        }
-
-        if (o->error_rate != 0) {
-            return "--error-rate";
-        }
-
-        if (o->is_reject_all) {
-            return "--reject-all";
-        }
-    }
-
-    return takes & KINDS_MODEL ? NULL : kinds_model_option(o);
-}
-
-
-/* Each model is probed with so many tokens when it is loaded. */
-static int
-kinds_check_context(const engine_options_t *o, char error[KINDS_ERROR_BYTES])
-{
-    if (o->context_tokens == 0 || o->context_tokens >= CORE_CONTEXT_MIN) {
-        return 0;
-    }
-
-    snprintf(error, KINDS_ERROR_BYTES, "--context-tokens: at least %d, or 0 "
-             "for the model's", CORE_CONTEXT_MIN);
-
-    return -1;
-}
-
-
-/* A service for each file, no more and no less. */
-static int
-kinds_check_weights(const engine_options_t *o, int takes,
-    char error[KINDS_ERROR_BYTES])
-{
-    size_t  files, services;
-
-    if (o->weights_files != NULL && o->weights.sockets == NULL) {
-        snprintf(error, KINDS_ERROR_BYTES, "--weights-file: needs --weights");
-        return -1;
-    }
-
-    if (o->weights.sockets == NULL) {
-        return 0;
-    }
-
-    if (o->weights_files == NULL && !(takes & KINDS_FILE)) {
-        snprintf(error, KINDS_ERROR_BYTES, "--weights: needs --weights-file");
-        return -1;
-    }
-
-    services = weights_count(o->weights.sockets);
-    files = takes & KINDS_FILE ? parts_count(o->model)
-                               : weights_count(o->weights_files);
-
-    if (files != services) {
-        snprintf(error, KINDS_ERROR_BYTES, "--weights: %zu sockets for %zu "
-                 "files: each file has a service of its own", services,
-                 files);
-        return -1;
-    }
-
-    return 0;
-}
-
-
 /* Which process is asked: one that runs, or one that is started. */
 static int
-kinds_check_url(const engine_options_t *o, char error[KINDS_ERROR_BYTES])
+kinds_check_url(const engine_options_t *o, char error[CMDLINE_ERROR_BYTES])
 {
     if (o->url == NULL && o->command == NULL) {
-        snprintf(error, KINDS_ERROR_BYTES, "--engine %s needs --engine-url or "
-                 "--engine-command", o->kind);
-        return -1;
+        return cmdline_wrong(error, "--engine %s needs --engine-url or "
+                             "--engine-command", o->kind);
     }
 
     if (o->url != NULL && o->command != NULL) {
-        snprintf(error, KINDS_ERROR_BYTES, "--engine-url: not with "
-                 "--engine-command, which says where the engine listens");
-        return -1;
+        return cmdline_wrong(error, "--engine-url: not with --engine-command, "
+                             "which says where the engine listens");
     }
 
     if (o->command == NULL && o->stop_timeout_ms != ENGINE_STOP_TIMEOUT_MS) {
-        snprintf(error, KINDS_ERROR_BYTES, "--engine-stop-timeout: needs "
-                 "--engine-command");
-        return -1;
+        return cmdline_wrong(error, "--engine-stop-timeout: needs "
+                             "--engine-command");
     }
 
     return o->command != NULL ? place_check(o->command, error) : 0;
@@ -259,73 +236,155 @@ kinds_check_url(const engine_options_t *o, char error[KINDS_ERROR_BYTES])
 
 
 static int
-kinds_check(const engine_options_t *o, const engine_kind_t *kind, int takes,
-    char error[KINDS_ERROR_BYTES])
+kinds_check_standby(const engine_options_t *o, const engine_kind_t *kind,
+    int takes, char error[CMDLINE_ERROR_BYTES])
 {
-    const char  *stranger;
-
-    stranger = kinds_stranger(o, takes);
-
-    if (stranger != NULL) {
-        snprintf(error, KINDS_ERROR_BYTES, "%s: not with --%s%s", stranger,
-                 takes & KINDS_SHARDS ? "" : "engine ", o->kind);
-        return -1;
+    if (!o->is_standby) {
+        return 0;
     }
 
-    if (o->is_standby && o->command != NULL) {
-        snprintf(error, KINDS_ERROR_BYTES, "--standby: not with "
-                 "--engine-command: such an engine cannot wait asleep yet");
-        return -1;
+    if (o->command != NULL) {
+        return cmdline_wrong(error, "--standby: not with --engine-command: "
+                             "such an engine cannot wait asleep yet");
     }
 
-    if (o->is_standby && kind->wake == NULL) {
-        snprintf(error, KINDS_ERROR_BYTES, "--standby: not with --%s%s, %s",
+    if (kind->wake == NULL) {
+        return cmdline_wrong(error, "--standby: not with --%s%s, %s",
                  takes & KINDS_SHARDS ? "" : "engine ", o->kind,
                  takes & KINDS_URL
                  ? "whose process cannot be watched: another one holds what it "
                    "serves" : "which cannot wait asleep");
-        return -1;
     }
 
-    if ((takes & KINDS_URL) && kinds_check_url(o, error) != 0) {
+    return 0;
+}
+
+
+static int
+kinds_check(const cmdline_t *cmdline, const engine_kind_t *kind, int takes,
+    char error[CMDLINE_ERROR_BYTES])
+{
+    const char              *stranger;
+    const engine_options_t  *o;
+
+    o = &cmdline->engine;
+    stranger = kinds_stranger(o, takes);
+
+    if (stranger != NULL) {
+        return cmdline_wrong(error, "%s: not with --%s%s", stranger,
+                             takes & KINDS_SHARDS ? "" : "engine ", o->kind);
+    }
+
+    if (kinds_check_standby(o, kind, takes, error) != 0
+        || ((takes & KINDS_URL) && kinds_check_url(o, error) != 0))
+    {
         return -1;
     }
 
     if ((takes & KINDS_FILE) && o->model == NULL) {
-        snprintf(error, KINDS_ERROR_BYTES, "--engine %s needs --model FILE",
-                 o->kind);
-        return -1;
+        return cmdline_wrong(error, "--engine %s needs --model FILE", o->kind);
     }
 
-    if ((takes & KINDS_SIM) && o->model != NULL
-        && !llmgw_name_is_valid(o->model, strlen(o->model)))
-    {
-        snprintf(error, KINDS_ERROR_BYTES, "--model: \"%.80s\" is not a name",
-                 o->model);
-        return -1;
+    /* Each model is probed with so many tokens when it is loaded. */
+    if (o->context_tokens != 0 && o->context_tokens < CORE_CONTEXT_MIN) {
+        return cmdline_wrong(error, "--context-tokens: at least %d, or 0 for "
+                             "the model's", CORE_CONTEXT_MIN);
     }
 
-    if (kinds_check_context(o, error) != 0
-        || kinds_check_weights(o, takes, error) != 0)
-    {
-        return -1;
-    }
-
-    return takes & KINDS_MODEL
-           ? model_engine_check(o, error, KINDS_ERROR_BYTES) : 0;
+    return o->model == NULL ? 0
+           : cmdline_check_services(cmdline, parts_count(o->model), error);
 }
 
 
-const engine_kind_t *
-kinds_choose(const engine_options_t *o, char error[KINDS_ERROR_BYTES])
+/* A shard and an orchestrating replica are of kinds that need no name. */
+static int
+kinds_check_shards(cmdline_t *o, char error[CMDLINE_ERROR_BYTES])
+{
+    const char  *mode;
+
+    if (shards_options_check(&o->shards, error) != 0) {
+        return -1;
+    }
+
+    if (o->shards.head == NULL && o->shards.slice == NULL) {
+        return 0;
+    }
+
+    mode = o->shards.head != NULL ? KINDS_ORCHESTRATE : KINDS_SHARD;
+
+    if (o->kind != NULL) {
+        return cmdline_wrong(error, "--%s: not with --engine %.40s", mode,
+                             o->kind);
+    }
+
+    if (o->shards.slice != NULL && o->engine.model_name != NULL) {
+        return cmdline_wrong(error, "--model-name: not with --shard, whose "
+                             "file says it");
+    }
+
+    if (o->shards.slice != NULL && strcmp(o->max_capacity, "auto") != 0) {
+        return cmdline_wrong(error, "--max-capacity: not with --shard, see "
+                             "--shard-sessions");
+    }
+
+    if (o->shards.slice != NULL && o->tls.cert != NULL) {
+        return cmdline_wrong(error, "--tls-cert: not with --shard, see "
+                             "--shard-tls-cert");
+    }
+
+    o->engine.kind = mode;
+
+    return 0;
+}
+
+
+/* The name of the kind, where none is given too. */
+static int
+kinds_name(cmdline_t *o, char error[CMDLINE_ERROR_BYTES])
+{
+    o->shards.id = o->id;
+    o->engine.shards = &o->shards;
+    o->engine.kind = o->kind;
+
+    if (kinds_check_shards(o, error) != 0) {
+        return -1;
+    }
+
+    if (o->engine.kind == NULL
+        && (o->engine.url != NULL || o->engine.command != NULL))
+    {
+        o->engine.kind = "auto";
+    }
+
+    return o->engine.kind != NULL ? 0
+           : cmdline_wrong(error, "no engine: give --engine-url URL, "
+                           "--engine-command CMD, --engine llama --model FILE, "
+                           "or --engine sim for made-up words");
+}
+
+
+static const engine_kind_t *
+kinds_choose(cmdline_t *o, char error[CMDLINE_ERROR_BYTES])
 {
     int     in_shards;
     size_t  i;
 
-    in_shards = (o->shards->head != NULL || o->shards->slice != NULL);
+    o->engine.is_exact = strcmp(o->exact, "on") == 0;
+
+    if (!o->engine.is_exact && strcmp(o->exact, "off") != 0) {
+        (void) cmdline_wrong(error, "--exact: \"%.80s\" is not on or off",
+                             o->exact);
+        return NULL;
+    }
+
+    if (kinds_name(o, error) != 0) {
+        return NULL;
+    }
+
+    in_shards = (o->shards.head != NULL || o->shards.slice != NULL);
 
     for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-        if (strcmp(kinds[i].name, o->kind) == 0
+        if (strcmp(kinds[i].name, o->engine.kind) == 0
             && !(kinds[i].takes & KINDS_SHARDS) == !in_shards)
         {
             return kinds_check(o, kinds[i].kind, kinds[i].takes, error) == 0
@@ -333,8 +392,18 @@ kinds_choose(const engine_options_t *o, char error[KINDS_ERROR_BYTES])
         }
     }
 
-    snprintf(error, KINDS_ERROR_BYTES, "--engine: \"%.80s\" is not one of %s",
-             o->kind, KINDS_NAMES);
+    (void) cmdline_wrong(error, "--engine: \"%.80s\" is not one of %s",
+                         o->engine.kind, KINDS_NAMES);
 
     return NULL;
 }
+
+
+const cmdline_program_t  kinds_program = {
+    "llmgw-replica",
+    "--id ID --listen HOST:PORT [options]",
+    "The adapter beside an LLM engine: streams the tokens of a prompt over\n"
+    "gRPC.",
+    kinds_table,
+    kinds_choose
+};

@@ -26,21 +26,10 @@
 
 #include "health.pb-c.h"
 #include "llmgateway.pb-c.h"
-#include "replica/engine/model/model.h"
 #include "replica/engine/run.h"
-#include "replica/engine/sim/sim.h"
 #include "replica/service.h"
 #include "replica/shard/limits.h"
 
-
-typedef struct service_call_s  service_call_t;
-
-typedef struct {
-    const char                        *path;
-    const ProtobufCMessageDescriptor  *request;
-    void                             (*handle)(service_call_t *call);
-    const engine_kind_t               *kinds[2];    /* NULL: with every one */
-} service_method_t;
 
 struct service_call_s {
     run_t                   *run;           /* of Generate; NULL: none yet */
@@ -64,7 +53,7 @@ service_finish(service_call_t *call, llmgw_grpc_status_t status,
 }
 
 
-static void __attribute__((format(printf, 3, 4)))
+void
 service_refuse(service_call_t *call, llmgw_grpc_status_t status,
     const char *format, ...)
 {
@@ -79,7 +68,7 @@ service_refuse(service_call_t *call, llmgw_grpc_status_t status,
 }
 
 
-static void
+void
 service_reply(service_call_t *call, const ProtobufCMessage *response)
 {
     uint8_t  *out;
@@ -171,110 +160,19 @@ service_undrain(service_call_t *call)
 }
 
 
-/* --- llmgateway.ReplicaControl */
+/* --- what methods of a program ask */
 
-/* Only what is there changes. */
-static void
-service_merge_faults(faults_t *f, const Llmgateway__Faults *message)
+engine_t *
+service_engine(const service_call_t *call)
 {
-    if (message->has_reject_all_case) {
-        f->reject_all = message->reject_all;
-    }
-
-    if (message->has_error_rate_case) {
-        f->error_rate = message->error_rate;
-    }
-
-    if (message->has_token_delay_ms_case) {
-        f->token_delay_ms = message->token_delay_ms;
-    }
-
-    if (message->has_first_token_delay_ms_case) {
-        f->first_token_delay_ms = message->first_token_delay_ms;
-    }
-
-    if (message->has_stall_case) {
-        f->stall = message->stall;
-    }
-
-    if (message->has_die_after_tokens_case) {
-        f->die_after_tokens = message->die_after_tokens;
-    }
-
-    if (message->has_gate_case) {
-        f->gate = message->gate;
-    }
+    return call->service->engine;
 }
 
 
-static void
-service_reply_faults(service_call_t *call, const faults_t *f)
+const ProtobufCMessage *
+service_request(const service_call_t *call)
 {
-    Llmgateway__Faults  r = LLMGATEWAY__FAULTS__INIT;
-
-    r.has_reject_all_case = LLMGATEWAY__FAULTS__HAS_REJECT_ALL_REJECT_ALL;
-    r.reject_all = f->reject_all;
-    r.has_error_rate_case = LLMGATEWAY__FAULTS__HAS_ERROR_RATE_ERROR_RATE;
-    r.error_rate = f->error_rate;
-    r.has_token_delay_ms_case =
-        LLMGATEWAY__FAULTS__HAS_TOKEN_DELAY_MS_TOKEN_DELAY_MS;
-    r.token_delay_ms = f->token_delay_ms;
-    r.has_first_token_delay_ms_case =
-        LLMGATEWAY__FAULTS__HAS_FIRST_TOKEN_DELAY_MS_FIRST_TOKEN_DELAY_MS;
-    r.first_token_delay_ms = f->first_token_delay_ms;
-    r.has_stall_case = LLMGATEWAY__FAULTS__HAS_STALL_STALL;
-    r.stall = f->stall;
-    r.has_die_after_tokens_case =
-        LLMGATEWAY__FAULTS__HAS_DIE_AFTER_TOKENS_DIE_AFTER_TOKENS;
-    r.die_after_tokens = f->die_after_tokens;
-    r.has_gate_case = LLMGATEWAY__FAULTS__HAS_GATE_GATE;
-    r.gate = f->gate;
-
-    service_reply(call, &r.base);
-}
-
-
-static void
-service_set_faults(service_call_t *call)
-{
-    const char       *field;
-    faults_t   faults;
-
-    faults = *sim_faults(call->service->engine);
-    service_merge_faults(&faults, (Llmgateway__Faults *) call->request);
-    field = faults_error(&faults);
-
-    if (field != NULL) {
-        service_refuse(call, LLMGW_GRPC_INVALID_ARGUMENT,
-                       "%s is out of bounds", field);
-        return;
-    }
-
-    sim_set_faults(call->service->engine, &faults);
-    service_reply_faults(call, &faults);
-}
-
-
-static void
-service_get_stats(service_call_t *call)
-{
-    engine_t           *engine;
-    Llmgateway__Stats   response = LLMGATEWAY__STATS__INIT;
-
-    engine = call->service->engine;
-
-    response.active_requests = engine->stats.active;
-    response.started = engine->stats.started;
-    response.finished = engine->stats.finished;
-    response.cancelled = engine->stats.cancelled;
-    response.failed = engine->stats.failed;
-    response.tokens = engine->stats.tokens;
-    response.prompt_tokens = engine->stats.prompt_tokens;
-    response.cached_tokens = engine->stats.cached_tokens;
-    response.model_version = engine->facts.model_version;
-    response.draining = engine_is_draining(engine);
-
-    service_reply(call, &response.base);
+    return call->request;
 }
 
 
@@ -329,44 +227,28 @@ service_check(service_call_t *call)
 static const service_method_t  service_methods[] = {
 
     { "/llmgateway.LLMReplica/Generate",
-      &llmgateway__generate_request__descriptor, service_generate,
-      { NULL } },
+      &llmgateway__generate_request__descriptor, service_generate },
 
     { "/llmgateway.LLMReplica/Drain",
-      &llmgateway__drain_request__descriptor, service_drain,
-      { NULL } },
+      &llmgateway__drain_request__descriptor, service_drain },
 
     { "/llmgateway.LLMReplica/Undrain",
-      &llmgateway__undrain_request__descriptor, service_undrain,
-      { NULL } },
-
-    { "/llmgateway.ReplicaControl/SetFaults",
-      &llmgateway__faults__descriptor, service_set_faults,
-      { &sim_kind } },
-
-    { "/llmgateway.ReplicaControl/GetStats",
-      &llmgateway__stats_request__descriptor, service_get_stats,
-      { &sim_kind, &model_engine_kind } },
+      &llmgateway__undrain_request__descriptor, service_undrain },
 
     { "/grpc.health.v1.Health/Check",
-      &grpc__health__v1__health_check_request__descriptor, service_check,
-      { NULL } },
+      &grpc__health__v1__health_check_request__descriptor, service_check },
+
+    { .path = NULL }
 };
 
 
 static const service_method_t *
-service_find(const service_t *service, const char *path)
+service_find(const service_method_t *methods, const char *path)
 {
-    size_t                   i;
     const service_method_t  *m;
 
-    for (i = 0; i < sizeof(service_methods) / sizeof(service_methods[0]); i++) {
-        m = &service_methods[i];
-
-        if (strcmp(m->path, path) == 0
-            && (m->kinds[0] == NULL || m->kinds[0] == service->engine->kind
-                || m->kinds[1] == service->engine->kind))
-        {
+    for (m = methods; m != NULL && m->path != NULL; m++) {
+        if (strcmp(m->path, path) == 0) {
             return m;
         }
     }
@@ -416,7 +298,11 @@ service_route(service_call_t *call, const char *path)
         return;
     }
 
-    call->method = service_find(call->service, path);
+    call->method = service_find(service_methods, path);
+
+    if (call->method == NULL) {
+        call->method = service_find(call->service->methods, path);
+    }
 
     if (call->method == NULL) {
         service_refuse_method(call, path);

@@ -6,6 +6,8 @@
 #ifndef SERVICE_H
 #define SERVICE_H
 
+#include <protobuf-c/protobuf-c.h>
+
 #include "common/grpc/conn.h"
 #include "replica/engine/engine.h"
 
@@ -28,13 +30,36 @@
 /* Streams one connection may have open, running and refused together. */
 #define SERVICE_STREAMS        50000
 
+typedef struct service_call_s  service_call_t;
+
+/* A method that takes one message and answers with one. */
 typedef struct {
-    engine_t  *engine;
-    int        is_remote_drain;         /* Drain from any peer, not loopback */
+    const char                        *path;        /* NULL ends a table */
+    const ProtobufCMessageDescriptor  *request;
+    void                             (*handle)(service_call_t *call);
+} service_method_t;
+
+typedef struct {
+    engine_t                *engine;
+    const service_method_t  *methods;           /* of the program; NULL: none */
+    int                      is_remote_drain;   /* Drain from any peer, not
+                                                   loopback */
     llmgw_grpc_unfinished_t  unfinished;
 } service_t;
 
 /* The configuration of a server for these services, which outlive it. */
 llmgw_grpc_config_t service_config(service_t *service);
+
+
+/* --- for the methods of a program: one of the two answers, once */
+
+engine_t *service_engine(const service_call_t *call);
+
+/* Decoded, and the call's. */
+const ProtobufCMessage *service_request(const service_call_t *call);
+
+void service_reply(service_call_t *call, const ProtobufCMessage *response);
+void service_refuse(service_call_t *call, llmgw_grpc_status_t status,
+    const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 #endif /* SERVICE_H */

@@ -50,7 +50,7 @@ class Stand:
 
     def start_replica(self, name, port, options):
         argv = [REPLICA, "--id", name, "--listen", f"127.0.0.1:{port}"]
-        for option, value in options.items():
+        for option, value in {"engine": "sim", **options}.items():
             argv += [f"--{option.replace('_', '-')}", value]
         return machine.start(name, argv, self.dir, self.pinning.rest)
 

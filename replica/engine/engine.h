@@ -33,7 +33,6 @@
 #define ENGINE_STALL_TIMEOUT_MS  0      /* learnt: health.h */
 #define ENGINE_IDLE_TIMEOUT_MS   600000
 #define ENGINE_STOP_TIMEOUT_MS   10000
-#define ENGINE_TOKEN_DELAY_MS    50
 
 #define ENGINE_VERSION_BYTES  64
 #define ENGINE_GROUP_BYTES    64
@@ -130,28 +129,8 @@ typedef struct {
     /* of a model in shards: replica/shard/options.h */
     const struct shards_options_s  *shards;
 
-    /* of the replica model; NULL or 0: as its own defaults */
-    const char  *model_latency;
-    const char  *model_alpha;
-    const char  *model_beta;
-    const char  *model_hardware;
-    const char  *model_hardware_file;
-    const char  *model_folder;
-    const char  *model_scheduler;
-    const char  *model_preemption;
-    int64_t      model_tp;
-    int64_t      model_block_tokens;
-    int64_t      model_blocks;
-    int64_t      model_max_len;
-    int64_t      model_max_seqs;
-    int64_t      model_batched_tokens;
-    int64_t      model_chunk_tokens;
-
-    /* of the simulated one */
-    uint64_t     token_delay_ms;
-    uint64_t     first_token_delay_ms;
-    double       error_rate;
-    int          is_reject_all;
+    /* of a kind whose room has a struct for them */
+    const void  *own;
 } engine_options_t;
 
 /* How a run ended, for the counts. */
@@ -264,10 +243,10 @@ struct engine_s {
                                            read */
     uint64_t              progress;     /* rises with each message given out,
                                            and each step of the engine */
-    int                   token_log;    /* a descriptor, for tests: a line with
-                                           each message; 0: none */
-    int                   hash_log;     /* the same, of what was computed:
-                                           engine/llama/hash_log.h */
+    void                (*on_message)(const engine_t *engine);
+                                        /* one was given out; NULL: not asked */
+    int                   hash_log;     /* a descriptor, for tests, of what was
+                                           computed: engine/llama/hash_log.h */
     int                   is_draining;
     int                   is_stopping;  /* draining for good */
     int                   is_broken;    /* it will never serve: the process

@@ -17,7 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "common/grpc/conn.h"
 #include "replica/engine/run.h"
@@ -314,27 +313,6 @@ run_count(const Llmgateway__GenerateResponse *response)
 }
 
 
-/* Which epoch gave out which message, and when: one write(2) a line, so that
-   engines that share the file show their order. */
-static void
-run_log_token(const engine_t *engine)
-{
-    int              n;
-    char             line[64];
-    struct timespec  ts;
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    n = snprintf(line, sizeof(line), "%lld%09ld %llu %d\n",
-                 (long long) ts.tv_sec, ts.tv_nsec,
-                 (unsigned long long) engine->facts.group.epoch,
-                 (int) getpid());
-
-    if (write(engine->token_log, line, (size_t) n) != n) {
-        log_write(engine->log, LOG_WARN, "the token log is not written");
-    }
-}
-
-
 int
 run_send(run_t *run, const Llmgateway__GenerateResponse *response)
 {
@@ -355,8 +333,8 @@ run_send(run_t *run, const Llmgateway__GenerateResponse *response)
     run->engine->stats.tokens += tokens;
     run->engine->progress++;
 
-    if (run->engine->token_log != 0) {
-        run_log_token(run->engine);
+    if (run->engine->on_message != NULL) {
+        run->engine->on_message(run->engine);
     }
 
     run_wake(run);

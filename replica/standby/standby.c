@@ -8,12 +8,7 @@
 
 #define STANDBY_PULSE_S  0.5
 
-_Static_assert(WORKERS_MAX <= SENTRY_WORKERS_MAX, "the sentry has too few "
-               "places");
-
-
-/* The line that says why has been written. */
-static void
+void
 standby_fail(standby_t *s)
 {
     s->engine->is_broken = 1;
@@ -69,12 +64,9 @@ standby_on_gate(void *data)
 
 /* --- Waking */
 
-static void
-standby_on_full(void *data)
+void
+standby_filled(standby_t *s)
 {
-    standby_t  *s;
-
-    s = data;
     s->is_woken = 1;
 
     if (s->engine->kind->wake(s->engine) != 0) {
@@ -84,28 +76,22 @@ standby_on_full(void *data)
 
 
 static void
-standby_on_death(void *data)
-{
-    standby_fail(data);
-}
-
-
-static void
 standby_fill(standby_t *s)
 {
-    if (workers_fill(&s->workers) != 0) {
+    if (s->body == NULL) {
+        standby_filled(s);
+
+    } else if (s->body->fill(s->body->data) != 0) {
         standby_fail(s);
     }
 }
 
 
-static int
-standby_on_fork(void *data, pid_t pid)
+int
+standby_worker(standby_t *s, pid_t pid)
 {
-    int         fd;
-    standby_t  *s;
+    int  fd;
 
-    s = data;
     fd = pidfd_open(pid, 0);
 
     if (fd == -1) {
@@ -129,13 +115,11 @@ standby_on_granted(void *data, uint64_t epoch, uint64_t lock)
     s->state = LLMGW_GROUP_WAKING;
     standby_tell(s, LLMGW_GROUP_WAKING);
 
-    s->workers.lock_fd = sentry_lock_fd(s->sentry);
-
-    if (workers_begin(&s->workers) != 0) {
-        standby_fail(s);
-
-    } else if (s->workers.count == 0) {
+    if (s->body == NULL || s->body->count == 0) {
         standby_fill(s);
+
+    } else if (s->body->begin(s->body->data, sentry_lock_fd(s->sentry)) != 0) {
+        standby_fail(s);
     }
 }
 
@@ -159,7 +143,7 @@ standby_on_registered(void *data, int workers)
 
     s = data;
 
-    if (workers == s->workers.count && !s->is_filling) {
+    if (s->body != NULL && workers == s->body->count && !s->is_filling) {
         s->is_filling = 1;
         standby_fill(s);
     }
@@ -301,16 +285,6 @@ standby_post_sentry(standby_t *s, char *error)
 static void
 standby_init_parts(standby_t *s)
 {
-    s->workers.loop = s->loop;
-    s->workers.log = s->log;
-    s->workers.count = (int) s->options->workers;
-    s->workers.bytes = s->options->memory_bytes;
-    s->workers.is_shared = s->options->is_memory_shared;
-    s->workers.on_fork = standby_on_fork;
-    s->workers.on_full = standby_on_full;
-    s->workers.on_death = standby_on_death;
-    s->workers.data = s;
-
     /* Before the agent's link looks for what has changed. */
     ev_prepare_init(&s->watch, standby_on_turn);
     ev_set_priority(&s->watch, EV_MAXPRI);
@@ -361,7 +335,11 @@ standby_done(standby_t *s)
     gate_done(&s->gate);
     ev_prepare_stop(s->loop, &s->watch);
     ev_timer_stop(s->loop, &s->pulse);
-    workers_done(&s->workers);
+
+    if (s->body != NULL) {
+        s->body->done(s->body->data);
+    }
+
     sentry_destroy(s->sentry, !s->engine->is_broken);
 
     if (s->is_open) {

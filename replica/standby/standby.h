@@ -5,7 +5,7 @@
  *
  *   gate open          opens the engine: its weights come in
  *   ENGINE_ASLEEP      Standby; asks the lock service for the group
- *   granted            Waking; forks and registers workers, fills memory,
+ *   granted            Waking; forks and registers its processes, fills memory,
  *                      wakes the engine
  *   ENGINE_READY       Active; the gRPC socket listens
  *
@@ -24,7 +24,6 @@
 #include "replica/engine/engine.h"
 #include "replica/standby/gate.h"
 #include "replica/standby/sentry.h"
-#include "replica/standby/workers.h"
 
 
 /* The command line's. */
@@ -34,12 +33,25 @@ typedef struct {
     const char  *wait_for;
     const char  *probe_listen;
     uint64_t     waking_timeout_ms;
-    int64_t      workers;
-    size_t       memory_bytes;      /* of each worker, or of this process */
-    int          is_memory_shared;
 } standby_options_t;
 
+typedef struct standby_s  standby_t;
+
+/*
+ * What an engine has beside its own process.  begin() forks `count` processes
+ * and registers each by standby_worker(); when the lock service watches all of
+ * them, fill() lets them take memory, and standby_filled() is called, at once
+ * or later.  Both: 0, or -1 and one line in the log.
+ */
 typedef struct {
+    int    count;
+    int  (*begin)(void *data, int lock_fd);
+    int  (*fill)(void *data);
+    void (*done)(void *data);
+    void  *data;
+} standby_body_t;
+
+struct standby_s {
     /* the caller's */
     struct ev_loop           *loop;
     const log_t              *log;
@@ -47,6 +59,7 @@ typedef struct {
     const engine_options_t   *engine_options;
     grpc_server_t            *server;       /* bound, and does not listen */
     const standby_options_t  *options;
+    const standby_body_t     *body;         /* NULL: nothing but the process */
     const char               *id;
     void                    (*on_active)(void *data);
     void                    (*on_successor)(void *data);    /* standby_seek() */
@@ -55,7 +68,6 @@ typedef struct {
     /* its own */
     gate_t                    gate;
     sentry_t                 *sentry;
-    workers_t                 workers;
     ev_prepare                watch;        /* looks at the engine */
     ev_timer                  pulse;        /* the loop turns at least so
                                                often */
@@ -64,7 +76,7 @@ typedef struct {
                                                may be further */
     int                       is_filling;   /* memory is being taken */
     int                       is_woken;     /* wake() was called */
-} standby_t;
+};
 
 
 /* The caller has filled in the first part.  0, or -1 and one line in the
@@ -74,6 +86,18 @@ int standby_init(standby_t *standby);
 /* It drains, to end: on_successor() comes when another engine would be granted
    the group then, and may come again. */
 void standby_seek(standby_t *standby);
+
+/* --- for the body */
+
+/* A process was forked: 0, or -1 and errno. */
+int standby_worker(standby_t *standby, pid_t pid);
+
+void standby_filled(standby_t *standby);
+
+/* The engine cannot serve: the process ends.  The line that says why has been
+   written. */
+void standby_fail(standby_t *standby);
+
 
 /* Closes the engine, too. */
 void standby_done(standby_t *standby);

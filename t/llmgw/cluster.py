@@ -38,7 +38,10 @@ class Replica(Daemon):
         self.port = cluster.ports.take()
         self.target = f"{cluster.host_of(machine)}:{self.port}"
         self.agent = agent
-        self.is_simulated = options.get("engine", "sim") == "sim"
+        if not options.keys() & {"engine", "engine_url", "engine_command",
+                                 "shard", "orchestrate"}:
+            options["engine"] = "sim"
+        self.is_simulated = options.get("engine") == "sim"
         self.tls = options.get("tls_cert"), options.get("tls_key"), \
             options.get("tls_client_ca")
         self._client = None

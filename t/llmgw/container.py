@@ -15,8 +15,8 @@ import time
 
 from . import place
 
-PROGRAMS = ("llmgw", "llmgw-agent", "llmgw-replica", "llmgwctl", "llmgw-lock",
-            "llmgw-weights")
+PROGRAMS = ("llmgw", "llmgw-agent", "llmgw-replica", "llmgw-simreplica",
+            "llmgwctl", "llmgw-lock", "llmgw-weights")
 DEVICES = ("null", "zero", "random", "urandom", "full")
 
 ROOTFS = """\

@@ -61,7 +61,7 @@ class Fleet:
         self.cluster, self.commands, self.pki = cluster, commands, pki
         self.quirk = quirk or (":" if is_wrapped else "")
         self.is_wrapped = is_wrapped
-        self.options = {"token_delay": "5ms", **options}
+        self.options = {"engine": "sim", "token_delay": "5ms", **options}
         self.shared = dict(agent or {})
         if keyring:
             path = cluster.dir / "keys"

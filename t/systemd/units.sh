@@ -21,7 +21,7 @@ passes() {                      # passes WHAT COMMAND: soon, if not at once
 
 property() { systemctl show -p "$2" --value "$1"; }
 agent() { property $replica MainPID; }
-engine() { pgrep -x llmgw-replica; }
+engine() { pgrep -x llmgw-simreplic; }      # as much as the kernel has of it
 r1_is() { llmgwctl -s /run/llmgw/gw1.sock members | grep -Eq "^r1 .* $1 +$2"; }
 knows_gateway() {
     llmgwctl -s /run/llmgw/r1.sock members | grep -q "^gw1 .*ALIVE"
@@ -37,7 +37,8 @@ sed -e 's/0\.0\.0\.0/127.0.0.1/; /^advertise/d; s/^join .*/join 127.0.0.1:61000/
     gateway.conf.example > agent.conf
 sed -e 's/0\.0\.0\.0/127.0.0.1/; /^advertise/d; s/^join .*/join 127.0.0.1:62000/' \
     -e 's/^grpc .*/grpc 127.0.0.1:51000/' replica.conf.example > r1.conf
-sed -e 's/0\.0\.0\.0/127.0.0.1/' replica.env.example > r1.env
+sed -e 's/0\.0\.0\.0/127.0.0.1/; s/--engine.*/--engine sim/' \
+    replica.env.example > r1.env
 echo insecure > r1.tls
 systemctl daemon-reload
 
@@ -77,7 +78,7 @@ passes "and says so" r1_is LEFT [A-Z]
 
 # An adapter with a unit of its own; its agent has none to run.
 sed -e 's/r1/r2/; s/61000/61002/; s/51000/51002/' r1.conf > r2.conf
-sed -e 's/r1/r2/g; s/10\.0\.0\.5:51000/127.0.0.1:51002/; s/--engine.*//' \
+sed -e 's/r1/r2/g; s/10\.0\.0\.5:51000/127.0.0.1:51002/; s/--engine.*/--engine sim/' \
     adapter.env.example > replica-r2.env
 echo insecure > r2.tls
 systemctl start llmgw-agent@r2 llmgw-replica@r2

@@ -62,6 +62,9 @@ state-dir  /var/lib/llmgw
 join       127.0.0.1:22000
 """
 
+# By their command lines: a simulated engine is another program than it was.
+ADAPTERS = "pgrep -f '^/usr/sbin/llmgw-replica '"
+
 fact = Facts()
 
 
@@ -115,11 +118,11 @@ def module(to):
 
 def agents(to):
     """The adapter's package comes along, and adapters run on."""
-    before = sh("pgrep -x llmgw-replica").stdout
+    before = sh(ADAPTERS).stdout
     packages(to, "llmgw-agent", "llmgw-replica")
     soon(lambda: not outdated("llmgw-agent") and all_ready(),
          "the agents to be there again")
-    fact(sh("pgrep -x llmgw-replica").stdout == before,
+    fact(sh(ADAPTERS).stdout == before,
          "agents have adopted their adapters")
 
 

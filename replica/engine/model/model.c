@@ -334,7 +334,7 @@ model_on_timer(struct ev_loop *loop, ev_timer *w, int revents)
 /* --- the kind */
 
 int
-model_engine_check(const engine_options_t *o, char *error, size_t bytes)
+model_engine_check(const model_options_t *o, char *error, size_t bytes)
 {
     model_config_t  config;
 
@@ -375,7 +375,7 @@ model_open(engine_t *engine, const engine_options_t *o)
         return -1;
     }
 
-    if (model_settings_read(o, &m->config, error, sizeof(error)) != 0) {
+    if (model_settings_read(o->own, &m->config, error, sizeof(error)) != 0) {
         log_write(engine->log, LOG_ERROR, "%s", error);
         free(m);
         return -1;

@@ -13,11 +13,32 @@
 #include "replica/engine/run.h"
 
 
+/* engine_options_t.own; NULL or 0: as the model's own defaults. */
+typedef struct {
+    const char  *name;              /* of a preset, or in the folder */
+    const char  *latency;
+    const char  *alpha;
+    const char  *beta;
+    const char  *hardware;
+    const char  *hardware_file;
+    const char  *folder;
+    const char  *scheduler;
+    const char  *preemption;
+    int64_t      tp;
+    int64_t      block_tokens;
+    int64_t      blocks;
+    int64_t      max_len;
+    int64_t      max_seqs;
+    int64_t      batched_tokens;
+    int64_t      chunk_tokens;
+} model_options_t;
+
+
 extern const engine_kind_t  model_engine_kind;
 
 
 /* 0, or -1 and one line: these options are no model. */
-int model_engine_check(const engine_options_t *options, char *error,
+int model_engine_check(const model_options_t *options, char *error,
     size_t bytes);
 
 #endif /* MODEL_ENGINE_H */

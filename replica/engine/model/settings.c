@@ -53,12 +53,12 @@ settings_list(const char *text, double *list, size_t max)
 
 
 static int
-settings_coefficients(const engine_options_t *o,
+settings_coefficients(const model_options_t *o,
     model_latency_options_t *latency, char *error, size_t bytes)
 {
     int  n;
 
-    if (o->model_alpha == NULL && o->model_beta == NULL
+    if (o->alpha == NULL && o->beta == NULL
         && latency->kind != MODEL_LINEAR)
     {
         if (latency->kind == MODEL_PHYSICS) {
@@ -77,39 +77,39 @@ settings_coefficients(const engine_options_t *o,
                               " --alpha-coeffs and --beta-coeffs");
     }
 
-    if (o->model_alpha == NULL || o->model_beta == NULL) {
+    if (o->alpha == NULL || o->beta == NULL) {
         return settings_wrong(error, bytes, "--alpha-coeffs and --beta-coeffs"
                               " go together");
     }
 
-    if (settings_list(o->model_alpha, latency->alpha, MODEL_ALPHAS)
+    if (settings_list(o->alpha, latency->alpha, MODEL_ALPHAS)
         != MODEL_ALPHAS)
     {
         return settings_wrong(error, bytes, "--alpha-coeffs: \"%.80s\" is not"
-                              " 3 numbers", o->model_alpha);
+                              " 3 numbers", o->alpha);
     }
 
-    n = settings_list(o->model_beta, latency->beta, MODEL_BETAS_MAX);
+    n = settings_list(o->beta, latency->beta, MODEL_BETAS_MAX);
     latency->nbeta = n > 0 ? (size_t) n : 0;
 
     return n > 0 ? 0
            : settings_wrong(error, bytes, "--beta-coeffs: \"%.80s\" is not a"
-                            " list of up to %d numbers", o->model_beta,
+                            " list of up to %d numbers", o->beta,
                             MODEL_BETAS_MAX);
 }
 
 
 static int
-settings_machine(const engine_options_t *o, model_latency_options_t *latency,
+settings_machine(const model_options_t *o, model_latency_options_t *latency,
     char *error, size_t bytes)
 {
     const char  *model, *gpu;
 
-    model = o->model != NULL ? o->model : SETTINGS_MODEL;
-    gpu = o->model_hardware != NULL ? o->model_hardware : SETTINGS_GPU;
+    model = o->name != NULL ? o->name : SETTINGS_MODEL;
+    gpu = o->hardware != NULL ? o->hardware : SETTINGS_GPU;
 
-    if (o->model_folder != NULL) {
-        if (model_card_read(o->model_folder, model, &latency->card, error,
+    if (o->folder != NULL) {
+        if (model_card_read(o->folder, model, &latency->card, error,
                             bytes) != 0)
         {
             return -1;
@@ -122,8 +122,8 @@ settings_machine(const engine_options_t *o, model_latency_options_t *latency,
                               " see --model-config-folder", model);
     }
 
-    if (o->model_hardware_file != NULL) {
-        return model_gpu_read(o->model_hardware_file, gpu, &latency->gpu,
+    if (o->hardware_file != NULL) {
+        return model_gpu_read(o->hardware_file, gpu, &latency->gpu,
                               error, bytes);
     }
 
@@ -137,15 +137,15 @@ settings_machine(const engine_options_t *o, model_latency_options_t *latency,
 
 
 static int
-settings_latency(const engine_options_t *o, model_config_t *config,
+settings_latency(const model_options_t *o, model_config_t *config,
     char *error, size_t bytes)
 {
     const char               *name;
     model_latency_options_t   latency;
 
     memset(&latency, 0, sizeof(latency));
-    latency.tp = o->model_tp > 0 ? o->model_tp : 1;
-    name = o->model_latency != NULL ? o->model_latency : SETTINGS_LATENCY;
+    latency.tp = o->tp > 0 ? o->tp : 1;
+    name = o->latency != NULL ? o->latency : SETTINGS_LATENCY;
 
     if (model_latency_kind(name, &latency.kind) != 0) {
         return settings_wrong(error, bytes, "--latency-model: \"%.80s\" is"
@@ -164,24 +164,24 @@ settings_latency(const engine_options_t *o, model_config_t *config,
 
 
 static int
-settings_order(const engine_options_t *o, model_config_t *config, char *error,
+settings_order(const model_options_t *o, model_config_t *config, char *error,
     size_t bytes)
 {
-    if (o->model_scheduler != NULL
-        && model_config_scheduler(o->model_scheduler, &config->scheduler) != 0)
+    if (o->scheduler != NULL
+        && model_config_scheduler(o->scheduler, &config->scheduler) != 0)
     {
         return settings_wrong(error, bytes, "--scheduler: \"%.80s\" is not"
                               " fcfs, priority-fcfs, sjf or"
-                              " reverse-priority", o->model_scheduler);
+                              " reverse-priority", o->scheduler);
     }
 
-    if (o->model_preemption != NULL
-        && model_config_preemption(o->model_preemption, &config->preemption)
+    if (o->preemption != NULL
+        && model_config_preemption(o->preemption, &config->preemption)
            != 0)
     {
         return settings_wrong(error, bytes, "--preemption-policy: \"%.80s\""
                               " is not fcfs or priority",
-                              o->model_preemption);
+                              o->preemption);
     }
 
     return 0;
@@ -198,7 +198,7 @@ settings_take(int64_t given, int64_t *value)
 
 
 int
-model_settings_read(const engine_options_t *o, model_config_t *config,
+model_settings_read(const model_options_t *o, model_config_t *config,
     char *error, size_t bytes)
 {
     const model_latency_options_t  *latency;
@@ -206,10 +206,10 @@ model_settings_read(const engine_options_t *o, model_config_t *config,
     model_config_init(config);
     config->keeps_gaps = 0;
 
-    settings_take(o->model_block_tokens, &config->block_tokens);
-    settings_take(o->model_max_seqs, &config->max_seqs);
-    settings_take(o->model_batched_tokens, &config->max_batched_tokens);
-    settings_take(o->model_chunk_tokens, &config->long_prefill_threshold);
+    settings_take(o->block_tokens, &config->block_tokens);
+    settings_take(o->max_seqs, &config->max_seqs);
+    settings_take(o->batched_tokens, &config->max_batched_tokens);
+    settings_take(o->chunk_tokens, &config->long_prefill_threshold);
 
     if (settings_order(o, config, error, bytes) != 0
         || settings_latency(o, config, error, bytes) != 0)
@@ -222,11 +222,11 @@ model_settings_read(const engine_options_t *o, model_config_t *config,
                                     latency->tp, config->block_tokens,
                                     SETTINGS_MEMORY),
                   &config->total_blocks);
-    settings_take(o->model_blocks, &config->total_blocks);
+    settings_take(o->blocks, &config->total_blocks);
 
     /* A stream that outgrew all blocks would begin anew for ever. */
     config->max_model_len = config->latency.options.card.max_positions;
-    settings_take(o->model_max_len, &config->max_model_len);
+    settings_take(o->max_len, &config->max_model_len);
 
     if (config->max_model_len == 0) {
         config->max_model_len = INT64_MAX;

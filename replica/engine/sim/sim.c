@@ -250,8 +250,10 @@ sim_close(engine_t *engine)
 static int
 sim_open(engine_t *engine, const engine_options_t *o)
 {
-    sim_t  *sim;
+    sim_t                *sim;
+    const sim_options_t  *own;
 
+    own = o->own;
     sim = calloc(1, sizeof(sim_t));
 
     if (sim == NULL) {
@@ -266,10 +268,10 @@ sim_open(engine_t *engine, const engine_options_t *o)
     }
 
     sim->engine = engine;
-    sim->faults.reject_all = o->is_reject_all;
-    sim->faults.error_rate = o->error_rate;
-    sim->faults.token_delay_ms = (int32_t) o->token_delay_ms;
-    sim->faults.first_token_delay_ms = (int32_t) o->first_token_delay_ms;
+    sim->faults.reject_all = own->is_reject_all;
+    sim->faults.error_rate = own->error_rate;
+    sim->faults.token_delay_ms = (int32_t) own->token_delay_ms;
+    sim->faults.first_token_delay_ms = (int32_t) own->first_token_delay_ms;
     sim->faults.gate = FAULTS_NO_GATE;
     ev_init(&sim->timer, sim_on_timer);
     sim->timer.data = sim;

@@ -11,6 +11,17 @@
 #include "replica/engine/sim/faults.h"
 
 
+#define SIM_TOKEN_DELAY_MS  50      /* of an option that is not given */
+
+/* engine_options_t.own */
+typedef struct {
+    uint64_t  token_delay_ms;
+    uint64_t  first_token_delay_ms;
+    double    error_rate;
+    int       is_reject_all;
+} sim_options_t;
+
+
 extern const engine_kind_t  sim_kind;
 
 

@@ -1,14 +1,17 @@
 """The daemons' command lines, and the replica as a server by itself."""
 
+import os
+import shutil
 import signal
 import subprocess
 
 import pytest
 
-from llmgw import place, rpc
+from llmgw import place, rpc, supervised
 from llmgw.wait import wait_for
 
-PROGRAMS = ["llmgw-agent", "llmgw-replica", "llmgwctl", "llmgw-client"]
+PROGRAMS = ["llmgw-agent", "llmgw-replica", "llmgw-simreplica", "llmgwctl",
+            "llmgw-client"]
 
 
 def run(*argv):
@@ -33,28 +36,31 @@ def test_help_and_version(program):
     ["llmgw-replica", "--id", "x" * 64, "--listen", "127.0.0.1:1"],
     ["llmgw-replica", "--id", "r1", "--listen", "here"],
     ["llmgw-replica", "--id", "r1", "--listen", "127.0.0.1:99999"],
-    ["llmgw-replica", "--id", "r1", "--listen", "127.0.0.1:1",
-     "--token-delay", "50"],
-    ["llmgw-replica", "--id", "r1", "--listen", "127.0.0.1:1",
+    ["llmgw-replica", "--id", "r1", "--listen", "127.0.0.1:1"],
+    ["llmgw-replica", "--id", "r1", "--listen", "127.0.0.1:1", "--engine",
+     "sim", "--token-delay", "50"],
+    ["llmgw-simreplica", "--id", "r1", "--listen", "127.0.0.1:1",
      "--error-rate", "1.5"],
-    ["llmgw-replica", "--id", "r1", "--listen", "127.0.0.1:1",
-     "--max-capacity", "-1"],
-    ["llmgw-replica", "--id", "r1", "--listen", "127.0.0.1:1",
-     "--max-capacity", "some"],
+    ["llmgw-replica", "--id", "r1", "--listen", "127.0.0.1:1", "--engine",
+     "sim", "--max-capacity", "-1"],
+    ["llmgw-replica", "--id", "r1", "--listen", "127.0.0.1:1", "--engine",
+     "sim", "--max-capacity", "some"],
     ["llmgw-replica", "--id", "r1", "--listen", "127.0.0.1:1",
      "--engine", "gpt"],
-    ["llmgw-replica", "--id", "r1", "--listen", "127.0.0.1:1",
+    ["llmgw-simreplica", "--id", "r1", "--listen", "127.0.0.1:1",
      "--engine", "vllm"],
     ["llmgw-replica", "--id", "r1", "--listen", "127.0.0.1:1",
-     "--engine-url", "http://127.0.0.1:8000"],
+     "--engine", "vllm"],
+    ["llmgw-replica", "--id", "r1", "--listen", "127.0.0.1:1", "--engine",
+     "sim", "--engine-url", "http://127.0.0.1:8000"],
     ["llmgw-replica", "--id", "r1", "--listen", "127.0.0.1:1", "--engine",
      "vllm", "--engine-url", "http://127.0.0.1:8000", "--token-delay", "1s"],
-    ["llmgw-replica", "--id", "r1", "--listen", "127.0.0.1:1",
-     "--exact", "off"],
-    ["llmgw-replica", "--id", "r1", "--listen", "127.0.0.1:1",
-     "--tls-cert", "x"],
-    ["llmgw-replica", "--id", "r1", "--listen", "127.0.0.1:1",
-     "--tls-client-name", "gw*"],
+    ["llmgw-replica", "--id", "r1", "--listen", "127.0.0.1:1", "--engine",
+     "sim", "--exact", "off"],
+    ["llmgw-replica", "--id", "r1", "--listen", "127.0.0.1:1", "--engine",
+     "sim", "--tls-cert", "x"],
+    ["llmgw-replica", "--id", "r1", "--listen", "127.0.0.1:1", "--engine",
+     "sim", "--tls-client-name", "gw*"],
     ["llmgw-replica", "--nonsense"],
     ["llmgw-agent"],
     ["llmgw-agent", "--id", "a", "--role", "king", "--gossip",
@@ -86,16 +92,51 @@ def test_options_from_a_file(cluster, client):
     port = cluster.ports.take()
     conf = cluster.dir / "replica.conf"
     conf.write_text(f"# a replica\nid filed\nlisten 127.0.0.1:{port}\n"
-                    "model-version v42\ntoken-delay 1ms\n")
+                    "model-version v42\nengine sim\ntoken-delay 1ms\n")
     cluster.run("replica-filed", [place.binary("llmgw-replica"), "-c",
                                   str(conf), "--model-version", "v43"])
     assert client(f"127.0.0.1:{port}").stats().model_version == "v43"
 
 
+def test_a_replica_without_an_engine_says_what_to_give():
+    out = run("llmgw-replica", "--id", "r1", "--listen", "127.0.0.1:1")
+    assert out.returncode == 2
+    for way in ("--engine-url", "--engine-command", "--engine llama",
+                "--engine sim"):
+        assert way in out.stderr
+
+
+def test_a_simulated_engine_has_the_pid_and_the_words_it_was_started_with(
+        cluster):
+    """And is a program of its own: nothing of it is in llmgw-replica."""
+    one = cluster.replica("r1", token_delay="1ms")
+    one.stats()
+    assert os.readlink(f"/proc/{one.proc.pid}/exe") \
+        == place.binary("llmgw-simreplica")
+    assert supervised.cmdline(one.proc.pid) == list(map(str, one.argv))
+    shown = run("llmgw-replica", "--help").stdout
+    assert "--token-delay" not in shown and "--stall-timeout" in shown
+
+
+def test_a_simulated_engine_that_is_not_installed_says_which_package_has_it(
+        tmp_path):
+    copy = shutil.copy(place.binary("llmgw-replica"), tmp_path)
+    conf = tmp_path / "r1.conf"
+    conf.write_text("engine model\nbeta-coeffs 1,0,0\n")
+    out = subprocess.run([copy, "-c", conf, "--id", "r1", "--listen",
+                          "127.0.0.1:1"], capture_output=True, text=True,
+                         timeout=10)
+    assert out.returncode == 2
+    assert out.stderr == (f'llmgw-replica: --engine model: "{tmp_path}/'
+                          'llmgw-simreplica": No such file or directory; it '
+                          'is in the package llmgw-tools\n')
+
+
 def test_port_that_is_taken(cluster):
     taken = cluster.replica("a")
     taken.stats()
-    out = run("llmgw-replica", "--id", "b", "--listen", taken.target)
+    out = run("llmgw-replica", "--id", "b", "--engine", "sim", "--listen",
+              taken.target)
     assert out.returncode != 0
     assert taken.target in out.stderr
 
@@ -242,7 +283,8 @@ def test_faults_answer_with_all_of_them(cluster):
 
 
 @pytest.mark.parametrize("argv, ways", [
-    (["llmgw-replica", "--id", "r1", "--listen", "0.0.0.0:20000"],
+    (["llmgw-replica", "--id", "r1", "--engine", "sim", "--listen",
+      "0.0.0.0:20000"],
      ["--tls-cert", "--tls-client-ca", "llmgwctl certs", "--insecure"]),
     (["llmgw-agent", "--id", "a", "--role", "gateway", "--gossip",
       "192.0.2.1:20000"], ["--keyring FILE", "openssl rand", "--insecure"]),

@@ -14,8 +14,8 @@ def test_version_is_put_into_the_command(supervised, tmp_path):
     seen = tmp_path / "env"
     one = supervised(env={"LLMGW_VERSION": "v7"}, command=[
         "sh", "-c", f'env > {seen}; exec "$@"', "sh",
-        place.binary("llmgw-replica"), "--id", "r1", "--model-version",
-        "{version}", "--listen"])
+        place.binary("llmgw-replica"), "--id", "r1", "--engine", "sim",
+        "--model-version", "{version}", "--listen"])
     one.agent.argv += [one.replica.target, "--agent", one.control]
     one.agent.stop()
     one.agent.start()

@@ -180,6 +180,7 @@ def options_of(program, *words):
 
 def test_options_that_it_names_are_there():
     ours = options_of(place.binary("llmgw-replica")) \
+        | options_of(place.binary("llmgw-simreplica")) \
         | options_of(place.binary("llmgw-agent")) \
         | options_of(place.binary("llmgw-sim"), "replay")
     prose = re.sub(r"^```.*?^```$", "", TEXT, flags=re.M | re.S)

@@ -272,7 +272,7 @@ def test_nobody_else_has_the_layers(cluster):
         ({"engine": "orchestrate"}, '--engine: "orchestrate" is not one of'))),
 ])
 def test_options_that_do_not_fit_are_refused(cluster, options, error):
-    replica = cluster.replica("r1", start=False, **options)
+    replica = cluster.replica("r1", start=False, **{"engine": None, **options})
     done = subprocess.run(replica.argv, capture_output=True, text=True,
                           timeout=20)
     assert done.returncode == 2

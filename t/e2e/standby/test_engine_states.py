@@ -436,7 +436,7 @@ WRONG = [
     (["--standby"], "--standby needs --group GROUP and --lock PATH"),
     (["--group", "g"], "--group needs --standby"),
     (["--probe-listen", "127.0.0.1:1"], "--probe-listen needs --standby"),
-    (["--workers", "2"], "--workers needs --standby"),
+    (["--engine", "sim", "--workers", "2"], "--workers needs --standby"),
     (["--standby", "--group", ".g", "--lock", "/l"],
      '--group: ".g" is not 1 to 31 of letters'),
     (["--standby", "--group", "g" * 32, "--lock", "/l"], "is not 1 to 31"),

@@ -181,9 +181,9 @@ def test_files_that_cannot_be_used_end_the_start(cluster, pki):
     for file, says in ((pki.dir / "none", "No such file"),
                        (pki.pair("r2")[1], "this key is not the certificate")):
         got = subprocess.run(
-            [place.binary("llmgw-replica"), "--id", "r1", "--listen",
-             f"127.0.0.1:{cluster.ports.take()}", "--tls-cert", cert,
-             "--tls-key", file, "--tls-client-ca", pki.ca],
+            [place.binary("llmgw-replica"), "--id", "r1", "--engine", "sim",
+             "--listen", f"127.0.0.1:{cluster.ports.take()}",
+             "--tls-cert", cert, "--tls-key", file, "--tls-client-ca", pki.ca],
             capture_output=True, text=True, timeout=20)
         assert got.returncode == 1
         assert f'"{file}": {says}' in got.stderr

@@ -354,6 +354,66 @@ errors_in_the_file_name_its_line(void **state)
 
 
 static void
+another_tables_options_are_passed_over_where_that_is_asked(void **state)
+{
+    size_t        i;
+    values_t      v;
+    const char   *path;
+
+    static const option_t  few[] = {
+        { "prompt", OPTION_STRING, offsetof(values_t, prompt), NULL, NULL,
+          NULL, 0, 0, 0 },
+        { .name = NULL }
+    };
+
+    static const options_spec_t  some = { "prog", "", NULL, NULL, few };
+
+    const struct {
+        const char  *argv[8];
+        const char  *prompt;
+    } cases[] = {
+        { { "prog", "--id", "r1", "--prompt", "a", "--prompt=b" }, "b" },
+        { { "prog", "--nonsense", "--help", "word", "--prompt", "a" }, "a" },
+        { { "prog", "-c", NULL, "--capacity=4" }, "of the file" },
+        { { "prog", "-c", NULL, "--prompt", "a", "--", "--prompt" }, "a" },
+        { { "prog", "--id", "r1", "--", "--prompt", "a" }, NULL },
+        { { "prog" }, NULL }
+    };
+
+    path = config("capacity many\nprompt of the file\nnonsense\n");
+
+    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        int    argc;
+        char  *argv[9] = { NULL };
+
+        for (argc = 0; argc < 8; argc++) {
+            argv[argc] = (char *) (argc == 2 && cases[i].argv[2] == NULL
+                                   && cases[i].argv[1] != NULL
+                                   ? path : cases[i].argv[argc]);
+
+            if (argv[argc] == NULL) {
+                break;
+            }
+        }
+
+        memset(&v, 0, sizeof(v));
+        assert_int_equal(options_parse_some(&some, &v, argc, argv),
+                         OPTIONS_DONE);
+
+        if (cases[i].prompt == NULL) {
+            assert_null(v.prompt);
+        } else {
+            assert_string_equal(v.prompt, cases[i].prompt);
+        }
+
+        options_done(&some, &v);
+    }
+
+    unlink(path);
+}
+
+
+static void
 help_lists_the_table_and_version_prints_it(void **state)
 {
     run_t  *r;
@@ -395,6 +455,8 @@ main(void)
         cmocka_unit_test(the_rest_is_left_to_the_caller),
         cmocka_unit_test(the_command_line_wins_over_the_file),
         cmocka_unit_test(errors_in_the_file_name_its_line),
+        cmocka_unit_test(
+            another_tables_options_are_passed_over_where_that_is_asked),
         cmocka_unit_test(help_lists_the_table_and_version_prints_it),
     };
 

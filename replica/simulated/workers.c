@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "replica/standby/workers.h"
+#include "replica/simulated/workers.h"
 
 
 int

@@ -1,0 +1,13 @@
+
+/* llmgateway.ReplicaControl: faults and counts of a simulated engine. */
+
+#ifndef CONTROL_H
+#define CONTROL_H
+
+#include "replica/service.h"
+
+
+/* The methods of a kind: a model has no faults. */
+const service_method_t *control_methods(const engine_kind_t *kind);
+
+#endif /* CONTROL_H */
