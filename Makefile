@@ -474,8 +474,8 @@ endif
 # Installed and as it is built, what was fetched lies beside it.
 PLUGIN_LINKED := $(call objs,$(PLUGIN_C) $(SLICED_C) $(MANIFEST_C) \
     replica/engine/llama/sample.c replica/engine/llama/parts.c \
-    replica/engine/llama/hash_log.c replica/shard/check.c \
-    replica/shard/half.c replica/shard/tensor.c common/os/memory.c)
+    replica/shard/check.c replica/shard/half.c replica/shard/tensor.c \
+    common/os/memory.c)
 build/llmgw-engine-llama.so: $(PLUGIN_LINKED) build/flavour
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(LDFLAGS) -shared -o $@.new $(filter %.o,$^) \

@@ -38,7 +38,6 @@ typedef struct {
     const char        *kind;            /* --engine */
     shards_options_t   shards;
     const char        *exact;
-    const char        *hash_log;
 
     options_spec_t     spec;
     option_t           table[CMDLINE_OPTIONS_MAX];

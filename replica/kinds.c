@@ -105,9 +105,6 @@ static const option_t  kinds_table[] = {
       "60s", NULL, "shard: a session waits so long for the slice", 100,
       SHARD_LOAD_MAX_MS, 0 },
 
-    { "test-step-delay", OPTION_DURATION, FIELD(shards.step_delay_ms), "0",
-      NULL, NULL, 0, 60000, 0 },
-
     { "orchestrate", OPTION_STRING, FIELD(shards.head), NULL, "HEAD",
       "serve the model of this head file, its layers in shards", 0, 0, 0 },
 
@@ -120,8 +117,9 @@ static const option_t  kinds_table[] = {
     { "history-max", OPTION_SIZE, FIELD(shards.history_max), "1GiB", "SIZE",
       "orchestrate: of rows kept for shards that fail", 0, 1ULL << 50, 0 },
 
-    { "test-started-timeout", OPTION_DURATION, FIELD(shards.started_ms), "30s",
-      NULL, NULL, 1, ENGINE_DELAY_MAX_MS, 0 },
+    { "shard-start-timeout", OPTION_DURATION, FIELD(shards.start_timeout_ms),
+      "30s", NULL, "orchestrate: a shard opens a session and begins a step in",
+      1000, ENGINE_DELAY_MAX_MS, 0 },
 
     { "zone", OPTION_NAME, FIELD(shards.zone), NULL, "ZONE",
       "where this replica is; shards of one zone are preferred", 0, 0, 0 },
@@ -141,9 +139,6 @@ static const option_t  kinds_table[] = {
 
     { "shard-tls-ca", OPTION_STRING, FIELD(shards.tls.ca), NULL, "FILE",
       "who signs the other end's", 0, 0, 0 },
-
-    { "hash-log", OPTION_STRING, FIELD(hash_log), NULL, "FILE",
-      NULL, 0, 0, 0 },
 
     { .name = NULL }
 };

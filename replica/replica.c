@@ -14,8 +14,6 @@
  * llmgw-simreplica (simulated/).
  */
 
-#include <errno.h>
-#include <fcntl.h>
 #include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
@@ -52,30 +50,6 @@ replica_init_engine(replica_t *r)
 
     e->loop = r->loop;
     e->log = &r->log;
-}
-
-
-/* What was computed, for tests. */
-static int
-replica_open_log(replica_t *r)
-{
-    const char  *path;
-
-    path = r->options->hash_log;
-
-    if (path == NULL) {
-        return 0;
-    }
-
-    r->engine.hash_log = open(path, O_WRONLY|O_APPEND|O_CREAT|O_CLOEXEC, 0660);
-
-    if (r->engine.hash_log == -1) {
-        log_write(&r->log, LOG_ERROR, "--hash-log: \"%s\": %s", path,
-                  strerror(errno));
-        return -1;
-    }
-
-    return 0;
 }
 
 
@@ -456,11 +430,7 @@ replica_run(replica_t *r)
     }
 
     replica_init_engine(r);
-    rc = replica_open_log(r);
-
-    if (rc == 0) {
-        rc = replica_open_door(r);
-    }
+    rc = replica_open_door(r);
 
     if (rc == 0) {
         rc = r->options->standby.group != NULL ? replica_stand_by(r)

@@ -44,7 +44,7 @@ def start(cluster):
     shards = Shards(cluster)
     shards.cut(*SHARDS.values(), "head")
     shards.wait_ready(*[
-        shards.shard(part, id, test_step_delay="1ms",
+        shards.shard(part, id, slow_ms=1,
                      zone="here" if id in NEAR else "there")
         for id, part in SHARDS.items()])
     shards.orchestrator("o1", zone="here")

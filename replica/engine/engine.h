@@ -245,8 +245,6 @@ struct engine_s {
                                            and each step of the engine */
     void                (*on_message)(const engine_t *engine);
                                         /* one was given out; NULL: not asked */
-    int                   hash_log;     /* a descriptor, for tests, of what was
-                                           computed: engine/llama/hash_log.h */
     int                   is_draining;
     int                   is_stopping;  /* draining for good */
     int                   is_broken;    /* it will never serve: the process

@@ -37,8 +37,7 @@ shards_options_of_slice(const shards_options_t *o)
            : o->max_memory != 0 ? "--shard-max-memory"
            : o->idle_ms != SHARDS_IDLE_MS ? "--shard-idle"
            : o->load_timeout_ms != SHARDS_LOAD_TIMEOUT_MS
-             ? "--shard-load-timeout"
-           : o->step_delay_ms != 0 ? "--test-step-delay" : NULL;
+             ? "--shard-load-timeout" : NULL;
 }
 
 

@@ -27,13 +27,12 @@ typedef struct shards_options_s {
     uint64_t     max_memory;        /* in bytes; 0: no limit */
     uint64_t     idle_ms;           /* then it is unloaded; 0: never */
     uint64_t     load_timeout_ms;   /* an Open waits so long for it */
-    uint64_t     step_delay_ms;     /* for tests: each step sleeps first */
 
     const char  *head;              /* --orchestrate; NULL: it uses no shards */
     const char  *members;           /* the segment that says who they are */
     const char  *fallback;          /* NULL: none */
     uint64_t     history_max;       /* in bytes, of all streams */
-    uint64_t     started_ms;        /* for tests: until a shard has Started */
+    uint64_t     start_timeout_ms;  /* until a shard has Started a step */
 
     const char  *zone;              /* NULL: none */
     const char  *dtype;             /* "fp32" or "fp16" */

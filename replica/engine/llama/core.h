@@ -45,7 +45,7 @@
 #include "replica/engine/llama/sample.h"
 
 
-#define CORE_ABI              3
+#define CORE_ABI              4
 #define CORE_SYMBOL           "llmgw_engine_llama"
 #define CORE_ERROR_BYTES      256
 #define CORE_NAME_BYTES       64
@@ -95,7 +95,6 @@ typedef struct {
     int          is_head;       /* file has no layers: see take_step() */
     int          is_fp16;       /* is_head: its rows travel rounded */
     const char  *fallback;      /* is_head: GGUF of the whole model, or NULL */
-    int          hash_log;      /* a descriptor (hash_log.h); 0: none */
     void       (*notify)(void *data);
     void        *data;
 } core_options_t;
@@ -194,7 +193,7 @@ typedef struct {
 typedef struct {
     core_seq_t  *seq;
     void        *data;              /* of its job */
-    uint64_t     name;              /* hash of its prompt: see hash_log.h */
+    uint64_t     name;              /* hash of its prompt, for the log */
     uint32_t     expected;          /* positions that it will have at most */
     uint32_t     position;          /* of the first row */
     uint32_t     rows;              /* 1 .. CORE_ROWS_MAX */

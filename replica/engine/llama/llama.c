@@ -373,7 +373,6 @@ llama_open_core(llama_t *l, const engine_options_t *options)
     core.is_head = (l->remote.head != NULL);
     core.is_fp16 = l->remote.is_fp16;
     core.fallback = l->remote.fallback;
-    core.hash_log = engine->hash_log;
     core.notify = llama_notify;
     core.data = l;
 

@@ -32,7 +32,7 @@
 #include <stdint.h>
 
 
-#define SHARD_ABI                 1
+#define SHARD_ABI                 2
 #define SHARD_SYMBOL              "llmgw_shard_llama"
 #define SHARD_ERROR_BYTES         256
 #define SHARD_NAME_BYTES          64
@@ -67,7 +67,6 @@ typedef struct {
     uint32_t     threads;       /* 0: one for each processor */
     int          is_fp16;       /* hidden states in and out are halves */
     int          is_late;       /* loads when it is told to */
-    uint32_t     step_delay_ms; /* for tests: each call sleeps so long first */
     void       (*notify)(void *data);
     void        *data;
 } shard_options_t;

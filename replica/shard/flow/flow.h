@@ -124,12 +124,6 @@ typedef struct {
                                        other bits, so a stream keeps its own */
     uint64_t      started_ms;       /* until a session is Opened, and a step
                                        Started; 0: FLOW_STARTED_MS */
-
-    /* For tests: each row that enters a layer > 0, also one that was computed
-       again.  NULL: nobody asks. */
-    void        (*on_row)(void *data, uint64_t name, uint32_t layer,
-                          uint32_t position, const float *row, uint32_t width);
-    void         *on_row_data;
 } flows_options_t;
 
 typedef struct {
@@ -175,7 +169,7 @@ void flows_tick(flows_t *flows);
 
 
 /*
- * name: of the prompt, for on_row().  expected: positions that the stream may
+ * name: of the prompt, for the log.  expected: positions that the stream may
  * need; 0: not known.  callbacks outlive the flow.  NULL: no memory.
  */
 flow_t *flow_open(flows_t *flows, uint64_t name, uint32_t expected,

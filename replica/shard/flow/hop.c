@@ -365,20 +365,12 @@ hop_measure(hop_t *hop, const hop_step_t *step, uint64_t now)
 static int
 hop_pass_on(hop_t *hop, const hop_step_t *step, const float *values)
 {
-    hop_t          *to;
-    flows_t        *flows;
-    uint32_t        i, known;
-    const float    *row;
+    hop_t     *to;
+    flows_t   *flows;
+    uint32_t   known;
 
     flows = hop->flow->flows;
     to = hop->flow->hops[hop->index + 1];
-
-    for (i = 0; flows->options.on_row != NULL && i < step->rows; i++) {
-        row = values + (size_t) i * flows->options.width;
-        flows->options.on_row(flows->options.on_row_data, hop->flow->name,
-                              to->at.first, step->position + i, row,
-                              flows->options.width);
-    }
 
     assert(to->in.end >= step->position);
     known = to->in.end - step->position;

@@ -30,7 +30,6 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "replica/engine/llama/hash_log.h"
 #include "replica/engine/llama/llama.h"
 #include "replica/shard/door.h"
 #include "replica/shard/fleet/fleet.h"
@@ -262,17 +261,6 @@ orchestrate_is_ready(void *data)
 
 /* --- the core is there */
 
-static void
-orchestrate_on_row(void *data, uint64_t name, uint32_t layer,
-    uint32_t position, const float *row, uint32_t width)
-{
-    const orchestrate_t  *o;
-
-    o = data;
-    hash_log_row(o->engine->hash_log, name, layer, position, row, width);
-}
-
-
 static fleet_t *
 orchestrate_open_fleet(orchestrate_t *o)
 {
@@ -316,9 +304,7 @@ orchestrate_open_flows(orchestrate_t *o)
         .has_fallback = o->options->fallback != NULL,
         .is_rounded = o->options->is_fp16,
         .history_max = o->options->history_max,
-        .started_ms = o->options->started_ms,
-        .on_row = o->engine->hash_log != 0 ? orchestrate_on_row : NULL,
-        .on_row_data = o
+        .started_ms = o->options->start_timeout_ms
     };
 
     return flows_open(o->engine->loop, o->engine->log, o->fleet, &options);

@@ -287,7 +287,6 @@ kind_open_core(kind_t *k, const engine_options_t *options)
     core.threads = (uint32_t) options->threads;
     core.is_fp16 = k->options->is_fp16;
     core.is_late = 1;
-    core.step_delay_ms = (uint32_t) k->options->step_delay_ms;
     core.notify = kind_notify;
     core.data = k;
 

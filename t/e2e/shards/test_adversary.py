@@ -8,7 +8,7 @@ import pytest
 
 from llmgw import llama
 from llmgw.shards.bad import BadShard
-from llmgw.shards.replica import Shards, hashes
+from llmgw.shards.replica import LOGITS, Shards
 from llmgw.wait import wait_for
 
 pytestmark = pytest.mark.skipif(not llama.is_built(), reason=llama.MISSING)
@@ -44,7 +44,7 @@ class Fleet:
     zone, and by an honest shard."""
 
     def __init__(self, cluster):
-        self.shards = Shards(cluster, layers=LAYERS)
+        self.shards = Shards(cluster, layers=LAYERS, hashed=True)
         self.bad = BadShard(cluster.ports)
         cluster.closers.append(self.bad.close)
         cluster.agent("gw", "gateway")
@@ -54,15 +54,14 @@ class Fleet:
                                  agent_options={"grpc": self.bad.target})
         self.bad.behind = liar.target
         self.shards.wait_ready(*honest, liar)
-        self.orchestrator, self.log = None, cluster.dir / "hashes"
+        self.orchestrator, self.dir = None, cluster.dir
         self.text = self.shards.undisturbed(BODY)
 
     def start(self):
         """An orchestrator that has heard nothing bad of anybody."""
         if self.orchestrator is None:
             self.orchestrator = self.shards.orchestrator(
-                "o1", zone="here", test_started_timeout="5s",
-                hash_log=self.log)
+                "o1", zone="here", shard_start_timeout="5s")
             wait_for(lambda: self.orchestrator.agent.table().get(
                 "a-liar", {}).get("service") == "READY", "the liar")
         # With the first one the honest shard alone may have been known yet.
@@ -71,10 +70,13 @@ class Fleet:
         return self.orchestrator
 
     def hashes(self):
-        """Of the rows of one more request, by layer and position."""
-        self.log.write_text("")
+        """Of one more request: of the rows that come from the liar, and of the
+        logits, by layer and position."""
+        [log] = self.dir.glob("s4-7.rows.*")
+        log.write_text("")
         llama.ask(self.orchestrator, llama.request(BODY)).whole()
-        return next(iter(hashes(self.log).values()))
+        return {(layer, position): value
+                for layer, position, value in self.shards.rows("s4-7")}
 
     def pipelines(self):
         out = self.orchestrator.agent.ctl("--json", "status")
@@ -171,7 +173,7 @@ def test_one_flipped_bit_is_not_found(fleet):
     assert bad.told > 0
     assert fleet.pipelines()["failovers"] == {}
     rows = sorted(p for layer, p in true if layer == BOUNDARY)
-    decoded = sorted(p for layer, p in true if layer == LAYERS)[1:]
+    decoded = sorted(p for layer, p in true if layer == LOGITS)[1:]
     assert all(true[BOUNDARY, p] == wrong[BOUNDARY, p]
                for p in rows if p < HONEST_ROWS)
     assert all(true[BOUNDARY, p] != wrong[BOUNDARY, p] for p in decoded)

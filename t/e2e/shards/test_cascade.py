@@ -38,7 +38,7 @@ def test_the_replacement_of_a_shard_survives_the_streams_of_the_dead(
         cluster, streams):
     s = Shards(cluster, layers=8)
     s.shards("0-3", zone="here")
-    s.shard("4-7", id="near", zone="here", test_step_delay="20ms")
+    s.shard("4-7", id="near", zone="here", slow_ms=20)
     s.shard("4-7", id="far", zone="there")
     s.wait_ready(s["near"], s["far"])
     o = s.orchestrator(zone="here", max_capacity=streams)

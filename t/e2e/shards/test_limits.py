@@ -281,7 +281,7 @@ def answers(raw, sid):
 def test_four_steps_may_be_outstanding(slices, n):
     """They come at once, since the shard stands still meanwhile."""
     shard = slices.shard("2-3", id=f"s-{n}", shard_sessions=1,
-                         context_tokens=CONTEXT, test_step_delay="50ms")
+                         context_tokens=CONTEXT, slow_ms=50)
     f = facts(shard)
     with RawH2(shard.target) as raw:
         sid = raw.request(FORWARD, frame(f.request().SerializeToString()),
@@ -343,7 +343,7 @@ def test_a_session_ends_by_the_clock(slices, tmp_path):
 def test_a_killed_client_leaves_nothing(slices):
     """Sixteen sessions, each with four steps of 90 kB, at the kill."""
     shard = slices.shard("2-3", id="s-left", context_tokens=CONTEXT,
-                         shard_sessions=16, test_step_delay="20ms")
+                         shard_sessions=16, slow_ms=20)
     f = facts(shard)
     memory = []
     for n in range(4):

@@ -11,7 +11,7 @@ from llmgw.wait import wait_for
 pytestmark = pytest.mark.skipif(not llama.is_built(), reason=llama.MISSING)
 
 STREAMS = 3
-TOKENS, STEP = 90, "6ms"        # over a second
+TOKENS, STEP_MS = 90, 6         # over a second
 TRIES = 3           # where the machine lets the streams end before the kill
 
 
@@ -36,7 +36,7 @@ def fleet(shared):
     shared.agent("gw", "gateway")
     s = Shards(shared)
     s.cut("0-3", "4-7", "head")
-    made = [s.shard(part, f"{x}{part}", test_step_delay=STEP)
+    made = [s.shard(part, f"{x}{part}", slow_ms=STEP_MS)
             for x in "ab" for part in ("0-3", "4-7")]
     s.wait_ready(*made)
     s.orchestrator("o1"), s.orchestrator("o2")

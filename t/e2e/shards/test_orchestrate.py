@@ -14,7 +14,7 @@ import pytest
 
 from llmgw import llama
 from llmgw.llama import Call, ask, chat, request
-from llmgw.shards.replica import Shards, hashes, until
+from llmgw.shards.replica import LOGITS, Shards, until
 from llmgw.wait import wait_for
 
 pytestmark = pytest.mark.skipif(not llama.is_built(), reason=llama.MISSING)
@@ -29,10 +29,9 @@ ENDLESS = {"ignore_eos": True}
 @pytest.fixture(scope="module")
 def shards(shared):
     shared.agent("gw", "gateway")
-    made = Shards(shared, layers=LAYERS)
+    made = Shards(shared, layers=LAYERS, hashed=True)
     made.shards("0-1", "2-3")
-    made.orchestrator("o1", hash_log=shared.dir / "o1.hashes")
-    made.log = shared.dir / "o1.hashes"
+    made.orchestrator("o1")
     return made
 
 
@@ -75,15 +74,12 @@ def test_text_is_the_whole_models(shards, body):
 
 @pytest.mark.soak
 def test_every_row_and_all_logits_are_the_whole_models(shards):
-    log = shards.cluster.dir / "whole.hashes"
-    whole = shards.single("whole", hash_log=log)
+    whole = shards.single("whole")
     body = chat("a text of its own " * 9, **SAMPLED, **ENDLESS)
     assert says(shards["o1"], body) == says(whole, body)
-    (stream, expected), = hashes(log).items()
-    found = hashes(shards.log)[stream]
-    assert {layer for layer, _ in found} == {2, LAYERS}
-    assert len(found) > 80
-    assert found.items() <= expected.items()
+    expected = {row for row in shards.rows("whole") if row[0] in (2, LOGITS)}
+    assert len(expected) > 80
+    assert expected <= shards.rows("s0-1", "s2-3")
     whole.proc.stop()
 
 

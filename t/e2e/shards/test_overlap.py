@@ -1,7 +1,7 @@
 """A prompt's chunks overlap over its shards, and pipelines that share shards
 do not wait for each other in a circle.
 
-`--test-step-delay` is a sleep in each step of a shard, so the times are those
+`slow_ms` is a sleep in each step of a shard, so the times are those
 of the sleeps whatever the machine does besides.
 """
 
@@ -37,7 +37,7 @@ def completion(prompt, n, **more):
 def test_chunks_of_a_prompt_overlap_over_the_shards(cluster):
     s = Shards(cluster, layers=8)
     s.shards("0-1", "2-3", "4-5", "6-7",
-             test_step_delay=f"{STEP_S * 1000:.0f}ms")
+             slow_ms=round(STEP_S * 1000))
     o = s.orchestrator()
     body = completion(ids(CHUNKS * ROWS), 1)
     times = []
@@ -53,7 +53,7 @@ def test_chunks_of_a_prompt_overlap_over_the_shards(cluster):
 
 def test_two_pipelines_over_three_shards_do_not_lock_each_other(cluster):
     s = Shards(cluster, layers=8)
-    s.shards("0-2", "3-5", "6-7", test_step_delay="1ms")
+    s.shards("0-2", "3-5", "6-7", slow_ms=1)
     orchestrators = [s.orchestrator(id) for id in ("o1", "o2")]
     bodies = [completion(ids(40 + 60 * i, i), 12, temperature=.7, seed=i)
               for i in range(3)]

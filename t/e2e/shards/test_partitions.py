@@ -8,11 +8,11 @@ import pytest
 from llmgw import llama
 from llmgw.llama import Call, chat, request
 from llmgw.seed import rng
-from llmgw.shards.replica import Shards, hashes
+from llmgw.shards.replica import LOGITS, Shards
 
 pytestmark = pytest.mark.skipif(not llama.is_built(), reason=llama.MISSING)
 
-LAYERS = 16
+LAYERS, TOKENS = 16, 24
 # Covers with overlaps, drawn at random; make soak has more.
 COVERS = int(os.environ.get("LLMGW_SHARD_COVERS", 1))
 
@@ -24,46 +24,34 @@ BODIES = [chat("so", temperature=0, ignore_eos=True),
 
 @pytest.fixture(scope="module")
 def whole(shared):
-    """The slices, what one process says, and its hashes."""
-    s = Shards(shared, layers=LAYERS)
-    log = shared.dir / "single.hashes"
-    one = s.single(hash_log=log)
-    return s, answers(one), hashes(log)
+    """The slices, what one process says, and its rows."""
+    s = Shards(shared, layers=LAYERS, hashed=True)
+    return s, answers(s.single()), s.rows("single")
 
 
 def answers(replica):
     """Of all bodies, asked at the same time."""
-    calls = [Call(replica, request({**b, "max_tokens": 24})) for b in BODIES]
+    calls = [Call(replica, request({**b, "max_tokens": TOKENS}))
+             for b in BODIES]
     return [c.end().whole().says() for c in calls]
 
 
 def served(cluster, slices, parts):
-    """The same by shards; (answers, hashes)."""
-    s = Shards(cluster, file=slices.model)
-    s.shards(*parts)
-    log = cluster.dir / "sharded.hashes"
-    said = answers(s.orchestrator(hash_log=log))
-    return said, hashes(log)
-
-
-def boundaries(found):
-    return {layer for rows in found.values() for layer, _ in rows} - {LAYERS}
+    """The same by shards; (answers, rows)."""
+    s = Shards(cluster, file=slices.model, hashed=True)
+    ids = [shard.id for shard in s.shards(*parts)]
+    return answers(s.orchestrator()), s.rows(*ids)
 
 
 def same(whole, sharded, cuts):
     _, said, right = whole
     assert sharded[0] == said
-    found = sharded[1]
-    assert set(found) == set(right) and len(found) == len(BODIES)
-    assert boundaries(found) == cuts
-    for stream, rows in found.items():
-        assert rows.items() <= right[stream].items()
-        # None is missing: where a row enters a layer, all rows do.
-        positions = {p for layer, p in right[stream] if layer == 1}
-        for layer in cuts:
-            assert {p for at, p in rows if at == layer} == positions
-        assert {p for at, p in rows if at == LAYERS} == \
-            {p for at, p in right[stream] if at == LAYERS}
+    found = {row for row in sharded[1] if row[0] != 0}
+    assert {layer for layer, *_ in found} == {*cuts, LOGITS}
+    assert len({row for row in found if row[0] == LOGITS}) == \
+        len(BODIES) * TOKENS
+    # All of them, and no other one.
+    assert found == {row for row in right if row[0] in (*cuts, LOGITS)}
 
 
 @pytest.mark.first

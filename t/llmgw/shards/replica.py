@@ -10,13 +10,15 @@ Every process has an agent of its own, as in production; shards and
 orchestrators are cluster.Replica.
 """
 
-import collections
+import os
 import pathlib
 import subprocess
 
 from .. import gguf, llama, place, words
+from ..preload import llama_calls
 from ..wait import QUICK, wait_for
 
+LOGITS = -1         # in place of a layer
 LOAD_S = 10         # a tiny model, beside others that load theirs
 
 
@@ -32,17 +34,6 @@ def cut(model, out, *words):
             path for path in out.glob(f"{model.stem}.*.gguf")}
 
 
-def hashes(path):
-    """What --hash-log wrote: {stream: {(layer, position): hash}}.  What stands
-    there twice, since it was computed again, has to be the same."""
-    found = collections.defaultdict(dict)
-    for line in pathlib.Path(path).read_text().splitlines():
-        stream, layer, position, value = line.split()
-        at = int(layer), int(position)
-        assert found[stream].setdefault(at, value) == value, line
-    return found
-
-
 def until(call, n, takes=QUICK):
     """Waits until a Call of llama.py has so many ids; whether it goes on."""
     wait_for(lambda: len(call.answer.ids) >= n or not call.thread.is_alive(),
@@ -52,10 +43,12 @@ def until(call, n, takes=QUICK):
 
 class Shards:
     """model: options of gguf.write(), or the path of a file as `file`; slices
-    are written beside it, once."""
+    are written beside it, once.
 
-    def __init__(self, cluster, file=None, norms=True, **model):
-        self.cluster, self.norms = cluster, norms
+    hashed: what each process computes is kept, for rows()."""
+
+    def __init__(self, cluster, file=None, norms=True, hashed=False, **model):
+        self.cluster, self.norms, self.hashed = cluster, norms, hashed
         self.model = pathlib.Path(file or cluster.dir / "tiny.gguf")
         if not file:
             gguf.write(self.model, **{"layers": 8, **model})
@@ -88,14 +81,42 @@ class Shards:
     def __getitem__(self, id):
         return self.members[id]
 
-    def shard(self, part, id=None, agent_options=None, start=True, **options):
-        """The process of a slice; its id is s0-3 unless it is said."""
+    def _preload(self, made, layer=None, slow_ms=0):
+        """t/preload/llama_calls.c, if anything is asked of it."""
+        if self.hashed or slow_ms:
+            made.env = {"LD_PRELOAD": llama_calls(self.cluster.dir),
+                        "SLOW_DECODE": str(slow_ms)}
+        if self.hashed:
+            made.env["HASHED_ROWS"] = str(self.cluster.dir / f"{made.id}.rows")
+        if self.hashed and layer is not None:
+            made.env["HASHED_LAYER"] = str(layer)
+        if place.FLAVOUR == "asan" and made.env:
+            made.env["ASAN_OPTIONS"] = ":".join(filter(None, [
+                os.environ.get("ASAN_OPTIONS"), "verify_asan_link_order=0"]))
+
+    def rows(self, *ids):
+        """What entered the layers of these processes, and the logits that left
+        them: {(layer, position, hash)}; layer LOGITS: logits."""
+        lines = [line for id in ids
+                 for path in self.cluster.dir.glob(f"{id}.rows.*")
+                 for line in path.read_text().splitlines()]
+        return {(int(layer), int(position), value)
+                for layer, position, value in map(str.split, lines)}
+
+    def shard(self, part, id=None, agent_options=None, start=True, slow_ms=0,
+              **options):
+        """The process of a slice; its id is s0-3 unless it is said.  slow_ms:
+        each step sleeps so long first."""
         id = id or f"s{part}"
-        self.members[id] = self.cluster.pair(
-            id, start=start, shard=self.file(part), threads=1,
+        made = self.members[id] = self.cluster.pair(
+            id, start=False, shard=self.file(part), threads=1,
             agent_options={"role": "shard", **(agent_options or {})},
             **{"context_tokens": 1024, **options})
-        return self.members[id]
+        self._preload(made, part.partition("-")[0], slow_ms)
+        if start:
+            made.agent.start()
+            made.start()
+        return made
 
     def shards(self, *parts, **options):
         """Those of these parts; waits until they are ready."""
@@ -120,8 +141,10 @@ class Shards:
         """The whole model in one process, with no agent."""
         options = {"engine": "llama", "model": self.model, "threads": 1,
                    "context_tokens": 1024, **options}
-        made = self.cluster.replica(id, start=start, **options)
+        made = self.cluster.replica(id, start=False, **options)
+        self._preload(made)
         if start:
+            made.start()
             wait_for(lambda: words.CONTINUE_HERE in made.proc.text(),
                      f"{id} to load", takes=LOAD_S)
         return made

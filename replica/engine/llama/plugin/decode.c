@@ -19,7 +19,6 @@
 
 #include <string.h>
 
-#include "replica/engine/llama/hash_log.h"
 #include "replica/engine/llama/plugin/plugin_inner.h"
 
 
@@ -132,9 +131,6 @@ decode_sample(core_seq_t *seq, const float *logits)
 void
 decode_computed(core_seq_t *seq, const float *logits)
 {
-    hash_log_row(seq->core->options.hash_log, seq->name,
-                 seq->core->facts.layers, seq->nids - 1, logits,
-                 seq->core->room.n);
     seq->state = SEQ_RUNNING;
     decode_sample(seq, logits);
 }

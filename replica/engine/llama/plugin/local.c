@@ -33,10 +33,6 @@ local_decode(core_t *core)
 {
     int  rc;
 
-    if (core->watched != NULL) {
-        memset(core->watched, 0, core->facts.layers * sizeof(uint32_t));
-    }
-
     rc = llama_decode(core->context, core->batch);
     core->batch.n_tokens = 0;
 

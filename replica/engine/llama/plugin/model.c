@@ -198,11 +198,6 @@ model_open_context(core_t *core, uint32_t n, uint32_t tokens)
     params.abort_callback = model_on_abort;
     params.abort_callback_data = core;
 
-    if (core->watched != NULL) {
-        params.cb_eval = watch_tensor;
-        params.cb_eval_user_data = core;
-    }
-
     core->context = core->options.is_exact
                     ? profile_open_context(core->model, params,
                                            &core->is_stepwise)
@@ -250,12 +245,7 @@ model_open_rooms(core_t *core)
     core->batch = llama_batch_init((int32_t) model_batch_tokens(core), 0, 1);
     core->places = calloc(core->options.sequences, sizeof(core_seq_t *));
 
-    if (core->options.hash_log != 0) {
-        core->watched = calloc(core->facts.layers, sizeof(uint32_t));
-    }
-
     if (core->batch.token == NULL || core->places == NULL
-        || (core->options.hash_log != 0 && core->watched == NULL)
         || sample_room_init(&core->room,
                             (uint32_t) llama_vocab_n_tokens(core->vocab)) != 0)
     {
@@ -473,7 +463,6 @@ model_free(core_t *core)
     sample_room_done(&core->room);
     free(core->ends);
     free(core->places);
-    free(core->watched);
 
     if (core->batch.token != NULL) {
         llama_batch_free(core->batch);

@@ -108,8 +108,6 @@ struct core_s {
     const struct llama_vocab  *vocab;
     const char            *template;        /* NULL: it cannot chat */
     uint32_t               trained; /* tokens of a context */
-    uint32_t              *watched; /* rows of a call, by the layer that they
-                                       enter; NULL: no hash log */
     struct llama_batch     batch;
     core_seq_t           **places;  /* by libllama's sequence */
     uint32_t               chunk;
@@ -153,10 +151,6 @@ int head_name(core_t *core, const backend_t *backend);
 /* width floats for each of n ids, all of which are in the vocabulary. */
 void head_embed(const core_t *core, const llama_token *ids, uint32_t n,
     float *out);
-
-/* watch.c: libllama's callback for tensors, of a core with a hash log. */
-
-bool watch_tensor(struct ggml_tensor *t, bool is_question, void *core);
 
 /* local.c */
 

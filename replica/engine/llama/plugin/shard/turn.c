@@ -16,7 +16,6 @@
  * step of many rows has one row a turn.
  */
 
-#include <errno.h>
 #include <time.h>
 
 #include "replica/engine/llama/plugin/shard/shard_inner.h"
@@ -139,31 +138,6 @@ turn_start(shard_core_t *core, part_t *parts, uint32_t n)
 }
 
 
-/* --test-step-delay; close() ends it. */
-static void
-turn_delay(shard_core_t *core)
-{
-    struct timespec  until;
-
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += core->options.step_delay_ms / 1000;
-    until.tv_nsec += core->options.step_delay_ms % 1000 * 1000000L;
-    until.tv_sec += until.tv_nsec / 1000000000L;
-    until.tv_nsec %= 1000000000L;
-
-    pthread_mutex_lock(&core->lock);
-
-    while (!atomic_load(&core->is_stopping)
-           && pthread_cond_timedwait(&core->work, &core->lock, &until)
-              != ETIMEDOUT)
-    {
-        /* void */
-    }
-
-    pthread_mutex_unlock(&core->lock);
-}
-
-
 /* Under the lock. */
 static void
 turn_finish_part(shard_core_t *core, const part_t *part, uint64_t ns)
@@ -227,10 +201,6 @@ turn_call(shard_core_t *core, part_t *parts, uint32_t n)
 
     turn_start(core, parts, n);
     start_ns = turn_now_ns();
-
-    if (core->options.step_delay_ms > 0) {
-        turn_delay(core);
-    }
 
     call_run(core, parts, n);
     turn_finish(core, parts, n, turn_now_ns() - start_ns);

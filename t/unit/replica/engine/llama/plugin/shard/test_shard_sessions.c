@@ -432,35 +432,6 @@ chunks_of_places_take_turns(void **state)
 }
 
 
-/* A step sleeps for an hour, and the core closes all the same. */
-static void
-close_ends_a_step_that_is_delayed(void **state)
-{
-    node_t           node;
-    shard_step_t     steps[2];
-    shard_event_t    event;
-    shard_options_t  o;
-
-    o = node_options(&node, model_slice(&model, FIRST, LAST), 1);
-    o.step_delay_ms = 3600 * 1000;
-    node_open_as(&node, &o);
-    node_until(&node, SHARD_CORE_READY);
-    (void) node_begin(&node, LAST);
-    step_fill(&steps[0], 0, 0, 1, 0, in(0, 0), out);
-    step_fill(&steps[1], 0, 1, 1, 0, in(0, 1), out);
-    plugin->submit(node.core, &steps[0]);
-    plugin->submit(node.core, &steps[1]);
-
-    while (plugin->take(node.core, &event) != 0) {
-        node_wait(&node);
-    }
-
-    assert_int_equal(event.kind, SHARD_EVENT_STARTED);
-    assert_int_equal(plugin->take(node.core, &event), -1);
-    node_close(&node);
-}
-
-
 static int
 make_model(void **state)
 {
@@ -498,7 +469,6 @@ main(void)
         cmocka_unit_test(value_that_is_no_number_harms_no_neighbour),
         cmocka_unit_test(row_does_not_wait_for_all_chunks),
         cmocka_unit_test(chunks_of_places_take_turns),
-        cmocka_unit_test(close_ends_a_step_that_is_delayed)
     };
 
     return cmocka_run_group_tests(tests, make_model, drop_model);
