@@ -248,6 +248,15 @@ plan_admission(sim_plan_t *plan, const sim_settings_t *s,
                          "0");
     }
 
+    /* BLIS takes both and says nothing; its command lines run here. */
+    if (s->flow_control && (a->rule.kind != FLEET_RULE_CORE
+                            || a->rule.core.kind != LLMGW_RULE_ALWAYS))
+    {
+        fprintf(stderr, "llmgw-sim: the admission policy %s decides nothing: "
+                "with --flow-control the queue takes its place\n",
+                a->rule_name);
+    }
+
     return 0;
 }
 
@@ -387,7 +396,8 @@ plan_flow_names(sim_plan_t *plan, const sim_settings_t *s)
     }
 
     f->saturation.kind = (llmgw_saturation_kind_t) kind;
-    name = s->order != NULL ? s->order : "fifo";
+    name = s->order != NULL ? s->order
+           : plan_is_page(s) ? "priority" : "fifo";
 
     if (llmgw_flow_order(name, strlen(name), &f->queue.order) != 0) {
         return plan_unknown(plan, "dispatch order", name);

@@ -4,6 +4,7 @@
  */
 
 #include <math.h>
+#include <string.h>
 
 #include "sim/report/full.h"
 
@@ -216,6 +217,82 @@ report_extras(const fleet_result_t *result, report_json_t *json)
 }
 
 
+/*
+ * What a gateway as BLIS's refuses, by reason; the reasons of an admission rule
+ * are told apart by how its words begin.  Our own gateway counts its refusals
+ * itself, among the figures of "gateway".
+ */
+static const struct {
+    const char      *key;
+    fleet_status_t   status;
+    const char      *detail;
+} full_reasons[] = {
+    { "tenant_budget", FLEET_REJECTED_ADMISSION, "tenant-budget-shed" },
+    { "reject_all", FLEET_REJECTED_ADMISSION, "reject-all" },
+    { "token_bucket", FLEET_REJECTED_ADMISSION, "insufficient tokens" },
+    { "tier_shed", FLEET_REJECTED_ADMISSION, "tier-shed:" },
+    { "gaie_saturated", FLEET_REJECTED_ADMISSION, "gaie-saturated:" },
+    { "no_replica", FLEET_REJECTED_ROUTING, "" },
+    { "queue_full", FLEET_GATEWAY_REJECTED, "" },
+    { "displaced", FLEET_GATEWAY_SHED, "" },
+    { "expired", FLEET_GATEWAY_EXPIRED, "" },
+    { "evicted", FLEET_GATEWAY_EVICTED, "" }
+};
+
+#define FULL_REASONS  (sizeof(full_reasons) / sizeof(full_reasons[0]))
+
+
+/* FULL_REASONS: it was not refused. */
+static size_t
+full_reason(const fleet_outcome_t *o)
+{
+    size_t  i;
+
+    for (i = 0; i < FULL_REASONS; i++) {
+        if (o->status == full_reasons[i].status
+            && strncmp(o->detail, full_reasons[i].detail,
+                       strlen(full_reasons[i].detail)) == 0)
+        {
+            break;
+        }
+    }
+
+    return i;
+}
+
+
+void
+report_refused(const fleet_result_t *result, report_json_t *json)
+{
+    size_t    i;
+    uint64_t  n, counts[FULL_REASONS + 1] = { 0 };
+
+    if (result->nextras > 0) {
+        return;
+    }
+
+    for (i = 0; i < result->n; i++) {
+        counts[full_reason(&result->outcomes[i])]++;
+    }
+
+    n = result->n - counts[FULL_REASONS];
+
+    if (n == 0) {
+        return;
+    }
+
+    report_json_object(json, "refused");
+
+    for (i = 0; i < FULL_REASONS; i++) {
+        if (counts[i] > 0) {
+            report_json_uint(json, full_reasons[i].key, counts[i]);
+        }
+    }
+
+    report_json_end(json);
+}
+
+
 static void
 full_cluster(const report_run_t *run, report_summary_t *s,
     const report_fitness_t *fitness, const report_decided_t *decided,
@@ -228,6 +305,7 @@ full_cluster(const report_run_t *run, report_summary_t *s,
     full_statuses(run->result, json);
     full_anomalies(run->result, s, json);
     report_extras(run->result, json);
+    report_refused(run->result, json);
 
     report_json_object(json, "cache");
     report_json_double(json, "hit_rate_mean", s->cluster.cache_hit_rate);

@@ -22,4 +22,7 @@ int report_full(const report_run_t *run, report_summary_t *s,
 /* What a run through our own gateway counted besides: an object "gateway". */
 void report_extras(const fleet_result_t *result, report_json_t *json);
 
+/* Requests that a gateway as BLIS's refused: "refused", or nothing. */
+void report_refused(const fleet_result_t *result, report_json_t *json);
+
 #endif /* REPORT_FULL_H */

@@ -457,6 +457,7 @@ report_print(report_told_t *t, FILE *out)
     report_json_object(&json, NULL);
     report_metrics_json(&t->summary.cluster, &json, NULL, NULL);
     report_extras(t->run.result, &json);
+    report_refused(t->run.result, &json);
     report_json_end(&json);
     putc('\n', out);
 

@@ -239,6 +239,24 @@ def test_dispatch_on_completion_knows_no_ticks(blis, tmp_path):
     assert queued("tick", 1000) != queued("completion", 1000)
 
 
+def test_the_pages_queue_goes_by_priority(blis, tmp_path):
+    """Without an order that is given."""
+    run = "b_fc_c16_priority_global-strict"
+    trace, flags = blis.runs[run]
+    at = flags.index("--dispatch-order")
+    blis.runs["unordered"] = trace, flags[:at] + flags[at + 2:]
+
+    def queued(name, *more):
+        return table(blis, tmp_path, name, *more)
+
+    for semantics, order in (("page", "priority"), ("newest", "fifo")):
+        asked = "--semantics", semantics
+        assert queued("unordered", *asked) == queued(
+            run, *asked, "--dispatch-order", order)
+    assert queued(run, "--semantics", "page") != queued(
+        run, "--semantics", "page", "--dispatch-order", "fifo")
+
+
 @pytest.mark.soak
 def test_a_queue_that_never_holds_changes_nothing(blis, tmp_path):
     assert table(blis, tmp_path, "b_ll100", "--flow-control") == table(

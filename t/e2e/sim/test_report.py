@@ -68,6 +68,44 @@ def test_files_tell_the_same_run(blis, tmp_path):
     assert 0 < full["tenants_jain"] < 1
 
 
+@pytest.mark.parametrize("words, reasons", [
+    (("--admission-policy", "token-bucket"), {"token_bucket"}),
+    (("--flow-control", "--saturation-detector", "concurrency",
+      "--max-concurrency", 2, "--max-gateway-queue-depth", 9,
+      "--queue-shedding", "--request-ttl", 90000),
+     {"queue_full", "displaced", "expired"}),
+    *(pytest.param(*case, marks=pytest.mark.soak) for case in (
+        (("--admission-policy", "reject-all"), {"reject_all"}),
+        (("--admission-policy", "tier-shed"), {"tier_shed"}),
+        ((), None)))])
+def test_refusals_are_counted_by_reason(blis, tmp_path, words, reasons):
+    path = tmp_path / "table.tsv"
+    said = json.loads(replay(blis, *words, "--results-tsv", path,
+                             trace="b").stdout)
+    if reasons is None:
+        assert "refused" not in said
+        return
+    assert said["refused"].keys() == reasons
+    status = [row["status"] for row in csv.DictReader(
+        path.read_text().splitlines(), delimiter="\t")]
+    assert sum(said["refused"].values()) == len(status) - sum(
+        map(status.count, ("completed", "length_capped", "timed_out")))
+
+
+def test_a_queue_says_that_it_takes_the_place_of_an_admission_policy(
+        blis, tmp_path):
+    bundle = tmp_path / "bundle.yaml"
+    bundle.write_text("admission: {policy: tier-shed}\n")
+    for words in (("--admission-policy", "tier-shed"),
+                  ("--policy-config", bundle)):
+        run = replay(blis, "--flow-control", *words)
+        assert run.returncode == 0 and "refused" not in json.loads(run.stdout)
+        assert run.stderr.startswith(
+            "llmgw-sim: the admission policy tier-shed decides nothing: ")
+        assert "decides nothing" not in replay(blis, *words).stderr
+    assert replay(blis, "--flow-control").stderr.count("llmgw-sim:") == 0
+
+
 @pytest.mark.soak
 def test_both_hit_rates_are_said(blis, tmp_path):
     """BLIS's is the mean of the replicas' rates, whatever they served."""
