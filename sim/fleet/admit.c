@@ -130,8 +130,8 @@ admit_arrive(fleet_t *f, uint32_t index)
     w = work_at(f->work, index);
     f->result->classes[w->slo_class->id].injected++;
     fleet_outcome(f, index)->status = FLEET_IN_GATEWAY;
-    fleet_schedule(f, f->clock_us + f->config->admission.latency_us,
-                   AGENDA_ADMISSION, index, 0);
+    fleet_schedule(f, f->loop.clock_us + f->config->admission.latency_us,
+                   FLEET_EVENT_ADMISSION, index, 0);
 }
 
 
@@ -159,7 +159,7 @@ admit_decide(fleet_t *f, uint32_t index)
     request = (llmgw_rule_request_t) {
         .priority = admit_priority(f, w),
         .tokens = w->input_tokens,
-        .now_us = f->clock_us,
+        .now_us = f->loop.clock_us,
         .tenant = admit_tenant(f, w)
     };
 
@@ -173,7 +173,7 @@ admit_decide(fleet_t *f, uint32_t index)
 
     } else {
         record_admission(f, w, 1, "");
-        fleet_schedule(f, f->clock_us + f->config->routing.latency_us,
-                       AGENDA_ROUTING, index, 0);
+        fleet_schedule(f, f->loop.clock_us + f->config->routing.latency_us,
+                       FLEET_EVENT_ROUTING, index, 0);
     }
 }

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/data/grow.h"
 #include "sim/fleet/fleet_inner.h"
 
 
@@ -73,32 +74,16 @@ fleet_grow_pages(fleet_t *f, size_t n)
 static int
 fleet_grow_outcomes(fleet_t *f, size_t n)
 {
-    size_t            max;
-    fleet_memory_t   *m = f->memory;
-    fleet_result_t   *result = f->result;
-    fleet_outcome_t  *outcomes;
+    fleet_result_t  *result = f->result;
 
-    if (n > m->max_outcomes) {
-        max = m->max_outcomes == 0 ? n : n * 2;
-        outcomes = realloc(result->outcomes,
-                           (max > 0 ? max : 1) * sizeof(fleet_outcome_t));
-
-        if (outcomes == NULL) {
-            return -1;
-        }
-
-        result->outcomes = outcomes;
-        m->max_outcomes = max;
+    if (grow(&result->outcomes, &f->memory->max_outcomes, n,
+             sizeof(fleet_outcome_t)) != 0)
+    {
+        return -1;
     }
 
     for (; result->n < n; result->n++) {
-        result->outcomes[result->n] = (fleet_outcome_t) {
-            .ttft_us = FLEET_NEVER, .e2e_us = FLEET_NEVER,
-            .sched_delay_us = FLEET_NEVER, .gw_enqueue_us = FLEET_NEVER,
-            .gw_dispatch_us = FLEET_NEVER, .route_us = FLEET_NEVER,
-            .end_us = FLEET_NEVER, .detail = "",
-            .replica = FLEET_NONE, .split = FLEET_NONE
-        };
+        result->outcomes[result->n] = fleet_outcome_none;
     }
 
     return 0;
@@ -207,7 +192,7 @@ fleet_send(fleet_t *f, fleet_request_t *r, model_request_t *call,
     f->seen[replica].in_flight++;
 
     if (model_replica_arrive(f->memory->nodes[replica].model, call,
-                             f->clock_us)
+                             f->loop.clock_us)
         != 0)
     {
         fleet_fail(f, "no memory");
@@ -244,12 +229,12 @@ fleet_over(fleet_t *f, fleet_request_t *r, fleet_status_t status,
     outcome->detail = detail;
 
     if (status != FLEET_COMPLETED && status != FLEET_LENGTH_CAPPED) {
-        outcome->end_us = f->clock_us;
+        outcome->end_us = f->loop.clock_us;
     }
 
     free(r->hashes);
     r->hashes = NULL;
-    f->ended++;
+    f->loop.ended++;
 }
 
 
@@ -295,7 +280,8 @@ fleet_follow(fleet_t *f, const work_request_t *w, work_end_t end,
     }
 
     if (next != NULL) {
-        fleet_schedule(f, next->arrival_us, AGENDA_ARRIVAL, next->index, 0);
+        fleet_schedule(f, next->arrival_us, FLEET_EVENT_ARRIVAL, next->index,
+                       0);
     }
 }
 
@@ -411,7 +397,7 @@ fleet_token(void *data, model_request_t *call, int64_t at_us)
     row = &f->result->splits[outcome->split];
 
     if (row->first_step_us == FLEET_NEVER) {
-        row->first_step_us = at_us - f->clock_us;
+        row->first_step_us = at_us - f->loop.clock_us;
     }
 }
 

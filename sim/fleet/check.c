@@ -37,6 +37,7 @@ check_broken(fleet_t *f, const char *format, ...)
     }
 
     f->failed = FLEET_BROKEN;
+    f->loop.is_over = 1;
     va_start(args, format);
     vsnprintf(f->error, f->error_bytes, format, args);
     va_end(args);
@@ -49,9 +50,9 @@ check_broken(fleet_t *f, const char *format, ...)
 void
 check_clock(fleet_t *f, int64_t at_us)
 {
-    if (at_us < f->clock_us && !fleet_has_pools(f->config)) {
+    if (at_us < f->loop.clock_us && !fleet_has_pools(f->config)) {
         check_broken(f, "check: the clock went back from %lld to %lld us",
-                     (long long) f->clock_us, (long long) at_us);
+                     (long long) f->loop.clock_us, (long long) at_us);
     }
 }
 
@@ -69,16 +70,16 @@ check_replica(fleet_t *f, uint32_t replica)
 
     if (held != f->seen[replica].in_flight) {
         check_broken(f, "check: at %lld us instance_%u holds %lld requests, "
-                     "%d are in flight", (long long) f->clock_us, replica,
+                     "%d are in flight", (long long) f->loop.clock_us, replica,
                      (long long) held, f->seen[replica].in_flight);
     }
 
     if (facts.queue_depth > 0 && model_replica_next(model) == MODEL_NEVER) {
         check_broken(f, "check: at %lld us instance_%u has a queue and is "
-                     "idle", (long long) f->clock_us, replica);
+                     "idle", (long long) f->loop.clock_us, replica);
     }
 
-    if (f->result->events % CHECK_WALK_STEPS == 0
+    if (f->loop.turns % CHECK_WALK_STEPS == 0
         && model_replica_check(model, what, sizeof(what)) != 0)
     {
         check_broken(f, "check: instance_%u: %s", replica, what);
@@ -100,7 +101,7 @@ check_ranks(fleet_t *f, const llmgw_ranker_t *ranker, uint32_t n)
         /* Shares add up to 1 but for what each of them is rounded. */
         if (!(f->ranks[i] >= 0 && f->ranks[i] <= 1 + 1e-12)) {
             check_broken(f, "check: at %lld us a score is %g",
-                         (long long) f->clock_us, f->ranks[i]);
+                         (long long) f->loop.clock_us, f->ranks[i]);
         }
     }
 }

@@ -2,7 +2,7 @@
 /*
  * A run from the inside: what its files share.
  *
- *   run.c      sets it up, the event loop, the end
+ *   run.c      sets it up, what each event does, the end
  *   call.c     a request at a replica: sent, told of, over
  *   view.c     what the gateway sees of the replicas, and how old that is
  *   admit.c    a request arrives and is admitted
@@ -12,8 +12,8 @@
  *   record.c   decisions, told to whoever watches
  *   check.c    invariants
  *
- * Nobody but run.c looks at the clock's source; everybody adds events to the
- * agenda.  Memory that runs out ends the run: f->failed.
+ * loop.h walks from event to event; all files schedule events there.  Memory
+ * that runs out ends the run: f->failed.
  */
 
 #ifndef FLEET_INNER_H
@@ -21,10 +21,8 @@
 
 #include <string.h>
 
-#include "sim/fleet/agenda.h"
-#include "sim/fleet/fleet.h"
+#include "sim/fleet/loop.h"
 #include "sim/fleet/policy/evict.h"
-#include "sim/fleet/ready.h"
 #include "sim/fleet/ring.h"
 #include "sim/work/arena.h"
 
@@ -62,6 +60,7 @@ typedef struct {
     size_t             npages;
     fleet_half_t     **halves;      /* one for each split */
     size_t             max_splits;
+    size_t             max_halves;
     size_t             max_outcomes;
 } fleet_memory_t;
 
@@ -92,23 +91,30 @@ typedef struct {
 #define FLEET_PREFILLS  1
 #define FLEET_DECODES   2
 
+/* In the order in which those of one time are done; see fleet_rank(). */
+typedef enum {
+    FLEET_EVENT_ARRIVAL = 0,
+    FLEET_EVENT_ADMISSION,
+    FLEET_EVENT_ROUTING,
+    FLEET_EVENT_PREFILL,
+    FLEET_EVENT_TRANSFER_START,
+    FLEET_EVENT_EVICTION,       /* detail: the replica */
+    FLEET_EVENT_TRANSFER_END,
+    FLEET_EVENT_TTL,
+    FLEET_EVENT_TICK
+} fleet_event_kind_t;
+
 struct fleet_s {
     const fleet_config_t   *config;
     work_t                 *work;
     const fleet_watch_t    *watch;
     fleet_result_t         *result;
     fleet_memory_t         *memory;
-    int64_t                 clock_us;
     int                     failed;     /* FLEET_BROKEN: by check.c */
     char                   *error;
     size_t                  error_bytes;
 
-    agenda_t                agenda;
-    ready_t                 ready;
-    uint32_t               *arrivals;   /* by time; first ones in the work */
-    size_t                  narrivals;
-    size_t                  next_arrival;
-    size_t                  ended;
+    loop_t                  loop;
 
     /* view.c */
     llmgw_candidate_t      *seen;       /* one for each replica */
@@ -158,7 +164,8 @@ struct fleet_s {
 /* run.c */
 void fleet_fail(fleet_t *f, const char *what);
 void *fleet_alloc(fleet_t *f, size_t n, size_t size);
-void fleet_schedule(fleet_t *f, int64_t at_us, agenda_kind_t kind,
+unsigned fleet_rank(fleet_event_kind_t kind);
+void fleet_schedule(fleet_t *f, int64_t at_us, fleet_event_kind_t kind,
     uint32_t subject, uint32_t detail);
 void fleet_replica_changed(fleet_t *f, uint32_t replica);
 

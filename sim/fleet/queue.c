@@ -123,13 +123,13 @@ queue_deadline(const fleet_t *f, const work_request_t *w)
     const fleet_nameds_t  *targets = &f->config->flow.targets;
 
     if (w->slo_target_us > 0) {
-        return f->clock_us + w->slo_target_us;
+        return f->loop.clock_us + w->slo_target_us;
     }
 
     for (i = 0; i < targets->n; i++) {
 
         if (strcmp(targets->list[i].name, w->slo_class->text) == 0) {
-            return f->clock_us + (int64_t) targets->list[i].value;
+            return f->loop.clock_us + (int64_t) targets->list[i].value;
         }
     }
 
@@ -187,11 +187,11 @@ queue_enter(fleet_t *f, uint32_t index)
         queue_displace(f, victim, w);
     }
 
-    fleet_outcome(f, index)->gw_enqueue_us = f->clock_us;
+    fleet_outcome(f, index)->gw_enqueue_us = f->loop.clock_us;
 
     if (f->config->flow.ttl_us > 0) {
-        fleet_schedule(f, f->clock_us + f->config->flow.ttl_us, AGENDA_TTL,
-                       index, 0);
+        fleet_schedule(f, f->loop.clock_us + f->config->flow.ttl_us,
+                       FLEET_EVENT_TTL, index, 0);
     }
 
     queue_try(f);
@@ -223,8 +223,8 @@ queue_want_tick(fleet_t *f)
 {
     if (f->config->flow.dispatch == FLEET_DISPATCH_TICK && !f->has_tick) {
         f->has_tick = 1;
-        fleet_schedule(f, f->clock_us + f->config->flow.tick_us, AGENDA_TICK,
-                       0, 0);
+        fleet_schedule(f, f->loop.clock_us + f->config->flow.tick_us,
+                       FLEET_EVENT_TICK, 0, 0);
     }
 }
 
@@ -242,7 +242,7 @@ queue_gives_up(fleet_t *f, double saturation)
     }
 
     victim = evict_pop(f->evict);
-    fleet_schedule(f, f->clock_us, AGENDA_EVICTION, victim,
+    fleet_schedule(f, f->loop.clock_us, FLEET_EVENT_EVICTION, victim,
                    fleet_outcome(f, victim)->replica);
 
     return 1;
@@ -278,9 +278,9 @@ queue_dispatch(fleet_t *f)
 
     index = llmgw_flow_take(f->flow, entry);
     queue_count(f, index, -1);
-    fleet_outcome(f, index)->gw_dispatch_us = f->clock_us;
-    fleet_schedule(f, f->clock_us + f->config->routing.latency_us,
-                   AGENDA_ROUTING, index, 0);
+    fleet_outcome(f, index)->gw_dispatch_us = f->loop.clock_us;
+    fleet_schedule(f, f->loop.clock_us + f->config->routing.latency_us,
+                   FLEET_EVENT_ROUTING, index, 0);
 
     return 1;
 }

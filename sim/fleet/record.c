@@ -36,7 +36,7 @@ record_admission(fleet_t *f, const work_request_t *w, int is_admitted,
 
     decision = (fleet_decision_t) {
         .kind = FLEET_DECISION_ADMISSION,
-        .clock_us = f->clock_us,
+        .clock_us = f->loop.clock_us,
         .request = w,
         .is_admitted = is_admitted,
         .reason = reason,
@@ -101,7 +101,7 @@ record_keep(fleet_t *f, const llmgw_ranker_t *ranker,
     uint32_t  top;
 
     f->choice = (fleet_decision_t) {
-        .clock_us = f->clock_us,
+        .clock_us = f->loop.clock_us,
         .request = w,
         .is_admitted = 1,
         .reason = f->reason,
@@ -169,7 +169,7 @@ record_choice(fleet_t *f, const fleet_ranker_t *ranker,
 
     if (f->watch->chose != NULL) {
         told = (fleet_chosen_t) {
-            .clock_us = f->clock_us,
+            .clock_us = f->loop.clock_us,
             .request = w,
             .role = (uint32_t) (ranker - f->rankers),
             .ranker = &ranker->policy.ranker,

@@ -23,6 +23,35 @@ const char *const  fleet_status_names[FLEET_STATUSES] = {
 };
 
 
+const fleet_outcome_t  fleet_outcome_none = {
+    .ttft_us = FLEET_NEVER, .e2e_us = FLEET_NEVER,
+    .sched_delay_us = FLEET_NEVER, .gw_enqueue_us = FLEET_NEVER,
+    .gw_dispatch_us = FLEET_NEVER, .route_us = FLEET_NEVER,
+    .end_us = FLEET_NEVER, .detail = "",
+    .replica = FLEET_NONE, .split = FLEET_NONE
+};
+
+
+void
+fleet_result_end(fleet_result_t *result, const loop_t *loop)
+{
+    uint32_t          i;
+    model_facts_t     facts;
+    fleet_replica_t  *replica;
+
+    result->events = loop->turns;
+    result->clock_us = loop->clock_us;
+
+    for (i = 0; i < result->nreplicas; i++) {
+        replica = &result->replicas[i];
+        model_replica_facts(replica->model, &facts);
+        replica->ended_us = model_replica_ended(replica->model);
+        replica->still_queued = facts.queue_depth;
+        replica->still_running = facts.batch_size;
+    }
+}
+
+
 static void
 result_free_requests(fleet_memory_t *memory, size_t nsplits)
 {

@@ -148,6 +148,9 @@ typedef struct {
 } fleet_result_t;
 
 
+/* What is known of a request that has not come yet. */
+extern const fleet_outcome_t  fleet_outcome_none;
+
 /* Frees all, the replicas too.  A zeroed result is empty. */
 void fleet_result_done(fleet_result_t *result);
 

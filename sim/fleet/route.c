@@ -310,6 +310,6 @@ route_decide(fleet_t *f, uint32_t index)
 
     chosen = route_choose(f, &f->rankers[0], &choice, r);
     record_tell(f, FLEET_DECISION_ROUTING);
-    fleet_outcome(f, index)->route_us = f->clock_us;
+    fleet_outcome(f, index)->route_us = f->loop.clock_us;
     route_send(f, r, choice.list[chosen].replica);
 }

@@ -1,10 +1,5 @@
 
-/*
- * Sets a run up, walks from event to event, and tells what is left.
- *
- * Requests that the workload has from the beginning are a sorted array, not
- * events in the heap; they keep the places that they would have there.
- */
+/* Sets a run up, says what each event does, and reports what is left. */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +8,6 @@
 #include "sim/fleet/fleet_inner.h"
 
 
-#define FLEET_PROGRESS_EVENTS  (1 << 16)
 #define FLEET_STUCK_STEPS      1000     /* of ticks that may still find room */
 
 
@@ -22,6 +16,7 @@ fleet_fail(fleet_t *f, const char *what)
 {
     if (!f->failed) {
         f->failed = -1;
+        f->loop.is_over = 1;
         snprintf(f->error, f->error_bytes, "%s", what);
     }
 }
@@ -42,11 +37,25 @@ fleet_alloc(fleet_t *f, size_t n, size_t size)
 }
 
 
+/* Starting a transfer and evicting share a rank; so do their opposites. */
+unsigned
+fleet_rank(fleet_event_kind_t kind)
+{
+    static const uint8_t  ranks[] = { 0, 1, 2, 4, 5, 5, 6, 6, 7 };
+
+    return ranks[kind];
+}
+
+
 void
-fleet_schedule(fleet_t *f, int64_t at_us, agenda_kind_t kind,
+fleet_schedule(fleet_t *f, int64_t at_us, fleet_event_kind_t kind,
     uint32_t subject, uint32_t detail)
 {
-    if (agenda_add(&f->agenda, at_us, kind, subject, detail) != 0) {
+    loop_event_t  event = {
+        .kind = kind, .subject = subject, .detail = detail
+    };
+
+    if (loop_add(&f->loop, at_us, fleet_rank(kind), event) != 0) {
         fleet_fail(f, "no memory");
     }
 }
@@ -58,7 +67,7 @@ fleet_replica_changed(fleet_t *f, uint32_t replica)
     int64_t  next;
 
     next = model_replica_next(f->memory->nodes[replica].model);
-    ready_set(&f->ready, replica, next);
+    ready_set(&f->loop.ready, replica, next);
     view_update(f, replica);
 }
 
@@ -116,7 +125,7 @@ fleet_init_replicas(fleet_t *f)
     result->replicas = fleet_alloc(f, n, sizeof(fleet_replica_t));
     f->memory->nodes = fleet_alloc(f, n, sizeof(fleet_node_t));
 
-    if (f->failed || ready_init(&f->ready, n) != 0) {
+    if (f->failed) {
         return -1;
     }
 
@@ -143,55 +152,13 @@ fleet_init_replicas(fleet_t *f)
 
 
 static int
-fleet_compare_arrivals(const void *a, const void *b, void *data)
-{
-    work_t         *work = data;
-    uint32_t        i = *(const uint32_t *) a, k = *(const uint32_t *) b;
-    int64_t         s, t;
-
-    s = work_at(work, i)->arrival_us;
-    t = work_at(work, k)->arrival_us;
-
-    return s != t ? (s > t) - (s < t) : (i > k) - (i < k);
-}
-
-
-static int
-fleet_init_arrivals(fleet_t *f)
-{
-    size_t    i;
-    uint32_t  sorted;
-
-    f->narrivals = f->work->n;
-    f->agenda.serial = f->narrivals;
-    f->arrivals = fleet_alloc(f, f->narrivals, sizeof(uint32_t));
-
-    if (f->arrivals == NULL) {
-        return -1;
-    }
-
-    for (i = 0, sorted = 1; i < f->narrivals; i++) {
-        f->arrivals[i] = (uint32_t) i;
-        sorted &= i == 0 || work_at(f->work, i - 1)->arrival_us
-                            <= work_at(f->work, i)->arrival_us;
-    }
-
-    if (!sorted) {
-        qsort_r(f->arrivals, f->narrivals, sizeof(uint32_t),
-                fleet_compare_arrivals, f->work);
-    }
-
-    return 0;
-}
-
-
-static int
 fleet_init(fleet_t *f)
 {
     if (fleet_grow(f) != 0 || fleet_init_models(f) != 0 || view_init(f) != 0
-        || fleet_init_replicas(f) != 0 || fleet_init_arrivals(f) != 0
-        || admit_init(f) != 0 || queue_init(f) != 0 || route_init(f) != 0
-        || record_init(f) != 0)
+
+        || loop_init(&f->loop, f->work, f->config->replicas) != 0
+        || fleet_init_replicas(f) != 0 || admit_init(f) != 0
+        || queue_init(f) != 0 || route_init(f) != 0 || record_init(f) != 0)
     {
         fleet_fail(f, "no memory");
         return -1;
@@ -203,91 +170,46 @@ fleet_init(fleet_t *f)
 
 /* --- the loop */
 
-/* The gateway's next event: of those known from the beginning, or new. */
-static int
-fleet_next(fleet_t *f, agenda_event_t *event)
-{
-    uint32_t               i;
-    const agenda_event_t  *next;
-
-    next = agenda_next(&f->agenda);
-
-    if (f->next_arrival < f->narrivals) {
-        i = f->arrivals[f->next_arrival];
-        *event = (agenda_event_t) {
-            .at_us = work_at(f->work, i)->arrival_us,
-            .order = i,
-            .subject = i,
-            .kind = AGENDA_ARRIVAL
-        };
-
-        if (next == NULL || event->at_us < next->at_us
-            || (event->at_us == next->at_us && event->order < next->order))
-        {
-            return 1;
-        }
-    }
-
-    if (next == NULL) {
-        return 0;
-    }
-
-    *event = *next;
-
-    return 1;
-}
-
-
 static void
-fleet_take(fleet_t *f, const agenda_event_t *event)
+fleet_event(void *data, const loop_event_t *event)
 {
-    if (event->kind == AGENDA_ARRIVAL && event->order < f->narrivals) {
-        f->next_arrival++;
+    fleet_t  *f = data;
 
-    } else {
-        agenda_drop(&f->agenda);
-    }
-}
+    switch ((fleet_event_kind_t) event->kind) {
 
-
-static void
-fleet_do(fleet_t *f, const agenda_event_t *event)
-{
-    switch (event->kind) {
-
-    case AGENDA_ARRIVAL:
+    case FLEET_EVENT_ARRIVAL:
         admit_arrive(f, event->subject);
         return;
 
-    case AGENDA_ADMISSION:
+    case FLEET_EVENT_ADMISSION:
         admit_decide(f, event->subject);
         return;
 
-    case AGENDA_ROUTING:
+    case FLEET_EVENT_ROUTING:
         route_decide(f, event->subject);
         return;
 
-    case AGENDA_PREFILL:
+    case FLEET_EVENT_PREFILL:
         split_prefill(f, event->subject);
         return;
 
-    case AGENDA_TRANSFER_START:
+    case FLEET_EVENT_TRANSFER_START:
         split_transfer_start(f, event->subject);
         return;
 
-    case AGENDA_EVICTION:
+    case FLEET_EVENT_EVICTION:
         queue_evict(f, event->subject, event->detail);
         return;
 
-    case AGENDA_TRANSFER_END:
+    case FLEET_EVENT_TRANSFER_END:
         split_transfer_end(f, event->subject);
         return;
 
-    case AGENDA_TTL:
+    case FLEET_EVENT_TTL:
         queue_expire(f, event->subject);
         return;
 
-    case AGENDA_TICK:
+    case FLEET_EVENT_TICK:
         queue_tick(f);
         return;
     }
@@ -305,7 +227,9 @@ fleet_is_stuck(const fleet_t *f)
     uint32_t                i;
     const model_replica_t  *model;
 
-    if (f->next_arrival < f->narrivals || f->agenda.n > (size_t) f->has_tick) {
+    if (f->loop.next_arrival < f->loop.narrivals
+        || f->loop.heap.n > (size_t) f->has_tick)
+    {
         return 0;
     }
 
@@ -344,18 +268,20 @@ fleet_look_stuck(fleet_t *f, uint32_t replica)
     snprintf(what, sizeof(what), "%s is stuck at %lld us: requests that wait "
              "there (%u) are preempted for ever, %u of its %u KV blocks are "
              "free; raise --total-kv-blocks, or set a --horizon or timeouts "
-             "of requests", fleet_name(f, replica), (long long) f->clock_us,
-             facts.queue_depth, facts.free_blocks, facts.total_blocks);
+             "of requests", fleet_name(f, replica),
+             (long long) f->loop.clock_us, facts.queue_depth,
+             facts.free_blocks, facts.total_blocks);
     fleet_fail(f, what);
 }
 
 
 static void
-fleet_step(fleet_t *f, uint32_t replica)
+fleet_step(void *data, uint32_t replica)
 {
-    size_t  ended;
+    size_t    ended;
+    fleet_t  *f = data;
 
-    ended = f->ended;
+    ended = f->loop.ended;
 
     if (model_replica_step(f->memory->nodes[replica].model) != 0) {
         fleet_fail(f, "no memory");
@@ -368,7 +294,7 @@ fleet_step(fleet_t *f, uint32_t replica)
         split_settle(f);
     }
 
-    queue_completed(f, f->ended - ended);
+    queue_completed(f, f->loop.ended - ended);
 
     if (f->config->checks) {
         check_replica(f, replica);
@@ -376,67 +302,30 @@ fleet_step(fleet_t *f, uint32_t replica)
 }
 
 
-/* Does the next event; 0: there is none before the horizon's end. */
-static int
-fleet_turn(fleet_t *f)
+static void
+fleet_arrive(void *data, uint32_t request)
 {
-    int             has_event;
-    int64_t         at_us;
-    agenda_event_t  event;
-
-    has_event = fleet_next(f, &event);
-    at_us = ready_time(&f->ready);
-
-    if (has_event && event.at_us <= at_us) {
-
-        if (event.at_us > f->config->horizon_us) {
-            return 0;
-        }
-
-        if (f->config->checks) {
-            check_clock(f, event.at_us);
-        }
-
-        f->clock_us = event.at_us;
-        fleet_take(f, &event);
-        fleet_do(f, &event);
-
-    } else {
-
-        if (at_us == MODEL_NEVER || at_us > f->config->horizon_us) {
-            return 0;
-        }
-
-        if (f->config->checks) {
-            check_clock(f, at_us);
-        }
-
-        f->clock_us = at_us;
-        fleet_step(f, ready_first(&f->ready));
-    }
-
-    f->result->events++;
-
-    return 1;
+    admit_arrive(data, request);
 }
 
 
 static void
-fleet_loop(fleet_t *f)
+fleet_clock(void *data, int64_t at_us)
 {
-    const fleet_watch_t  *watch = f->watch;
+    fleet_t  *f = data;
 
-    while (!f->failed && fleet_turn(f)) {
-
-        if (watch != NULL && watch->progress != NULL
-            && f->result->events % FLEET_PROGRESS_EVENTS == 0)
-        {
-            watch->progress(watch->data, f->clock_us, f->ended);
-        }
+    if (f->config->checks) {
+        check_clock(f, at_us);
     }
-
-    f->result->clock_us = f->clock_us;
 }
+
+
+static const loop_hooks_t  fleet_loop_hooks = {
+    .clock = fleet_clock,
+    .arrive = fleet_arrive,
+    .event = fleet_event,
+    .step = fleet_step
+};
 
 
 /* --- the end */
@@ -444,17 +333,12 @@ fleet_loop(fleet_t *f)
 static void
 fleet_finish_replicas(fleet_t *f)
 {
-    uint32_t          i;
-    model_facts_t     facts;
-    fleet_replica_t  *replica;
+    uint32_t  i;
+
+    fleet_result_end(f->result, &f->loop);
 
     for (i = 0; i < f->result->nreplicas; i++) {
-        replica = &f->result->replicas[i];
-        model_replica_facts(replica->model, &facts);
-        replica->ended_us = model_replica_ended(replica->model);
-        replica->still_queued = facts.queue_depth;
-        replica->still_running = facts.batch_size;
-        replica->in_flight = (uint32_t) f->seen[i].in_flight;
+        f->result->replicas[i].in_flight = (uint32_t) f->seen[i].in_flight;
     }
 }
 
@@ -483,9 +367,7 @@ fleet_free(fleet_t *f)
 {
     size_t  i;
 
-    agenda_done(&f->agenda);
-    ready_done(&f->ready);
-    free(f->arrivals);
+    loop_done(&f->loop);
     free(f->seen);
     free(f->seen_free);
     free(f->subset);
@@ -526,13 +408,16 @@ fleet_run(const fleet_config_t *config, work_t *work,
     f.config = config;
     f.work = work;
     f.watch = watch;
+    f.loop.hooks = &fleet_loop_hooks;
+    f.loop.data = &f;
+    f.loop.horizon_us = config->horizon_us;
     f.result = result;
     f.error = error;
     f.error_bytes = bytes;
     f.memory = result->memory = fleet_alloc(&f, 1, sizeof(fleet_memory_t));
 
     if (f.memory != NULL && fleet_init(&f) == 0) {
-        fleet_loop(&f);
+        loop_run(&f.loop, watch);
         fleet_finish_replicas(&f);
         fleet_finish_requests(&f);
         result->gateway_depth = f.nqueued;

@@ -21,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "common/data/grow.h"
 #include "sim/fleet/fleet_inner.h"
 
 
@@ -68,34 +69,13 @@ split_name(fleet_t *f, const fleet_request_t *r, const char *half)
 static int
 split_grow(fleet_t *f)
 {
-    size_t              max;
-    fleet_half_t      **halves;
-    fleet_memory_t     *m = f->memory;
-    fleet_result_t     *result = f->result;
-    fleet_split_row_t  *rows;
+    fleet_memory_t  *m = f->memory;
+    fleet_result_t  *result = f->result;
 
-    if (result->nsplits < m->max_splits) {
-        return 0;
-    }
-
-    max = m->max_splits == 0 ? 256 : m->max_splits * 2;
-    rows = realloc(result->splits, max * sizeof(fleet_split_row_t));
-
-    if (rows == NULL) {
-        return -1;
-    }
-
-    result->splits = rows;
-    halves = realloc(m->halves, max * sizeof(fleet_half_t *));
-
-    if (halves == NULL) {
-        return -1;
-    }
-
-    m->halves = halves;
-    m->max_splits = max;
-
-    return 0;
+    return grow(&result->splits, &m->max_splits, result->nsplits + 1,
+                sizeof(fleet_split_row_t)) != 0
+           || grow(&m->halves, &m->max_halves, result->nsplits + 1,
+                   sizeof(fleet_half_t *)) != 0 ? -1 : 0;
 }
 
 
@@ -135,7 +115,7 @@ split_add(fleet_t *f, fleet_request_t *r, uint32_t decode_replica)
     };
     fleet_outcome(f, r->index)->split = split;
     fleet_outcome(f, r->index)->replica = decode_replica;
-    fleet_schedule(f, f->clock_us, AGENDA_PREFILL, split, 0);
+    fleet_schedule(f, f->loop.clock_us, FLEET_EVENT_PREFILL, split, 0);
 }
 
 
@@ -213,7 +193,7 @@ split_prefill(fleet_t *f, uint32_t split)
     chosen = route_choose(f, ranker, &choice, r);
     record_tell(f, FLEET_DECISION_PREFILL);
     row->prefill_replica = choice.list[chosen].replica;
-    row->prefill_enqueue_us = f->clock_us;
+    row->prefill_enqueue_us = f->loop.clock_us;
     fleet_outcome(f, r->index)->status = FLEET_IN_INSTANCE;
 
     fleet_fill(f, r, &r->call);
@@ -228,8 +208,8 @@ split_prefill(fleet_t *f, uint32_t split)
 static void
 split_drop(fleet_t *f, fleet_request_t *r, fleet_split_row_t *row)
 {
-    row->transfer_start_us = f->clock_us;
-    row->completion_us = f->clock_us;
+    row->transfer_start_us = f->loop.clock_us;
+    row->completion_us = f->loop.clock_us;
     f->result->dropped_at_decode_kv++;
     f->result->transfers++;
     fleet_outcome(f, r->index)->ttft_us = row->prefill_ttft_us;
@@ -281,7 +261,7 @@ split_transfer_start(fleet_t *f, uint32_t split)
     }
 
     row->has_decode = 1;
-    row->transfer_start_us = f->clock_us;
+    row->transfer_start_us = f->loop.clock_us;
     result->transfers++;
 
     if (f->config->pools.has_contention) {
@@ -293,8 +273,8 @@ split_transfer_start(fleet_t *f, uint32_t split)
         }
     }
 
-    fleet_schedule(f, f->clock_us + split_duration(f, row),
-                   AGENDA_TRANSFER_END, split, 0);
+    fleet_schedule(f, f->loop.clock_us + split_duration(f, row),
+                   FLEET_EVENT_TRANSFER_END, split, 0);
     fleet_replica_changed(f, row->decode_replica);
 }
 
@@ -305,8 +285,8 @@ split_transfer_end(fleet_t *f, uint32_t split)
     fleet_half_t       *half = f->memory->halves[split];
     fleet_split_row_t  *row = split_row(f, split);
 
-    row->transfer_complete_us = f->clock_us;
-    row->decode_enqueue_us = f->clock_us;
+    row->transfer_complete_us = f->loop.clock_us;
+    row->decode_enqueue_us = f->loop.clock_us;
 
     if (f->config->pools.has_contention) {
         f->transfers--;
@@ -316,7 +296,7 @@ split_transfer_end(fleet_t *f, uint32_t split)
     f->seen[row->decode_replica].in_flight++;
 
     if (model_replica_arrive_decode(f->memory->nodes[row->decode_replica].model,
-                                    &half->call, f->clock_us)
+                                    &half->call, f->loop.clock_us)
         != 0)
     {
         fleet_fail(f, "no memory");
@@ -331,20 +311,11 @@ split_transfer_end(fleet_t *f, uint32_t split)
 static void
 split_finished(fleet_t *f, uint32_t split, split_end_t end)
 {
-    size_t             max;
-    split_finished_t  *finished;
-
-    if (f->nfinished == f->max_finished) {
-        max = f->max_finished == 0 ? 64 : f->max_finished * 2;
-        finished = realloc(f->finished, max * sizeof(split_finished_t));
-
-        if (finished == NULL) {
-            fleet_fail(f, "no memory");
-            return;
-        }
-
-        f->finished = finished;
-        f->max_finished = max;
+    if (grow(&f->finished, &f->max_finished, f->nfinished + 1,
+             sizeof(split_finished_t)) != 0)
+    {
+        fleet_fail(f, "no memory");
+        return;
     }
 
     f->finished[f->nfinished++] = (split_finished_t) {
@@ -443,13 +414,14 @@ split_over(fleet_t *f, const split_finished_t *finished)
     const model_request_t  *call;
 
     call = &f->memory->halves[finished->split]->call;
-    row->completion_us = f->clock_us;
+    row->completion_us = f->loop.clock_us;
     outcome->was_injected = 1;
 
     if (finished->end == SPLIT_TIMED_OUT) {
         split_measure(f, finished->split, outcome);
         fleet_over(f, r, FLEET_TIMED_OUT, outcome->detail);
-        fleet_follow(f, w, WORK_END_TIMED_OUT, call->itl_count, f->clock_us);
+        fleet_follow(f, w, WORK_END_TIMED_OUT, call->itl_count,
+                     f->loop.clock_us);
         return;
     }
 
@@ -485,8 +457,9 @@ split_settle(fleet_t *f)
         finished = &f->finished[i];
 
         if (finished->end == SPLIT_PREFILLED) {
-            split_row(f, finished->split)->prefill_complete_us = f->clock_us;
-            fleet_schedule(f, f->clock_us, AGENDA_TRANSFER_START,
+            split_row(f, finished->split)->prefill_complete_us =
+                f->loop.clock_us;
+            fleet_schedule(f, f->loop.clock_us, FLEET_EVENT_TRANSFER_START,
                            finished->split, 0);
 
         } else {

@@ -101,9 +101,9 @@ view_refresh_cache(fleet_t *f)
 
     age_us = f->config->routing.cache_us;
 
-    if (age_us > 0 && f->clock_us - f->cache_us >= age_us) {
+    if (age_us > 0 && f->loop.clock_us - f->cache_us >= age_us) {
         f->memory->view++;
-        f->cache_us = f->clock_us;
+        f->cache_us = f->loop.clock_us;
     }
 }
 
@@ -116,7 +116,7 @@ view_refresh(fleet_t *f)
 
     age_us = f->config->routing.snapshot_us;
 
-    if (age_us == 0 || f->clock_us - f->seen_us < age_us) {
+    if (age_us == 0 || f->loop.clock_us - f->seen_us < age_us) {
         return;
     }
 
@@ -124,7 +124,7 @@ view_refresh(fleet_t *f)
         view_read_one(f, i);
     }
 
-    f->seen_us = f->clock_us;
+    f->seen_us = f->loop.clock_us;
 }
 
 

@@ -73,7 +73,7 @@ attempt_leave(gateway_t *g, uint32_t i)
 static void
 attempt_count_misrouted(gateway_t *g, const node_truth_t *node)
 {
-    uint64_t  late_us = (uint64_t) (g->clock_us - node->unfit_us);
+    uint64_t  late_us = (uint64_t) (g->loop.clock_us - node->unfit_us);
 
     if (faults_is_fit(node)) {
         return;
@@ -100,7 +100,7 @@ attempt_start(gateway_t *g, uint32_t i, uint32_t replica)
     a->state = (llmgw_attempt_t) {
         .is_running = 1, .heard_ms = gateway_ms(g), .start_ms = gateway_ms(g)
     };
-    a->heard_us = g->clock_us;
+    a->heard_us = g->loop.clock_us;
     a->first_us = 0;
     a->final_us = 0;
 
@@ -109,7 +109,7 @@ attempt_start(gateway_t *g, uint32_t i, uint32_t replica)
     g->counts->resumed_tokens += a->base;
     attempt_count_misrouted(g, &g->nodes[replica]);
 
-    gateway_later(g, g->clock_us + g->config->network_us, EVENT_CAME, i,
+    gateway_later(g, g->loop.clock_us + g->config->network_us, EVENT_CAME, i,
                   a->serial, 0);
 }
 
@@ -148,7 +148,7 @@ attempt_came(gateway_t *g, uint32_t i)
     attempt_t     *a = gateway_attempt(g, i);
     node_truth_t  *node = &g->nodes[a->replica];
 
-    back_us = g->clock_us + g->config->network_us;
+    back_us = g->loop.clock_us + g->config->network_us;
 
     if (!link_call(g, i)) {
         return;
@@ -174,7 +174,7 @@ attempt_came(gateway_t *g, uint32_t i)
         g->counts->capacity_peak = node->active;
     }
 
-    if (model_replica_arrive(node->model, &a->call, g->clock_us) != 0) {
+    if (model_replica_arrive(node->model, &a->call, g->loop.clock_us) != 0) {
         gateway_fail(g, "no memory");
     }
 
@@ -270,20 +270,21 @@ attempt_look(gateway_t *g, uint32_t i)
     attempt_t        *a = gateway_attempt(g, i);
     model_replica_t  *model = g->nodes[a->replica].model;
 
-    if (a->first_us == 0 || a->first_us > g->clock_us) {
+    if (a->first_us == 0 || a->first_us > g->loop.clock_us) {
         return;
     }
 
     if (a->final_us != 0) {
         tokens = a->call.itl_count + 1;
-        tokens -= a->final_us > g->clock_us && tokens > 1;
-        end_us = a->final_us < g->clock_us ? a->final_us : g->clock_us;
+        tokens -= a->final_us > g->loop.clock_us && tokens > 1;
+        end_us = a->final_us < g->loop.clock_us ? a->final_us
+                                                : g->loop.clock_us;
 
     } else if (a->is_held) {
         tokens = model_replica_tokens(model, &a->call);
         end_us = model_replica_step_end(model);
-        tokens -= end_us > g->clock_us && tokens > 1;
-        end_us = end_us < g->clock_us ? end_us : g->clock_us;
+        tokens -= end_us > g->loop.clock_us && tokens > 1;
+        end_us = end_us < g->loop.clock_us ? end_us : g->loop.clock_us;
 
     } else {
         return;
@@ -306,7 +307,7 @@ attempt_freeze(gateway_t *g, uint32_t i)
     attempt_look(g, i);
     a->is_held = 0;
 
-    if (a->final_us == 0 || a->final_us > g->clock_us) {
+    if (a->final_us == 0 || a->final_us > g->loop.clock_us) {
         a->serial++;            /* nothing that was to come comes */
         a->final_us = 0;
     }

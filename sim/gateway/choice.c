@@ -216,8 +216,8 @@ choice_rank(gateway_t *g, front_t *front, uint32_t stream,
         return;
     }
 
-    if (g->clock_us - choice->read_us >= g->config->facts_us) {
-        choice->read_us = g->clock_us;
+    if (g->loop.clock_us - choice->read_us >= g->config->facts_us) {
+        choice->read_us = g->loop.clock_us;
 
         for (i = 0; i < g->fleet->replicas; i++) {
             choice_hear(g, front, i);

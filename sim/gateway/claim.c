@@ -17,13 +17,13 @@ claim_leased(gateway_t *g, uint32_t i, uint32_t replica)
     outcome->was_injected = 1;
 
     if (outcome->route_us == FLEET_NEVER) {
-        outcome->route_us = g->clock_us;
+        outcome->route_us = g->loop.clock_us;
     }
 
     if (outcome->gw_enqueue_us != FLEET_NEVER
         && outcome->gw_dispatch_us == FLEET_NEVER)
     {
-        outcome->gw_dispatch_us = g->clock_us;
+        outcome->gw_dispatch_us = g->loop.clock_us;
     }
 }
 
@@ -37,7 +37,7 @@ claim_queued(gateway_t *g, uint32_t i)
     g->counts->queued++;
 
     if (outcome->gw_enqueue_us == FLEET_NEVER) {
-        outcome->gw_enqueue_us = g->clock_us;
+        outcome->gw_enqueue_us = g->loop.clock_us;
     }
 }
 

@@ -106,7 +106,7 @@ faults_fall(gateway_t *g, uint32_t replica)
 
         if (!node->is_dead && a->final_us == 0) {
             attempt_break(g, i, LLMGW_ENDING_FAILED, LLMGW_CAUSE_RESET,
-                          g->clock_us + g->config->network_us);
+                          g->loop.clock_us + g->config->network_us);
         }
     }
 
@@ -127,11 +127,11 @@ faults_hang(gateway_t *g, uint32_t replica, int hangs)
     node->hangs = (uint8_t) hangs;
     node->is_stalled = 0;
     node->hang++;
-    model_replica_stall(node->model, hangs ? MODEL_NEVER : g->clock_us);
+    model_replica_stall(node->model, hangs ? MODEL_NEVER : g->loop.clock_us);
     gateway_node_changed(g, replica);
 
     if (hangs) {
-        gateway_later(g, g->clock_us + FAULTS_STALL_US, EVENT_STALLED,
+        gateway_later(g, g->loop.clock_us + FAULTS_STALL_US, EVENT_STALLED,
                       replica, node->hang, 0);
     }
 }
@@ -170,7 +170,7 @@ faults_settle(gateway_t *g, uint32_t replica)
     faults_hang(g, replica, node->struck[GATEWAY_STALL] > 0);
 
     if (was_fit && !faults_is_fit(node)) {
-        node->unfit_us = g->clock_us;
+        node->unfit_us = g->loop.clock_us;
     }
 
     news_tell(g, replica);
@@ -219,7 +219,7 @@ faults_strike(gateway_t *g, uint32_t i, uint32_t replica)
     faults_settle(g, replica);
 
     if (fault->for_us != 0) {
-        gateway_later(g, g->clock_us + fault->for_us, EVENT_FAULT_END, i,
+        gateway_later(g, g->loop.clock_us + fault->for_us, EVENT_FAULT_END, i,
                       replica, node->life);
     }
 }
@@ -234,7 +234,7 @@ faults_begin(gateway_t *g, uint32_t i)
     if (fault->every_us != 0) {
         faults_strike(g, i, (uint32_t) rnd_below(&g->rnd,
                                                  g->fleet->replicas));
-        faults_schedule(g, i, g->clock_us);
+        faults_schedule(g, i, g->loop.clock_us);
         return;
     }
 

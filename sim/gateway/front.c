@@ -251,7 +251,7 @@ front_move(gateway_t *g, uint32_t front, uint32_t replica,
         cause = llmgw_reach_leaves(&view->reach, &facts, &a->state);
 
         if (cause != LLMGW_CAUSE_NONE) {
-            attempt_break(g, i, LLMGW_ENDING_FAILED, cause, g->clock_us);
+            attempt_break(g, i, LLMGW_ENDING_FAILED, cause, g->loop.clock_us);
         }
     }
 }
@@ -296,12 +296,12 @@ front_wake(gateway_t *g, front_t *front, const llmgw_wake_t *wake)
 
     if (wake->row != LLMGW_NO_ROW && !front->has_turn) {
         front->has_turn = 1;
-        gateway_later(g, g->clock_us, EVENT_TURN, i, 0, 0);
+        gateway_later(g, g->loop.clock_us, EVENT_TURN, i, 0, 0);
     }
 
     if (front->shared->queue.length != 0 && !front->has_tick) {
         front->has_tick = 1;
-        gateway_later(g, g->clock_us + FRONT_TURN_US, EVENT_TICK, i, 0, 0);
+        gateway_later(g, g->loop.clock_us + FRONT_TURN_US, EVENT_TICK, i, 0, 0);
     }
 }
 

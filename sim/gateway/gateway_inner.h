@@ -2,8 +2,7 @@
 /*
  * A run from the inside: what its files share.
  *
- *   run.c      sets it up, the event loop, the end
- *   events.c   what is due when
+ *   run.c      sets it up, what each event does, the end
  *   front.c    a gateway: its shared memory, its ring, its view of replicas
  *   choice.c   its policy, where that reads the fleet
  *   stream.c   a request: carries out what core/serve/ says
@@ -25,8 +24,7 @@
 #include "core/admission/admission.h"
 #include "core/serve/reach.h"
 #include "core/serve/serve.h"
-#include "sim/fleet/ready.h"
-#include "sim/gateway/events.h"
+#include "sim/fleet/loop.h"
 #include "sim/gateway/gateway.h"
 #include "sim/swim/mesh.h"
 
@@ -157,23 +155,39 @@ typedef enum {
     UPDATE_RESTARTS
 } update_state_t;
 
+/* Of a loop_event_t, and what its subject, detail and more are. */
+typedef enum {
+    EVENT_CAME = 0,             /* attempt, serial: at its replica */
+    EVENT_FIRST,                /* attempt, serial: its first token is here */
+    EVENT_FINAL,                /* the same, of its last one */
+    EVENT_REFUSED,              /* attempt, serial, model_end_t */
+    EVENT_BROKEN,               /* attempt, serial, ending and cause */
+    EVENT_TIMER,                /* stream, number of the timer */
+    EVENT_LINK,                 /* front and replica, serial */
+    EVENT_TURN,                 /* front */
+    EVENT_TICK,                 /* front */
+    EVENT_NEWS,                 /* front and replica, what */
+    EVENT_LOADS,
+    EVENT_FAULT,                /* number of the fault */
+    EVENT_FAULT_END,            /* the same, replica, its life */
+    EVENT_STALLED,              /* replica, number of the time that it hangs */
+    EVENT_UPDATE,
+    EVENT_UPDATE_LATE,          /* replica: its drain takes too long */
+    EVENT_UPDATE_RESTARTED      /* replica */
+} event_kind_t;
+
 struct gateway_s {
     const fleet_config_t    *fleet;
     const gateway_config_t  *config;
     work_t                  *work;
     fleet_result_t          *result;
     gateway_counts_t        *counts;
-    int64_t                  clock_us;
     int                      failed;
     char                    *error;
     size_t                   error_bytes;
-    size_t                   ended;
 
-    events_t                 events;
-    ready_t                  ready;
+    loop_t                   loop;
     rnd_t                    rnd;
-    uint32_t                *arrivals;
-    size_t                   next_arrival;
 
     stream_t                *streams;
     node_truth_t            *nodes;
@@ -197,7 +211,7 @@ typedef struct {
 static inline uint64_t
 gateway_ms(const gateway_t *g)
 {
-    return (uint64_t) g->clock_us / 1000 + 1;
+    return (uint64_t) g->loop.clock_us / 1000 + 1;
 }
 
 

@@ -72,7 +72,8 @@ link_connect(gateway_t *g, uint32_t i, link_t *link)
                   &front->views[a->replica].reach, gateway_ms(g));
 
     if (wait_us != 0) {
-        gateway_later(g, g->clock_us + wait_us, EVENT_CAME, i, a->serial, 0);
+        gateway_later(g, g->loop.clock_us + wait_us, EVENT_CAME, i, a->serial,
+                      0);
         return 0;
     }
 
@@ -84,8 +85,8 @@ link_connect(gateway_t *g, uint32_t i, link_t *link)
         return 1;
     }
 
-    if (link->connect_end_us <= g->clock_us) {
-        link->connect_end_us = g->clock_us + (node->is_dead || node->hangs
+    if (link->connect_end_us <= g->loop.clock_us) {
+        link->connect_end_us = g->loop.clock_us + (node->is_dead || node->hangs
                                               ? g->config->connect_us
                                               : g->config->network_us);
     }
@@ -111,14 +112,15 @@ link_call(gateway_t *g, uint32_t i)
     a->link = link->serial;
 
     if (node->is_dead) {
-        link->unread_us = link->unread_us != 0 ? link->unread_us : g->clock_us;
+        link->unread_us = link->unread_us != 0 ? link->unread_us
+                                               : g->loop.clock_us;
         return 0;
     }
 
     if (link->life != node->life) {
         /* its machine was dead, and knows nothing of it */
         link_break(g, gateway_stream(g, i / 2)->front, a->replica,
-                   g->clock_us + g->config->network_us);
+                   g->loop.clock_us + g->config->network_us);
         return 0;
     }
 
@@ -147,7 +149,7 @@ link_die_all(gateway_t *g, uint32_t replica)
         link = &g->fronts[i].links[replica];
 
         if (link->is_ready) {
-            gateway_later(g, g->clock_us + LINK_PATIENCE_US, EVENT_LINK, i,
+            gateway_later(g, g->loop.clock_us + LINK_PATIENCE_US, EVENT_LINK, i,
                           replica, link->serial);
         }
     }
@@ -162,7 +164,7 @@ link_revive_all(gateway_t *g, uint32_t replica)
 
     for (i = 0; i < g->config->gateways; i++) {
         if (g->fronts[i].links[replica].unread_us != 0) {
-            link_break(g, i, replica, g->clock_us + g->config->network_us);
+            link_break(g, i, replica, g->loop.clock_us + g->config->network_us);
         }
     }
 }
@@ -171,7 +173,7 @@ link_revive_all(gateway_t *g, uint32_t replica)
 void
 link_heard(gateway_t *g, uint32_t attempt)
 {
-    link_of(g, attempt)->heard_us = g->clock_us;
+    link_of(g, attempt)->heard_us = g->loop.clock_us;
 }
 
 
@@ -232,11 +234,11 @@ link_due(gateway_t *g, uint32_t front, uint32_t replica, uint32_t serial)
         return;
     }
 
-    if (link->unread_us + LINK_PATIENCE_US > g->clock_us) {
+    if (link->unread_us + LINK_PATIENCE_US > g->loop.clock_us) {
         gateway_later(g, link->unread_us + LINK_PATIENCE_US, EVENT_LINK, front,
                       replica, serial);
         return;
     }
 
-    link_break(g, front, replica, g->clock_us);
+    link_break(g, front, replica, g->loop.clock_us);
 }

@@ -80,7 +80,7 @@ news_send(gateway_t *g, uint32_t replica, const front_view_t *view,
     uint32_t  i;
 
     for (i = 0; i < g->config->gateways; i++) {
-        gateway_later(g, g->clock_us + after_us, EVENT_NEWS, i, replica,
+        gateway_later(g, g->loop.clock_us + after_us, EVENT_NEWS, i, replica,
                       news_pack(view, g->nodes[replica].deaths));
     }
 }
@@ -92,7 +92,7 @@ news_say(gateway_t *g, uint32_t replica, const front_view_t *view)
 {
     const node_truth_t  *node = &g->nodes[replica];
 
-    mesh_run(g->mesh, g->clock_us);
+    mesh_run(g->mesh, g->loop.clock_us);
 
     if (node->is_dead) {
         mesh_kill(g->mesh, replica);
@@ -114,7 +114,7 @@ news_count(gateway_t *g, uint32_t replica, const front_view_t *said)
 
     node->deaths += said->liveness != node->said.liveness && node->is_dead;
     node->said = *said;
-    node->changed_us = g->clock_us;
+    node->changed_us = g->loop.clock_us;
     node->change++;
 
     for (i = 0; i < g->config->gateways; i++) {
@@ -172,7 +172,7 @@ news_heard(gateway_t *g, uint32_t i, uint32_t replica,
     front_view_t        *view = &g->fronts[i].views[replica];
     const node_truth_t  *node = &g->nodes[replica];
 
-    took_us = (uint64_t) (g->clock_us - node->changed_us);
+    took_us = (uint64_t) (g->loop.clock_us - node->changed_us);
 
     if (view->heard != node->change && news_is_same(news, &node->said)) {
         view->heard = node->change;
@@ -213,7 +213,7 @@ news_changed(void *data, uint32_t front, uint32_t replica,
     front_view_t         news;
     const front_view_t  *known = &g->fronts[front].views[replica];
 
-    g->clock_us = mesh_now_us(g->mesh);
+    g->loop.clock_us = mesh_now_us(g->mesh);
 
     news = (front_view_t) {
         .service = view->service, .liveness = view->liveness,
@@ -238,7 +238,7 @@ news_next_us(const gateway_t *g)
 void
 news_run(gateway_t *g)
 {
-    mesh_run(g->mesh, g->clock_us);
+    mesh_run(g->mesh, g->loop.clock_us);
 }
 
 
@@ -293,7 +293,7 @@ news_loads(gateway_t *g)
         news_report(g, r);
     }
 
-    gateway_later(g, g->clock_us + NEWS_LOADS_US, EVENT_LOADS, 0, 0, 0);
+    gateway_later(g, g->loop.clock_us + NEWS_LOADS_US, EVENT_LOADS, 0, 0, 0);
 }
 
 

@@ -1,5 +1,5 @@
 
-/* Sets a run up, walks from event to event, and tells what is left. */
+/* Sets a run up, says what each event does, and reports what is left. */
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -8,8 +8,6 @@
 
 #include "sim/gateway/gateway_inner.h"
 
-
-#define GATEWAY_PROGRESS_EVENTS  (1 << 14)
 
 static const char *const  gateway_failures[] = {
     [LLMGW_CAUSE_CONNECT] = "failed_connect",
@@ -27,6 +25,7 @@ gateway_fail(gateway_t *g, const char *what)
 {
     if (!g->failed) {
         g->failed = 1;
+        g->loop.is_over = 1;
         (void) snprintf(g->error, g->error_bytes, "%s", what);
     }
 }
@@ -51,12 +50,11 @@ void
 gateway_later(gateway_t *g, int64_t at_us, event_kind_t kind,
     uint32_t subject, uint32_t detail, uint32_t more)
 {
-    event_t  event = {
-        .at_us = at_us, .kind = kind, .subject = subject, .detail = detail,
-        .more = more
+    loop_event_t  event = {
+        .kind = kind, .subject = subject, .detail = detail, .more = more
     };
 
-    if (events_add(&g->events, event) != 0) {
+    if (loop_add(&g->loop, at_us, 0, event) != 0) {
         gateway_fail(g, "no memory");
     }
 }
@@ -65,7 +63,8 @@ gateway_later(gateway_t *g, int64_t at_us, event_kind_t kind,
 void
 gateway_node_changed(gateway_t *g, uint32_t replica)
 {
-    ready_set(&g->ready, replica, model_replica_next(g->nodes[replica].model));
+    ready_set(&g->loop.ready, replica,
+              model_replica_next(g->nodes[replica].model));
 }
 
 
@@ -81,7 +80,7 @@ gateway_init_nodes(gateway_t *g, gateway_memory_t *memory)
     g->nodes = memory->nodes = gateway_alloc(g, n, sizeof(node_truth_t));
     g->result->replicas = gateway_alloc(g, n, sizeof(fleet_replica_t));
 
-    if (g->failed || ready_init(&g->ready, n) != 0) {
+    if (g->failed) {
         return -1;
     }
 
@@ -129,49 +128,8 @@ gateway_init_results(gateway_t *g, gateway_memory_t *memory)
     result->n = n;
 
     for (i = 0; i < n; i++) {
-        result->outcomes[i] = (fleet_outcome_t) {
-            .ttft_us = FLEET_NEVER, .e2e_us = FLEET_NEVER,
-            .sched_delay_us = FLEET_NEVER, .gw_enqueue_us = FLEET_NEVER,
-            .gw_dispatch_us = FLEET_NEVER, .route_us = FLEET_NEVER,
-            .end_us = FLEET_NEVER, .detail = "",
-            .replica = FLEET_NONE, .split = FLEET_NONE
-        };
+        result->outcomes[i] = fleet_outcome_none;
     }
-
-    return 0;
-}
-
-
-static int
-gateway_compare_arrivals(const void *a, const void *b, void *data)
-{
-    int64_t   s, t;
-    uint32_t  i = *(const uint32_t *) a, k = *(const uint32_t *) b;
-
-    s = work_at(data, i)->arrival_us;
-    t = work_at(data, k)->arrival_us;
-
-    return s != t ? (s > t) - (s < t) : (i > k) - (i < k);
-}
-
-
-static int
-gateway_init_arrivals(gateway_t *g)
-{
-    size_t  i;
-
-    g->arrivals = gateway_alloc(g, g->work->n, sizeof(uint32_t));
-
-    if (g->arrivals == NULL) {
-        return -1;
-    }
-
-    for (i = 0; i < g->work->n; i++) {
-        g->arrivals[i] = (uint32_t) i;
-    }
-
-    qsort_r(g->arrivals, g->work->n, sizeof(uint32_t),
-            gateway_compare_arrivals, g->work);
 
     return 0;
 }
@@ -185,9 +143,9 @@ gateway_init(gateway_t *g, gateway_memory_t *memory)
     memory->model.horizon_us = g->fleet->horizon_us;
     g->rnd.state = g->fleet->seed;
 
-    if (gateway_init_nodes(g, memory) != 0
-        || gateway_init_results(g, memory) != 0
-        || gateway_init_arrivals(g) != 0 || front_init_all(g) != 0
+    if (loop_init(&g->loop, g->work, g->fleet->replicas) != 0
+        || gateway_init_nodes(g, memory) != 0
+        || gateway_init_results(g, memory) != 0 || front_init_all(g) != 0
         || news_init(g) != 0)
     {
         gateway_fail(g, "no memory");
@@ -203,7 +161,7 @@ gateway_init(gateway_t *g, gateway_memory_t *memory)
 /* --- the loop */
 
 static void
-gateway_do_attempt(gateway_t *g, const event_t *event)
+gateway_do_attempt(gateway_t *g, const loop_event_t *event)
 {
     if (gateway_attempt(g, event->subject)->serial != event->detail) {
         return;
@@ -237,9 +195,11 @@ gateway_do_attempt(gateway_t *g, const event_t *event)
 
 
 static void
-gateway_do(gateway_t *g, const event_t *event)
+gateway_event(void *data, const loop_event_t *event)
 {
-    switch (event->kind) {
+    gateway_t  *g = data;
+
+    switch ((event_kind_t) event->kind) {
 
     case EVENT_CAME:
     case EVENT_FIRST:
@@ -302,38 +262,17 @@ gateway_do(gateway_t *g, const event_t *event)
 }
 
 
-/* When something is due, in the order in which it is done at one time. */
-typedef struct {
-    int64_t  arrival_us;
-    int64_t  event_us;
-    int64_t  replica_us;
-    int64_t  news_us;
-} gateway_due_t;
-
-
-static gateway_due_t
-gateway_due(gateway_t *g)
+static void
+gateway_arrive(void *data, uint32_t request)
 {
-    const event_t  *event;
-    gateway_due_t   due;
-
-    event = events_next(&g->events);
-    due.event_us = event == NULL ? INT64_MAX : event->at_us;
-    due.replica_us = ready_time(&g->ready);
-    due.news_us = news_next_us(g);
-    due.arrival_us = g->next_arrival == g->work->n ? INT64_MAX
-        : work_at(g->work, g->arrivals[g->next_arrival])->arrival_us;
-
-    return due;
+    stream_arrive(data, request);
 }
 
 
 static void
-gateway_step(gateway_t *g)
+gateway_step(void *data, uint32_t replica)
 {
-    uint32_t  replica;
-
-    replica = ready_first(&g->ready);
+    gateway_t  *g = data;
 
     if (model_replica_step(g->nodes[replica].model) != 0) {
         gateway_fail(g, "no memory");
@@ -343,60 +282,27 @@ gateway_step(gateway_t *g)
 }
 
 
-/* Does what is due next; 0: nothing is, or all requests are through. */
-static int
-gateway_turn(gateway_t *g)
+static int64_t
+gateway_news_us(void *data)
 {
-    int64_t        at_us;
-    event_t        event;
-    gateway_due_t  due;
-
-    if (g->ended == g->work->n) {
-        return 0;
-    }
-
-    due = gateway_due(g);
-    at_us = due.arrival_us < due.event_us ? due.arrival_us : due.event_us;
-    at_us = due.replica_us < at_us ? due.replica_us : at_us;
-    at_us = due.news_us < at_us ? due.news_us : at_us;
-
-    if (at_us == INT64_MAX || at_us > g->fleet->horizon_us) {
-        return 0;
-    }
-
-    g->clock_us = at_us;
-    g->result->events++;
-
-    if (due.arrival_us == at_us) {
-        stream_arrive(g, g->arrivals[g->next_arrival++]);
-
-    } else if (due.event_us == at_us) {
-        event = events_take(&g->events);
-        gateway_do(g, &event);
-
-    } else if (due.replica_us == at_us) {
-        gateway_step(g);
-
-    } else {
-        news_run(g);
-    }
-
-    return 1;
+    return news_next_us(data);
 }
 
 
 static void
-gateway_loop(gateway_t *g, const fleet_watch_t *watch)
+gateway_news(void *data)
 {
-    while (!g->failed && gateway_turn(g)) {
-
-        if (watch != NULL && watch->progress != NULL
-            && g->result->events % GATEWAY_PROGRESS_EVENTS == 0)
-        {
-            watch->progress(watch->data, g->clock_us, g->ended);
-        }
-    }
+    news_run(data);
 }
+
+
+static const loop_hooks_t  gateway_loop_hooks = {
+    .arrive = gateway_arrive,
+    .event = gateway_event,
+    .step = gateway_step,
+    .last_us = gateway_news_us,
+    .last = gateway_news
+};
 
 
 /* --- the end */
@@ -404,17 +310,12 @@ gateway_loop(gateway_t *g, const fleet_watch_t *watch)
 static void
 gateway_finish_replicas(gateway_t *g)
 {
-    uint32_t          i;
-    model_facts_t     facts;
-    fleet_replica_t  *replica;
+    uint32_t  i;
+
+    fleet_result_end(g->result, &g->loop);
 
     for (i = 0; i < g->result->nreplicas; i++) {
-        replica = &g->result->replicas[i];
-        model_replica_facts(replica->model, &facts);
-        replica->ended_us = model_replica_ended(replica->model);
-        replica->still_queued = facts.queue_depth;
-        replica->still_running = facts.batch_size;
-        replica->in_flight = g->nodes[i].active;
+        g->result->replicas[i].in_flight = g->nodes[i].active;
     }
 }
 
@@ -450,7 +351,6 @@ gateway_finish_counts(gateway_t *g)
     result->gateway_rejected = counts->refused_queue;
     result->gateway_expired = counts->refused_timeout;
     result->rejected_routing = counts->refused_open + counts->refused_none;
-    result->clock_us = g->clock_us;
 }
 
 
@@ -500,9 +400,7 @@ static void
 gateway_free(gateway_t *g)
 {
     front_done_all(g);
-    events_done(&g->events);
-    ready_done(&g->ready);
-    free(g->arrivals);
+    loop_done(&g->loop);
     news_done(g);
 }
 
@@ -573,6 +471,10 @@ gateway_run(const fleet_config_t *fleet, const gateway_config_t *config,
     g.fleet = fleet;
     g.config = config;
     g.work = work;
+    g.loop.hooks = &gateway_loop_hooks;
+    g.loop.data = &g;
+    g.loop.horizon_us = fleet->horizon_us;
+    g.loop.is_over = work->n == 0;
     g.result = result;
     g.counts = counts;
     g.error = error;
@@ -582,8 +484,7 @@ gateway_run(const fleet_config_t *fleet, const gateway_config_t *config,
     result->memory_done = gateway_memory_done;
 
     if (memory != NULL && gateway_init(&g, memory) == 0) {
-        gateway_loop(&g, watch);
-
+        loop_run(&g.loop, watch);
         gateway_finish_replicas(&g);
         gateway_finish_counts(&g);
         gateway_name_counts(&g, memory);

@@ -37,12 +37,13 @@ stream_over(gateway_t *g, uint32_t i, fleet_status_t status,
     outcome->output_tokens = s->tokens;
 
     if (status != FLEET_COMPLETED && status != FLEET_LENGTH_CAPPED) {
-        outcome->end_us = g->clock_us;
+        outcome->end_us = g->loop.clock_us;
     }
 
     free(s->hashes);
     s->hashes = NULL;
-    g->ended++;
+    g->loop.ended++;
+    g->loop.is_over |= g->loop.ended == g->work->n;
 }
 
 
@@ -71,7 +72,7 @@ stream_complete(gateway_t *g, uint32_t i, const attempt_t *a)
 
     is_capped = a->final_us != 0 && a->call.is_length_capped;
     outcome->preemptions += a->final_us != 0 ? a->call.preemptions : 0;
-    outcome->e2e_us = g->clock_us - work_at(g->work, i)->arrival_us;
+    outcome->e2e_us = g->loop.clock_us - work_at(g->work, i)->arrival_us;
     outcome->itl_count = s->tokens > 0 ? s->tokens - 1 : 0;
     outcome->itl_sum_us = s->tokens > 1 ? s->last_us - s->first_us : 0;
     stream_over(g, i, is_capped ? FLEET_LENGTH_CAPPED : FLEET_COMPLETED, "");
@@ -203,7 +204,7 @@ stream_runs(gateway_t *g, uint32_t i, const llmgw_serve_step_t *step)
             attempt_break(g, 2 * i + k, LLMGW_ENDING_FAILED,
                           llmgw_attempt_timeout(
                               &gateway_attempt(g, 2 * i + k)->state),
-                          g->clock_us);
+                          g->loop.clock_us);
         }
     }
 
@@ -348,11 +349,11 @@ stream_begun(gateway_t *g, uint32_t attempt)
     llmgw_serve_step_t      step;
     llmgw_admission_end_t   end;
 
-    s->last_us = g->clock_us;
+    s->last_us = g->loop.clock_us;
 
     if (!s->serve.has_begun) {
-        s->first_us = g->clock_us;
-        g->result->outcomes[i].ttft_us = g->clock_us
+        s->first_us = g->loop.clock_us;
+        g->result->outcomes[i].ttft_us = g->loop.clock_us
                                          - work_at(g->work, i)->arrival_us;
     }
 

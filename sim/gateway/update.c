@@ -26,7 +26,7 @@ update_next(gateway_t *g)
         if (g->nodes[i].is_up) {
             g->nodes[i].update = UPDATE_DRAINS;
             faults_settle(g, i);
-            gateway_later(g, g->clock_us + g->config->update.drain_us,
+            gateway_later(g, g->loop.clock_us + g->config->update.drain_us,
                           EVENT_UPDATE_LATE, i, 0, 0);
             update_look(g, i, 0);
             return;
@@ -58,7 +58,7 @@ update_look(gateway_t *g, uint32_t replica, uint32_t is_late)
 
     node->update = UPDATE_RESTARTS;
     faults_settle(g, replica);
-    gateway_later(g, g->clock_us + g->config->update.restart_us,
+    gateway_later(g, g->loop.clock_us + g->config->update.restart_us,
                   EVENT_UPDATE_RESTARTED, replica, 0, 0);
 }
 

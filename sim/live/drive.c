@@ -28,16 +28,24 @@ now_us(const live_driver_t *d)
 }
 
 
+/* Of the first that waits for its time, which there is. */
+static int64_t
+due_us(const live_driver_t *d)
+{
+    return ((const work_event_t *) heap_first(&d->due))->key.at_us;
+}
+
+
 static void
 queue_request(live_driver_t *d, work_request_t *r)
 {
     work_event_t  event;
 
-    event.at_us = r->arrival_us;
-    event.order = d->order++;
+    event.key.at_us = r->arrival_us;
+    event.key.order = d->order++;
     event.stream = r;
     event.talk = NULL;
-    work_queue_push(&d->due, event);
+    work_push(&d->due, &event);
 }
 
 
@@ -285,7 +293,7 @@ set_timer(live_driver_t *d)
     ev_timer_stop(d->loop, &d->timer);
 
     if (d->due.n > 0 && !d->is_stopping) {
-        wait_s = (double) (d->due.events[0].at_us - now_us(d)) / 1e6;
+        wait_s = (double) (due_us(d) - now_us(d)) / 1e6;
         ev_now_update(d->loop);
         ev_timer_set(&d->timer, wait_s > 0 ? wait_s : 0, 0);
         ev_timer_start(d->loop, &d->timer);
@@ -302,11 +310,11 @@ on_timer(struct ev_loop *loop, ev_timer *w, int revents)
 
     d = w->data;
 
-    while (d->due.n > 0 && d->due.events[0].at_us <= now_us(d)) {
-        event = work_queue_pop(&d->due);
+    while (d->due.n > 0 && due_us(d) <= now_us(d)) {
+        event = work_pop(&d->due);
 
         if (d->options->horizon_us == 0
-            || event.at_us < d->options->horizon_us)
+            || event.key.at_us < d->options->horizon_us)
         {
             wait_turn(d, event.stream);
         }
@@ -414,6 +422,7 @@ live_drive(live_driver_t *driver, const live_options_t *options,
     work_itl_t *itl, work_error_t *error)
 {
     memset(driver, 0, sizeof(*driver));
+    driver->due.item_bytes = sizeof(work_event_t);
     driver->options = options;
     driver->protocol = protocol;
     driver->work = work;
@@ -432,7 +441,7 @@ live_drive(live_driver_t *driver, const live_options_t *options,
 
     run(driver);
     protocol->close(driver);
-    free(driver->due.events);
+    heap_done(&driver->due);
 
     return 0;
 }

@@ -90,7 +90,8 @@ struct live_driver_s {
     work_t                 *work;
     work_trace_t           *trace;          /* NULL: nothing is recorded */
     work_itl_t             *itl;
-    work_queue_t            due;            /* stream: the request */
+    heap_t                  due;            /* of work_event_t, stream: the
+                                               request */
     live_ask_t             *first_waiting;
     live_ask_t             *last_waiting;
     ev_timer                timer;          /* the next that is due */

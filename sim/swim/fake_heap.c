@@ -6,63 +6,24 @@
 #include "sim/swim/fake_inner.h"
 
 
-int
-fake_event_is_before(const fake_event_t *a, const fake_event_t *b)
-{
-    return a->at_us != b->at_us ? a->at_us < b->at_us : a->order < b->order;
-}
-
-
 void
 fake_net_push(fake_net_t *net, fake_event_t event)
 {
-    size_t  i, parent;
+    event.key.order = ++net->order;
 
-    if (net->nheap == net->capacity) {
-        net->capacity = net->capacity ? net->capacity * 2 : 1024;
-        net->heap = realloc(net->heap, net->capacity * sizeof(fake_event_t));
+    if (heap_add(&net->heap, &event) != 0) {
+        abort();
     }
-
-    event.order = ++net->order;
-
-    for (i = net->nheap++; i > 0; i = parent) {
-        parent = (i - 1) / 2;
-
-        if (!fake_event_is_before(&event, &net->heap[parent])) {
-            break;
-        }
-
-        net->heap[i] = net->heap[parent];
-    }
-
-    net->heap[i] = event;
 }
 
 
 fake_event_t
 fake_net_pop(fake_net_t *net)
 {
-    size_t        i, child;
-    fake_event_t  first, last;
+    fake_event_t  first;
 
-    first = net->heap[0];
-    last = net->heap[--net->nheap];
-
-    for (i = 0; (child = 2 * i + 1) < net->nheap; i = child) {
-        if (child + 1 < net->nheap
-            && fake_event_is_before(&net->heap[child + 1], &net->heap[child]))
-        {
-            child++;
-        }
-
-        if (!fake_event_is_before(&net->heap[child], &last)) {
-            break;
-        }
-
-        net->heap[i] = net->heap[child];
-    }
-
-    net->heap[i] = last;
+    first = *(const fake_event_t *) heap_first(&net->heap);
+    heap_drop(&net->heap);
 
     return first;
 }
@@ -71,5 +32,7 @@ fake_net_pop(fake_net_t *net)
 uint64_t
 fake_net_next_us(const fake_net_t *net)
 {
-    return net->nheap == 0 ? UINT64_MAX : net->heap[0].at_us;
+    const heap_key_t  *next = heap_first(&net->heap);
+
+    return next == NULL ? UINT64_MAX : (uint64_t) next->at_us;
 }

@@ -4,6 +4,7 @@
 #ifndef FAKE_INNER_H
 #define FAKE_INNER_H
 
+#include "common/data/heap.h"
 #include "common/rnd.h"
 #include "sim/swim/fake_net.h"
 
@@ -29,8 +30,7 @@ typedef enum {
 } fake_kind_t;
 
 typedef struct {
-    uint64_t      at_us;
-    uint64_t      order;            /* between events at the same time */
+    heap_key_t    key;
     size_t        host;
     size_t        from;
     fake_kind_t   kind;
@@ -80,15 +80,20 @@ struct fake_net_s {
     uint64_t         order;
     uint64_t         bytes;
     uint64_t         datagrams;
-    fake_event_t    *heap;
-    size_t           nheap;
-    size_t           capacity;
+    heap_t           heap;          /* of fake_event_t */
 };
 
 
+/* Is it that much later than the event's time? */
+static inline int
+fake_net_is_due(const fake_net_t *net, const fake_event_t *event,
+    uint64_t after_us)
+{
+    return (uint64_t) event->key.at_us + after_us <= net->now_us;
+}
+
 /* fake_heap.c */
 
-int fake_event_is_before(const fake_event_t *a, const fake_event_t *b);
 void fake_net_push(fake_net_t *net, fake_event_t event);
 fake_event_t fake_net_pop(fake_net_t *net);
 

@@ -17,6 +17,7 @@ fake_net_create(size_t n, uint64_t seed)
 
     net = calloc(1, sizeof(fake_net_t));
     net->n = n;
+    net->heap.item_bytes = sizeof(fake_event_t);
     net->transports = calloc(n, sizeof(transport_t));
     net->clocks = calloc(n, sizeof(clock_source_t));
     net->stalled_until_us = calloc(n, sizeof(uint64_t));
@@ -43,8 +44,8 @@ fake_net_destroy(fake_net_t *net)
 {
     size_t  i, j;
 
-    for (i = 0; i < net->nheap; i++) {
-        free(net->heap[i].bytes);
+    for (i = 0; i < net->heap.n; i++) {
+        free(((fake_event_t *) heap_item(&net->heap, i))->bytes);
     }
 
     for (i = 0; i < net->n; i++) {
@@ -55,7 +56,7 @@ fake_net_destroy(fake_net_t *net)
 
     free(net->held);
 
-    free(net->heap);
+    heap_done(&net->heap);
     free(net->transports);
     free(net->clocks);
     free(net->stalled_until_us);
@@ -262,7 +263,7 @@ fake_net_release(fake_net_t *net, size_t host)
     held = &net->held[host];
 
     for (i = held->n; i > 0; i--) {
-        if (held->events[i - 1].at_us + FAKE_HOLD_US <= net->now_us) {
+        if (fake_net_is_due(net, &held->events[i - 1], FAKE_HOLD_US)) {
             fake_net_push(net, held->events[i - 1]);
             held->events[i - 1] = held->events[--held->n];
         }
@@ -293,12 +294,13 @@ fake_net_run(fake_net_t *net, uint64_t until_us)
 {
     fake_event_t  event;
 
-    while (net->nheap > 0 && net->heap[0].at_us <= until_us) {
+    while (fake_net_next_us(net) <= until_us && net->heap.n > 0) {
         event = fake_net_pop(net);
-        net->now_us = event.at_us > net->now_us ? event.at_us : net->now_us;
+        net->now_us = fake_net_is_due(net, &event, 0)
+                      ? net->now_us : (uint64_t) event.key.at_us;
 
         if (net->stalled_until_us[event.host] > net->now_us) {
-            event.at_us = net->stalled_until_us[event.host];
+            event.key.at_us = (int64_t) net->stalled_until_us[event.host];
             fake_net_push(net, event);
 
         } else {
@@ -349,7 +351,7 @@ clock_arm(clock_source_t *clock, uint64_t at_us, clock_alarm_pt on_alarm,
     }
 
     memset(&event, 0, sizeof(event));
-    event.at_us = at_us > net->now_us ? at_us : net->now_us;
+    event.key.at_us = (int64_t) (at_us > net->now_us ? at_us : net->now_us);
     event.host = clock->host;
     event.kind = FAKE_ALARM;
     event.alarm = net->order + 1;
@@ -396,7 +398,7 @@ fake_net_hold(fake_net_t *net, const fake_event_t *event)
     memset(&release, 0, sizeof(release));
     release.kind = FAKE_RELEASE;
     release.host = event->host;
-    release.at_us = event->at_us + FAKE_HOLD_US;
+    release.key.at_us = event->key.at_us + FAKE_HOLD_US;
     fake_net_push(net, release);
 }
 
@@ -445,7 +447,7 @@ fake_net_carry(fake_net_t *net, size_t from, size_t to, const uint8_t *bytes,
     }
 
     fake_net_tell(net, "sent", &event);
-    event.at_us = net->now_us + fake_net_flight_us(net);
+    event.key.at_us = (int64_t) (net->now_us + fake_net_flight_us(net));
     fake_net_push_copy(net, event, bytes);
 }
 
@@ -470,11 +472,11 @@ fake_net_carry_stream(fake_net_t *net, fake_kind_t kind, size_t from,
     event.host = to;
     event.from = from;
     event.len = len;
-    event.at_us = net->now_us;
+    event.key.at_us = (int64_t) net->now_us;
     flights = kind == FAKE_QUESTION ? 3 : 1;
 
     for (i = 0; i < flights; i++) {
-        event.at_us += fake_net_flight_us(net);
+        event.key.at_us += (int64_t) fake_net_flight_us(net);
 
         if (!fake_net_is_lost(net)) {
             continue;
@@ -484,7 +486,7 @@ fake_net_carry_stream(fake_net_t *net, fake_kind_t kind, size_t from,
             return;
         }
 
-        event.at_us += FAKE_RETRANSMIT_US;
+        event.key.at_us += FAKE_RETRANSMIT_US;
     }
 
     fake_net_push_copy(net, event, bytes);
@@ -558,12 +560,12 @@ fake_net_waiting(fake_net_t *net, size_t host)
 
     found = NULL;
 
-    for (i = 0; i < net->nheap; i++) {
-        event = &net->heap[i];
+    for (i = 0; i < net->heap.n; i++) {
+        event = heap_item(&net->heap, i);
 
         if (event->host == host && event->kind < FAKE_ALARM
-            && event->at_us <= net->now_us
-            && (found == NULL || fake_event_is_before(event, found)))
+            && fake_net_is_due(net, event, 0)
+            && (found == NULL || heap_is_before(&event->key, &found->key)))
         {
             found = event;
         }

@@ -16,6 +16,14 @@ struct work_arena_block_s {
 };
 
 
+void
+work_no_memory(void)
+{
+    fprintf(stderr, "llmgw-sim: no memory left\n");
+    exit(2);
+}
+
+
 static void
 arena_grow(work_arena_t *arena, size_t size)
 {
@@ -28,8 +36,7 @@ arena_grow(work_arena_t *arena, size_t size)
     block = calloc(1, sizeof(*block) + size);
 
     if (block == NULL) {
-        fprintf(stderr, "llmgw-sim: no memory left\n");
-        exit(2);
+        work_no_memory();
     }
 
     block->next = arena->blocks;

@@ -10,7 +10,7 @@
 #ifndef WORK_ARENA_H
 #define WORK_ARENA_H
 
-#include <stddef.h>
+#include "common/data/grow.h"
 
 
 typedef struct work_arena_block_s  work_arena_block_t;
@@ -28,5 +28,17 @@ void *work_arena_alloc(work_arena_t *arena, size_t size);
 char *work_arena_text(work_arena_t *arena, const char *text, size_t len);
 
 void work_arena_done(work_arena_t *arena);
+
+/* The line and the exit. */
+_Noreturn void work_no_memory(void);
+
+/* grow() that has no error, either. */
+static inline void
+work_grow(void *list, size_t *max, size_t items, size_t item_bytes)
+{
+    if (grow(list, max, items, item_bytes) != 0) {
+        work_no_memory();
+    }
+}
 
 #endif /* WORK_ARENA_H */

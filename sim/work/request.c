@@ -38,34 +38,13 @@ work_done(work_t *work)
 static void
 work_add_page(work_t *work)
 {
-    void    *pages;
-    size_t   max;
-
-    if (work->npages == work->max_pages) {
-        max = work->max_pages > 0 ? 2 * work->max_pages : 16;
-        pages = realloc(work->pages, max * sizeof(work->pages[0]));
-
-        if (pages == NULL) {
-            goto failed;
-        }
-
-        work->pages = pages;
-        work->max_pages = max;
-    }
-
+    work_grow(&work->pages, &work->max_pages, work->npages + 1,
+              sizeof(work->pages[0]));
     work->pages[work->npages] = calloc(WORK_PAGE, sizeof(work_request_t));
 
-    if (work->pages[work->npages] == NULL) {
-        goto failed;
+    if (work->pages[work->npages++] == NULL) {
+        work_no_memory();
     }
-
-    work->npages++;
-    return;
-
-failed:
-
-    fprintf(stderr, "llmgw-sim: no memory left\n");
-    exit(2);
 }
 
 

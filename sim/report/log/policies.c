@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/data/grow.h"
 #include "sim/fleet/policy/scorers.h"
 #include "sim/report/log/read_inner.h"
 
@@ -122,7 +123,6 @@ report_log_pool(const report_log_reader_t *reader, int64_t worker,
 static report_log_pool_t *
 log_pool_add(const log_line_t *l, int64_t worker, const char *name)
 {
-    report_log_pool_t    *pools;
     report_log_reader_t  *r;
 
     r = l->reader;
@@ -132,16 +132,11 @@ log_pool_add(const log_line_t *l, int64_t worker, const char *name)
         return NULL;
     }
 
-    /* doubles where their number is a power of two */
-    if ((r->npools & (r->npools - 1)) == 0) {
-        pools = realloc(r->pools, (2 * r->npools + 1) * sizeof(*pools));
-
-        if (pools == NULL) {
-            log_fail(l, "no memory for %s", "pools");
-            return NULL;
-        }
-
-        r->pools = pools;
+    if (grow(&r->pools, &r->max_pools, r->npools + 1, sizeof(*r->pools))
+        != 0)
+    {
+        log_fail(l, "no memory for %s", "pools");
+        return NULL;
     }
 
     memset(&r->pools[r->npools], 0, sizeof(*r->pools));

@@ -105,6 +105,7 @@ typedef struct {
     int                       has_head;
     report_log_pool_t        *pools;
     size_t                    npools;
+    size_t                    max_pools;
 
     /* pieces of lines that are no JSON are passed over, and said here */
     void                    (*broken)(void *data, const char *path,

@@ -48,7 +48,7 @@ typedef struct {
     int64_t         counted;
     uint32_t        nstreams;
     uint64_t        order;
-    work_queue_t    queue;
+    heap_t          queue;              /* of work_event_t */
 } maker_t;
 
 
@@ -57,11 +57,11 @@ push(maker_t *m, int64_t at_us, work_stream_t *stream, talk_t *talk)
 {
     work_event_t  e;
 
-    e.at_us = at_us;
-    e.order = ((uint64_t) stream->order << 40) + m->order++;
+    e.key.at_us = at_us;
+    e.key.order = ((uint64_t) stream->order << 40) + m->order++;
     e.stream = stream;
     e.talk = talk;
-    work_queue_push(&m->queue, e);
+    work_push(&m->queue, &e);
 }
 
 
@@ -253,21 +253,21 @@ make_event(maker_t *m, const work_event_t *e)
     s = e->stream;
 
     if (e->talk != NULL) {
-        make_round(m, e->talk, e->at_us);
+        make_round(m, e->talk, e->key.at_us);
         return;
     }
 
     if (s->client->concurrency > 0) {
-        make_kept(m, s, e->at_us);
+        make_kept(m, s, e->key.at_us);
         return;
     }
 
     if (work_client_has_rounds(s->client)) {
-        make_talk(m, s, e->at_us);
+        make_talk(m, s, e->key.at_us);
         s->is_over |= s->client->reasoning->multi_turn->single_session;
 
     } else {
-        make_request(m, s, e->at_us);
+        make_request(m, s, e->key.at_us);
     }
 
     if (work_stream_next(s)) {
@@ -466,9 +466,9 @@ make_all(maker_t *m)
     work_event_t  e;
 
     while (m->queue.n > 0 && (m->max == 0 || m->counted < m->max)) {
-        e = work_queue_pop(&m->queue);
+        e = work_pop(&m->queue);
 
-        if (m->horizon_us > 0 && e.at_us >= m->horizon_us) {
+        if (m->horizon_us > 0 && e.key.at_us >= m->horizon_us) {
             continue;
         }
 
@@ -541,6 +541,7 @@ work_generate(work_t *work, work_spec_t *spec, int64_t max_requests,
     m.spec = spec;
     m.error = error;
     m.max = max_requests;
+    m.queue.item_bytes = sizeof(work_event_t);
     m.horizon_us = horizon_us < WORK_MAX_US ? horizon_us : 0;
 
     if (check_bounds(&m) != 0) {
@@ -562,7 +563,7 @@ work_generate(work_t *work, work_spec_t *spec, int64_t max_requests,
 
     rc = open_streams(&m);
     rc = rc == 0 ? make_all(&m) : rc;
-    free(m.queue.events);
+    heap_done(&m.queue);
 
     if (rc == 0 && work->n == 0) {
         rc = work_fail(error, spec->file, spec->at.line,

@@ -1,31 +1,40 @@
 
 /*
- * What comes next: a heap of times.  Equal times come by their order.
+ * What comes next while a workload is drawn or driven: requests and rounds, by
+ * their time.
  */
 
 #ifndef WORK_QUEUE_H
 #define WORK_QUEUE_H
 
-#include <stddef.h>
-#include <stdint.h>
+#include "common/data/heap.h"
+#include "sim/work/arena.h"
 
 
 typedef struct {
-    int64_t    at_us;
-    uint64_t   order;
-    void      *stream;
-    void      *talk;
+    heap_key_t   key;
+    void        *stream;
+    void        *talk;
 } work_event_t;
 
-typedef struct {
-    work_event_t  *events;          /* zeroed: empty; owned */
-    size_t         n;
-    size_t         max;
-} work_queue_t;
 
-void work_queue_push(work_queue_t *queue, work_event_t event);
+/* Of a heap of such events. */
+static inline void
+work_push(heap_t *heap, const work_event_t *event)
+{
+    if (heap_add(heap, event) != 0) {
+        work_no_memory();
+    }
+}
 
-/* The earliest; queue->n > 0. */
-work_event_t work_queue_pop(work_queue_t *queue);
+static inline work_event_t
+work_pop(heap_t *heap)
+{
+    work_event_t  event = *(const work_event_t *) heap_first(heap);
+
+    heap_drop(heap);
+
+    return event;
+}
 
 #endif /* WORK_QUEUE_H */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim/work/arena.h"
 #include "sim/work/csv.h"
 #include "sim/work/file.h"
 
@@ -14,21 +15,7 @@ void
 work_itl_add(work_itl_t *itl, int64_t request_id, uint32_t chunk,
     int64_t at_us)
 {
-    size_t         max;
-    work_chunk_t  *chunks;
-
-    if (itl->n == itl->max) {
-        max = itl->max > 0 ? 2 * itl->max : 4096;
-        chunks = realloc(itl->chunks, max * sizeof(*chunks));
-
-        if (chunks == NULL) {
-            fprintf(stderr, "llmgw-sim: no memory left\n");
-            exit(2);
-        }
-
-        itl->chunks = chunks;
-        itl->max = max;
-    }
+    work_grow(&itl->chunks, &itl->max, itl->n + 1, sizeof(work_chunk_t));
 
     itl->chunks[itl->n].request_id = request_id;
     itl->chunks[itl->n].chunk = chunk;

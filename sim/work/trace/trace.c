@@ -98,22 +98,11 @@ work_trace_done(work_trace_t *trace)
 work_record_t *
 work_trace_add(work_trace_t *trace)
 {
-    size_t              max;
     work_record_t      *r;
     const work_name_t  *none;
 
-    if (trace->n == trace->max) {
-        max = trace->max > 0 ? 2 * trace->max : 1024;
-        r = realloc(trace->records, max * sizeof(*r));
-
-        if (r == NULL) {
-            fprintf(stderr, "llmgw-sim: no memory left\n");
-            exit(2);
-        }
-
-        trace->records = r;
-        trace->max = max;
-    }
+    work_grow(&trace->records, &trace->max, trace->n + 1,
+              sizeof(work_record_t));
 
     none = work_name(&trace->names, "", 0);
     r = &trace->records[trace->n++];

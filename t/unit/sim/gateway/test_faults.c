@@ -29,6 +29,7 @@ typedef struct {
     gateway_config_t  config;
     gateway_fault_t   faults[FAULTS];
     gateway_counts_t  counts;
+    work_t            work;
     node_truth_t      nodes[REPLICAS];
 
     /* the naive model's */
@@ -70,11 +71,12 @@ scene_init(scene_t *s, rnd_t *rnd)
     s->config.update.restart_us = 1 + (int64_t) rnd_below(rnd, 3 * SECOND);
     s->config.update.parallel = 1;
 
+    work_init(&s->work);
     s->g.fleet = &s->fleet;
     s->g.config = &s->config;
     s->g.counts = &s->counts;
     s->g.nodes = s->nodes;
-    assert_int_equal(ready_init(&s->g.ready, REPLICAS), 0);
+    assert_int_equal(loop_init(&s->g.loop, &s->work, REPLICAS), 0);
 
     for (i = 0; i < REPLICAS; i++) {
         s->nodes[i].gateway = &s->g;
@@ -102,8 +104,8 @@ scene_done(scene_t *s)
         model_replica_destroy(s->nodes[i].model);
     }
 
-    ready_done(&s->g.ready);
-    events_done(&s->g.events);
+    loop_done(&s->g.loop);
+    work_done(&s->work);
 }
 
 
@@ -231,7 +233,7 @@ compare(scene_t *s, uint32_t r, uint32_t seed)
 {
     int                  hung;
     double               slow;
-    int64_t              t = s->g.clock_us;
+    int64_t              t = s->g.loop.clock_us;
     const node_truth_t  *node = &s->nodes[r];
 
     hung = hangs(s, r, t);
@@ -261,7 +263,7 @@ compare(scene_t *s, uint32_t r, uint32_t seed)
 /* --- the run */
 
 static void
-turn(scene_t *s, const event_t *e)
+turn(scene_t *s, const loop_event_t *e)
 {
     switch (e->kind) {
 
@@ -278,7 +280,7 @@ turn(scene_t *s, const event_t *e)
         return;
 
     case EVENT_UPDATE:
-        update_one(s, e->at_us);
+        update_one(s, e->key.at_us);
         update_begin(&s->g);
         return;
 
@@ -287,7 +289,7 @@ turn(scene_t *s, const event_t *e)
         return;
 
     case EVENT_UPDATE_RESTARTED:
-        update_one(s, e->at_us);
+        update_one(s, e->key.at_us);
         update_restarted(&s->g, e->subject);
         return;
 
@@ -301,27 +303,28 @@ turn(scene_t *s, const event_t *e)
 static int
 is_due(const scene_t *s)
 {
-    const event_t  *next = events_next(&s->g.events);
+    const heap_key_t  *next = heap_first(&s->g.loop.heap);
 
-    return next != NULL && next->at_us == s->g.clock_us;
+    return next != NULL && next->at_us == s->g.loop.clock_us;
 }
 
 
 static void
 a_replica_is_what_the_faults_that_have_it_make_of_it(void **state)
 {
-    event_t   e;
-    rnd_t     rnd;
-    scene_t   s;
-    uint32_t  r, seed;
+    rnd_t         rnd;
+    scene_t       s;
+    uint32_t      r, seed;
+    loop_event_t  e;
 
     for (seed = 1; seed <= SEEDS; seed++) {
         rnd.state = seed;
         scene_init(&s, &rnd);
 
-        while (events_next(&s.g.events) != NULL) {
-            e = events_take(&s.g.events);
-            s.g.clock_us = e.at_us;
+        while (s.g.loop.heap.n > 0) {
+            e = *(const loop_event_t *) heap_first(&s.g.loop.heap);
+            heap_drop(&s.g.loop.heap);
+            s.g.loop.clock_us = e.key.at_us;
             turn(&s, &e);
 
             for (r = 0; r < REPLICAS && !is_due(&s); r++) {

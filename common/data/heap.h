@@ -1,0 +1,59 @@
+
+/*
+ * What comes next: a binary heap of items of one size, each of which begins
+ * with its time.  The earliest is the first; of equal times the one with the
+ * lower order, so that the owner says what is done first, and equal runs are
+ * equal.
+ *
+ * Items are copied in and out.  Zeroed but for item_bytes, a heap is empty.
+ */
+
+#ifndef COMMON_DATA_HEAP_H
+#define COMMON_DATA_HEAP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+
+typedef struct {
+    int64_t    at_us;
+    uint64_t   order;
+} heap_key_t;
+
+typedef struct {
+    size_t     item_bytes;
+    size_t     n;
+    size_t     max;
+    char      *items;
+} heap_t;
+
+
+static inline int
+heap_is_before(const heap_key_t *a, const heap_key_t *b)
+{
+    return a->at_us != b->at_us ? a->at_us < b->at_us : a->order < b->order;
+}
+
+/* 0, or -1: no memory. */
+int heap_add(heap_t *heap, const void *item);
+
+/* The first one, NULL: there is none.  It stays until heap_drop(). */
+static inline const void *
+heap_first(const heap_t *heap)
+{
+    return heap->n > 0 ? heap->items : NULL;
+}
+
+/* Takes the first one out, which there is. */
+void heap_drop(heap_t *heap);
+
+/* In no order but that the first one is. */
+static inline void *
+heap_item(const heap_t *heap, size_t i)
+{
+    return heap->items + i * heap->item_bytes;
+}
+
+void heap_done(heap_t *heap);
+
+#endif /* COMMON_DATA_HEAP_H */
