@@ -12,8 +12,7 @@
 
 #include "core/breaker.h"
 #include "sim/fleet/policy/policy.h"
-#include "sim/work/arena.h"
-#include "sim/work/error.h"
+#include "sim/work/yaml.h"
 
 
 #define GATEWAY_MAX_GATEWAYS  64
@@ -30,7 +29,9 @@ typedef enum {
 #define GATEWAY_FAULT_KINDS  5
 
 typedef struct {
+    work_yaml_t           at;           /* of a file */
     gateway_fault_kind_t  kind;
+    int                   has_kind;
     uint32_t              replica;      /* the first */
     uint32_t              count;        /* of replicas, from it on */
     int64_t               at_us;

@@ -8,10 +8,10 @@
 #define AT(field)  offsetof(work_dist_t, field)
 
 const work_yaml_field_t  work_dist_keys[] = {
-    { "type", WORK_YAML_TEXT, AT(type), 0, 0, NULL, 0, 0 },
-    { "params", WORK_YAML_NUMBERS, AT(params), 0, 0, NULL, 0, 0 },
-    { "file", WORK_YAML_TEXT, AT(file), 0, 0, NULL, 0, 0 },
-    { NULL, 0, 0, 0, 0, NULL, 0, 0 }
+    { .key = "type", .kind = WORK_YAML_TEXT, .offset = AT(type) },
+    { .key = "params", .kind = WORK_YAML_NUMBERS, .offset = AT(params) },
+    { .key = "file", .kind = WORK_YAML_TEXT, .offset = AT(file) },
+    { .key = NULL }
 };
 
 /* Which parameters a distribution needs, and where they go. */

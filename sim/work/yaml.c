@@ -17,6 +17,8 @@
  */
 #define YAML_VALUES      10000000
 
+static int read_fields(yaml_reader_t *r, const work_yaml_field_t *table,
+    char *values, const yaml_node_t *node);
 static int read_mapping(yaml_reader_t *r, const work_yaml_field_t *table,
     void *values, const yaml_node_t *node);
 
@@ -230,10 +232,29 @@ read_named(yaml_reader_t *r, const work_yaml_field_t *f,
 
 
 static int
-read_value(yaml_reader_t *r, const work_yaml_field_t *f, void *field,
+read_permille(yaml_reader_t *r, const work_yaml_field_t *f, uint32_t *value,
     const yaml_node_t *node)
 {
-    void  *map;
+    int64_t  thousandths;
+
+    if (yaml_read_parts(r, f, 1e3, &thousandths, node) != 0) {
+        return -1;
+    }
+
+    *value = (uint32_t) thousandths;
+
+    return 0;
+}
+
+
+/* values: the struct of the table that the field is in. */
+static int
+read_value(yaml_reader_t *r, const work_yaml_field_t *f, char *values,
+    const yaml_node_t *node)
+{
+    void  *map, *field;
+
+    field = values + f->offset;
 
     switch (f->kind) {
 
@@ -246,8 +267,26 @@ read_value(yaml_reader_t *r, const work_yaml_field_t *f, void *field,
     case WORK_YAML_DOUBLE:
         return yaml_read_double(r, f, field, node);
 
+    case WORK_YAML_UINT32:
+        return yaml_read_uint32(r, f, field, node);
+
+    case WORK_YAML_SECONDS_US:
+        return yaml_read_parts(r, f, 1e6, field, node);
+
+    case WORK_YAML_SECONDS_MS:
+        return yaml_read_parts(r, f, 1e3, field, node);
+
+    case WORK_YAML_PERMILLE:
+        return read_permille(r, f, field, node);
+
     case WORK_YAML_BOOL:
         return yaml_read_bool(r, f, field, node);
+
+    case WORK_YAML_WORD:
+        return yaml_read_word(r, f, field, node);
+
+    case WORK_YAML_INNER:
+        return read_fields(r, f->table, values, node);
 
     case WORK_YAML_LIST:
         return read_list(r, f, field, node);
@@ -319,7 +358,7 @@ is_doubled(yaml_reader_t *r, const yaml_node_pair_t *pairs, size_t i)
 
 
 static int
-read_mapping(yaml_reader_t *r, const work_yaml_field_t *table, void *values,
+read_fields(yaml_reader_t *r, const work_yaml_field_t *table, char *values,
     const yaml_node_t *node)
 {
     size_t                    i, n;
@@ -333,8 +372,6 @@ read_mapping(yaml_reader_t *r, const work_yaml_field_t *table, void *values,
     if (pairs == NULL) {
         return -1;
     }
-
-    ((work_yaml_t *) values)->line = yaml_line(node);
 
     for (i = 0; i < n; i++) {
         key = key_of(r, pairs[i].key);
@@ -354,16 +391,27 @@ read_mapping(yaml_reader_t *r, const work_yaml_field_t *table, void *values,
             continue;
         }
 
-        if (read_value(r, f, (char *) values + f->offset, value) != 0) {
+        if (read_value(r, f, values, value) != 0) {
             return -1;
         }
 
         if (f->present > 0) {
-            *(int *) (void *) ((char *) values + f->present) = 1;
+            *(int *) (void *) (values + f->present) = 1;
         }
     }
 
     return 0;
+}
+
+
+/* The same, of a struct of its own. */
+static int
+read_mapping(yaml_reader_t *r, const work_yaml_field_t *table, void *values,
+    const yaml_node_t *node)
+{
+    ((work_yaml_t *) values)->line = yaml_line(node);
+
+    return read_fields(r, table, values, node);
 }
 
 

@@ -29,8 +29,14 @@ typedef enum {
     WORK_YAML_TEXT = 0,     /* const char *, in the arena */
     WORK_YAML_INT,          /* int64_t, within min .. max */
     WORK_YAML_DOUBLE,       /* double, finite and within min .. max */
+    WORK_YAML_UINT32,       /* uint32_t, within min .. max */
+    WORK_YAML_SECONDS_US,   /* int64_t: microseconds of seconds, likewise */
+    WORK_YAML_SECONDS_MS,   /* uint64_t: milliseconds of seconds, likewise */
+    WORK_YAML_PERMILLE,     /* uint32_t: thousandths, likewise */
     WORK_YAML_BOOL,         /* int */
+    WORK_YAML_WORD,         /* int: which of the words */
     WORK_YAML_MAP,          /* a struct behind a pointer, NULL: absent */
+    WORK_YAML_INNER,        /* a mapping to fields of the same struct */
     WORK_YAML_LIST,         /* work_yaml_list_t of such structs */
     WORK_YAML_NAMED,        /* the same from a mapping: see struct_of_name */
     WORK_YAML_NUMBERS,      /* work_yaml_numbers_t: a mapping to numbers */
@@ -38,14 +44,19 @@ typedef enum {
     WORK_YAML_REFUSED       /* a key that is known, and not supported */
 } work_yaml_kind_t;
 
-/* min == max: no limits, but for WORK_YAML_DOUBLE to be finite. */
-typedef struct work_yaml_field_s {
+/*
+ * min == max: no limits, but for numbers to be finite.  Limits are those of the
+ * number as it is written.
+ */
+typedef struct {
     const char                      *key;       /* NULL ends a table */
     work_yaml_kind_t                 kind;
     size_t                           offset;
     double                           min;
     double                           max;
-    const struct work_yaml_field_s  *table;     /* of MAP, LIST, NAMED */
+    const void                      *table;     /* of MAP, INNER, LIST, NAMED:
+                                                   fields; of WORD: texts, NULL
+                                                   ends them */
     size_t                           size;      /* of its struct */
     size_t                           present;   /* of an int that is set to 1
                                                    if the key is; 0: none */

@@ -31,6 +31,14 @@ int yaml_read_double(yaml_reader_t *r, const work_yaml_field_t *f,
     double *value, const yaml_node_t *node);
 int yaml_read_int(yaml_reader_t *r, const work_yaml_field_t *f,
     int64_t *value, const yaml_node_t *node);
+int yaml_read_uint32(yaml_reader_t *r, const work_yaml_field_t *f,
+    uint32_t *value, const yaml_node_t *node);
+
+/* A number that is kept as so many parts of 1, rounded. */
+int yaml_read_parts(yaml_reader_t *r, const work_yaml_field_t *f,
+    double parts, int64_t *value, const yaml_node_t *node);
+int yaml_read_word(yaml_reader_t *r, const work_yaml_field_t *f, int *value,
+    const yaml_node_t *node);
 int yaml_read_bool(yaml_reader_t *r, const work_yaml_field_t *f, int *value,
     const yaml_node_t *node);
 int yaml_read_text(yaml_reader_t *r, const work_yaml_field_t *f,

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -126,6 +127,80 @@ yaml_read_int(yaml_reader_t *r, const work_yaml_field_t *f, int64_t *value,
     *value = whole;
 
     return 0;
+}
+
+
+int
+yaml_read_uint32(yaml_reader_t *r, const work_yaml_field_t *f,
+    uint32_t *value, const yaml_node_t *node)
+{
+    int64_t  whole;
+
+    if (yaml_read_int(r, f, &whole, node) != 0) {
+        return -1;
+    }
+
+    *value = (uint32_t) whole;
+
+    return 0;
+}
+
+
+int
+yaml_read_parts(yaml_reader_t *r, const work_yaml_field_t *f, double parts,
+    int64_t *value, const yaml_node_t *node)
+{
+    double  number;
+
+    if (yaml_read_double(r, f, &number, node) != 0) {
+        return -1;
+    }
+
+    *value = (int64_t) (number * parts + 0.5);
+
+    return 0;
+}
+
+
+/* "a, b or c" of a list of words, cut to the room. */
+static void
+words_text(const char *const *words, char *text, size_t bytes)
+{
+    size_t  i, len;
+
+    for (i = 0, len = 0; words[i] != NULL && len < bytes; i++) {
+        len += (size_t) snprintf(text + len, bytes - len, "%s%s",
+                                 i == 0 ? "" : words[i + 1] == NULL ? " or "
+                                                                    : ", ",
+                                 words[i]);
+    }
+}
+
+
+int
+yaml_read_word(yaml_reader_t *r, const work_yaml_field_t *f, int *value,
+    const yaml_node_t *node)
+{
+    int                 i;
+    char                all[128];
+    const char         *text;
+    const char *const  *words = f->table;
+
+    if (yaml_read_text(r, f, &text, node) != 0) {
+        return -1;
+    }
+
+    for (i = 0; words[i] != NULL; i++) {
+        if (strcmp(text, words[i]) == 0) {
+            *value = i;
+            return 0;
+        }
+    }
+
+    words_text(words, all, sizeof(all));
+
+    return work_fail(r->error, r->file, yaml_line(node),
+                     "\"%s\" is \"%.80s\", not %s", f->key, text, all);
 }
 
 
