@@ -93,18 +93,18 @@ static void
 full_anomalies(const fleet_result_t *r, const report_summary_t *s,
     report_json_t *json)
 {
-    size_t  i;
+    size_t            i;
+    report_anomaly_t  list[REPORT_ANOMALIES];
 
+    report_anomalies(s, r, list);
     report_json_object(json, "anomalies");
-    report_json_uint(json, "priority_inversions", s->inversions);
-    report_json_uint(json, "hol_blocking", s->blocked);
-    report_json_uint(json, "rejected_admission", r->rejected_admission);
-    report_json_uint(json, "rejected_routing", r->rejected_routing);
-    report_json_uint(json, "gateway_depth", r->gateway_depth);
-    report_json_uint(json, "gateway_shed", r->gateway_shed);
-    report_json_uint(json, "gateway_rejected", r->gateway_rejected);
-    report_json_uint(json, "gateway_evicted", r->gateway_evicted);
-    report_json_uint(json, "gateway_expired", r->gateway_expired);
+
+    for (i = 0; i < REPORT_ANOMALIES; i++) {
+        if (list[i].key != NULL) {
+            report_json_uint(json, list[i].key, list[i].count);
+        }
+    }
+
     report_json_object(json, "shed_by_class");
 
     for (i = 0; i < s->nshed; i++) {

@@ -2,61 +2,96 @@
 /*
  * The metrics block.
  *
- * First the figures are made, in the order of the keys; JSON and CSV then only
- * write them down.
+ * Its figures are a table in the order of BLIS's keys, which JSON and CSV walk;
+ * what no counter says by itself is made before.
  */
 
 #include <inttypes.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "sim/report/metrics.h"
 #include "sim/report/figure/number.h"
 
 
-typedef struct {
-    report_figure_t  *list;
-    size_t            n;
-} metrics_list_t;
+typedef enum {
+    METRICS_COUNT = 0,          /* int64_t */
+    METRICS_NUMBER              /* double */
+} metrics_kind_t;
 
 typedef struct {
-    double            mean;
-    double            p90;
-    double            p95;
-    double            p99;
-} metrics_tail_t;
+    const char      *key;
+    metrics_kind_t   kind;
+    size_t           offset;            /* in report_metrics_t */
+    int              unless_zero;       /* JSON has it only then */
+    size_t           if_set;            /* of an int, likewise; 0: always */
+} metrics_figure_t;
+
+#define AT(field)           offsetof(report_metrics_t, field)
+#define COUNT(key, field)   { key, METRICS_COUNT, AT(field), 0, 0 }
+#define NUMBER(key, field)  { key, METRICS_NUMBER, AT(field), 0, 0 }
+
+#define TAIL(prefix, field)                                                   \
+    NUMBER(prefix "_mean_ms", made.field.mean),                               \
+    NUMBER(prefix "_p90_ms", made.field.p90),                                 \
+    NUMBER(prefix "_p95_ms", made.field.p95),                                 \
+    NUMBER(prefix "_p99_ms", made.field.p99)
+
+static const metrics_figure_t  metrics_figures[] = {
+    COUNT("completed_requests", completed),
+    COUNT("still_queued", still_queued),
+    COUNT("still_running", still_running),
+    COUNT("injected_requests", made.injected),
+    COUNT("total_input_tokens", input_tokens),
+    COUNT("total_output_tokens", output_tokens),
+    NUMBER("vllm_estimated_duration_s", made.seconds),
+    NUMBER("responses_per_sec", made.responses_per_s),
+    NUMBER("tokens_per_sec", made.tokens_per_s),
+    TAIL("e2e", e2e),
+    TAIL("ttft", ttft),
+    TAIL("itl", itl),
+    NUMBER("scheduling_delay_p99_ms", made.sched_delay_p99_ms),
+    { "kv_allocation_failures", METRICS_COUNT, AT(kv_allocation_failures), 1,
+      0 },
+    COUNT("preemption_count", preemptions),
+    { "cache_hit_rate", METRICS_NUMBER, AT(cache_hit_rate), 0,
+      AT(has_hit_rate) },
+    COUNT("dropped_unservable", unservable),
+    COUNT("length_capped_requests", length_capped),
+    COUNT("timed_out_requests", timed_out)
+};
+
+#define METRICS_FIGURES  (sizeof(metrics_figures) / sizeof(metrics_figures[0]))
 
 
-static void
-metrics_count(metrics_list_t *l, const char *key, int64_t count,
-    int if_not_zero)
+static int64_t
+metrics_count(const report_metrics_t *m, size_t offset)
 {
-    report_figure_t  *f;
-
-    f = &l->list[l->n++];
-    f->key = key;
-    f->kind = REPORT_COUNT;
-    f->if_not_zero = if_not_zero;
-    f->count = count;
-    f->number = 0;
+    return *(const int64_t *) (const void *) ((const char *) m + offset);
 }
 
 
-static void
-metrics_number(metrics_list_t *l, const char *key, double number)
+static double
+metrics_number(const report_metrics_t *m, size_t offset)
 {
-    report_figure_t  *f;
-
-    f = &l->list[l->n++];
-    f->key = key;
-    f->kind = REPORT_NUMBER;
-    f->if_not_zero = 0;
-    f->count = 0;
-    f->number = number;
+    return *(const double *) (const void *) ((const char *) m + offset);
 }
 
 
+static int
+metrics_is_shown(const report_metrics_t *m, const metrics_figure_t *f)
+{
+    return (!f->unless_zero || metrics_count(m, f->offset) != 0)
+           && (f->if_set == 0
+               || *(const int *) (const void *) ((const char *) m
+                                                 + f->if_set));
+}
+
+
+/* --- what is made of others */
+
 static void
-metrics_tail(report_values_t *values, metrics_tail_t *tail)
+metrics_tail(report_values_t *values, report_tail_t *tail)
 {
     report_sort(values->list, values->n);
 
@@ -68,7 +103,7 @@ metrics_tail(report_values_t *values, metrics_tail_t *tail)
 
 
 static void
-metrics_gap_tail(const report_metrics_t *m, metrics_tail_t *tail)
+metrics_gap_tail(const report_metrics_t *m, report_tail_t *tail)
 {
     tail->mean = report_count_mean_ms(m->gaps, m->ngaps);
     tail->p90 = report_count_percentile_ms(m->gaps, m->ngaps, 90);
@@ -77,88 +112,37 @@ metrics_gap_tail(const report_metrics_t *m, metrics_tail_t *tail)
 }
 
 
-/* Without a completed request all of them are 0, whatever came before. */
+/* Without a completed request all times are 0, whatever came before. */
 static void
-metrics_latencies(report_metrics_t *m, metrics_list_t *l)
+metrics_make(report_metrics_t *m)
 {
-    double          delay;
-    metrics_tail_t  e2e, ttft, itl;
+    report_made_t  *made = &m->made;
 
-    memset(&e2e, 0, sizeof(e2e));
-    memset(&ttft, 0, sizeof(ttft));
-    memset(&itl, 0, sizeof(itl));
-    delay = 0;
+    memset(made, 0, sizeof(*made));
+    made->seconds = (double) m->ended_us / 1e6;
+    made->injected = m->completed + m->still_queued + m->still_running
+                     + m->unservable + m->timed_out;
 
-    if (m->completed > 0) {
-        metrics_tail(&m->e2e, &e2e);
-        metrics_tail(&m->ttft, &ttft);
-        metrics_gap_tail(m, &itl);
-
-        report_sort(m->sched_delay.list, m->sched_delay.n);
-        delay = report_percentile_ms(m->sched_delay.list, m->sched_delay.n,
-                                     99);
+    if (m->completed == 0) {
+        return;
     }
 
-    metrics_number(l, "e2e_mean_ms", e2e.mean);
-    metrics_number(l, "e2e_p90_ms", e2e.p90);
-    metrics_number(l, "e2e_p95_ms", e2e.p95);
-    metrics_number(l, "e2e_p99_ms", e2e.p99);
-    metrics_number(l, "ttft_mean_ms", ttft.mean);
-    metrics_number(l, "ttft_p90_ms", ttft.p90);
-    metrics_number(l, "ttft_p95_ms", ttft.p95);
-    metrics_number(l, "ttft_p99_ms", ttft.p99);
-    metrics_number(l, "itl_mean_ms", itl.mean);
-    metrics_number(l, "itl_p90_ms", itl.p90);
-    metrics_number(l, "itl_p95_ms", itl.p95);
-    metrics_number(l, "itl_p99_ms", itl.p99);
-    metrics_number(l, "scheduling_delay_p99_ms", delay);
+    if (made->seconds > 0) {
+        made->responses_per_s = (double) m->completed / made->seconds;
+        made->tokens_per_s = (double) m->output_tokens / made->seconds;
+    }
+
+    metrics_tail(&m->e2e, &made->e2e);
+    metrics_tail(&m->ttft, &made->ttft);
+    metrics_gap_tail(m, &made->itl);
+
+    report_sort(m->sched_delay.list, m->sched_delay.n);
+    made->sched_delay_p99_ms = report_percentile_ms(m->sched_delay.list,
+                                                    m->sched_delay.n, 99);
 }
 
 
-size_t
-report_metrics_figures(report_metrics_t *m,
-    report_figure_t figures[REPORT_FIGURES])
-{
-    double          seconds;
-    metrics_list_t  l;
-
-    l.list = figures;
-    l.n = 0;
-    seconds = (double) m->ended_us / 1e6;
-
-    metrics_count(&l, "completed_requests", m->completed, 0);
-    metrics_count(&l, "still_queued", m->still_queued, 0);
-    metrics_count(&l, "still_running", m->still_running, 0);
-    metrics_count(&l, "injected_requests",
-                  m->completed + m->still_queued + m->still_running
-                  + m->unservable + m->timed_out, 0);
-    metrics_count(&l, "total_input_tokens", m->input_tokens, 0);
-    metrics_count(&l, "total_output_tokens", m->output_tokens, 0);
-    metrics_number(&l, "vllm_estimated_duration_s", seconds);
-    metrics_number(&l, "responses_per_sec",
-                   m->completed > 0 && seconds > 0
-                   ? (double) m->completed / seconds : 0);
-    metrics_number(&l, "tokens_per_sec",
-                   m->completed > 0 && seconds > 0
-                   ? (double) m->output_tokens / seconds : 0);
-
-    metrics_latencies(m, &l);
-
-    metrics_count(&l, "kv_allocation_failures", m->kv_allocation_failures,
-                  1);
-    metrics_count(&l, "preemption_count", m->preemptions, 0);
-
-    if (m->has_hit_rate) {
-        metrics_number(&l, "cache_hit_rate", m->cache_hit_rate);
-    }
-
-    metrics_count(&l, "dropped_unservable", m->unservable, 0);
-    metrics_count(&l, "length_capped_requests", m->length_capped, 0);
-    metrics_count(&l, "timed_out_requests", m->timed_out, 0);
-
-    return l.n;
-}
-
+/* --- */
 
 static double
 metrics_share(int64_t part, int64_t of)
@@ -268,22 +252,24 @@ void
 report_metrics_json(report_metrics_t *m, report_json_t *json,
     void (*requests)(report_json_t *json, void *data), void *data)
 {
-    size_t                  i, n;
-    report_figure_t         figures[REPORT_FIGURES];
-    const report_figure_t  *f;
+    size_t                   i;
+    const metrics_figure_t  *f;
 
-    n = report_metrics_figures(m, figures);
-
+    metrics_make(m);
     report_json_string(json, "instance_id", m->id);
 
-    for (i = 0; i < n; i++) {
-        f = &figures[i];
+    for (i = 0; i < METRICS_FIGURES; i++) {
+        f = &metrics_figures[i];
 
-        if (f->kind == REPORT_NUMBER) {
-            report_json_double(json, f->key, f->number);
+        if (!metrics_is_shown(m, f)) {
+            continue;
+        }
 
-        } else if (f->count != 0 || !f->if_not_zero) {
-            report_json_int(json, f->key, f->count);
+        if (f->kind == METRICS_NUMBER) {
+            report_json_double(json, f->key, metrics_number(m, f->offset));
+
+        } else {
+            report_json_int(json, f->key, metrics_count(m, f->offset));
         }
     }
 
@@ -304,18 +290,12 @@ report_metrics_json(report_metrics_t *m, report_json_t *json,
 void
 report_metrics_csv_head(FILE *out)
 {
-    size_t            i, n;
-    report_figure_t   figures[REPORT_FIGURES];
-    report_metrics_t  none;
-
-    memset(&none, 0, sizeof(none));
-    none.has_hit_rate = 1;
-    n = report_metrics_figures(&none, figures);
+    size_t  i;
 
     fputs("instance_id", out);
 
-    for (i = 0; i < n; i++) {
-        fprintf(out, ",%s", figures[i].key);
+    for (i = 0; i < METRICS_FIGURES; i++) {
+        fprintf(out, ",%s", metrics_figures[i].key);
     }
 
     putc('\n', out);
@@ -325,21 +305,22 @@ report_metrics_csv_head(FILE *out)
 void
 report_metrics_csv(report_metrics_t *m, FILE *out)
 {
-    char             buf[REPORT_NUMBER_BYTES];
-    size_t           i, n;
-    report_figure_t  figures[REPORT_FIGURES];
+    char                     buf[REPORT_NUMBER_BYTES];
+    size_t                   i;
+    const metrics_figure_t  *f;
 
-    n = report_metrics_figures(m, figures);
-
+    metrics_make(m);
     fputs(m->id, out);
 
-    for (i = 0; i < n; i++) {
-        if (figures[i].kind == REPORT_NUMBER) {
-            report_number(figures[i].number, buf);
+    for (i = 0; i < METRICS_FIGURES; i++) {
+        f = &metrics_figures[i];
+
+        if (f->kind == METRICS_NUMBER) {
+            report_number(metrics_number(m, f->offset), buf);
             fprintf(out, ",%s", buf);
 
         } else {
-            fprintf(out, ",%" PRId64, figures[i].count);
+            fprintf(out, ",%" PRId64, metrics_count(m, f->offset));
         }
     }
 

@@ -31,6 +31,25 @@ typedef struct {
     double                  e2e_p99_ms;
 } report_class_t;
 
+/* Milliseconds. */
+typedef struct {
+    double                  mean;
+    double                  p90;
+    double                  p95;
+    double                  p99;
+} report_tail_t;
+
+typedef struct {
+    int64_t                 injected;
+    double                  seconds;
+    double                  responses_per_s;
+    double                  tokens_per_s;
+    report_tail_t           e2e;
+    report_tail_t           ttft;
+    report_tail_t           itl;
+    double                  sched_delay_p99_ms;
+} report_made_t;
+
 typedef struct {
     const char             *id;         /* "instance_3", "cluster" */
 
@@ -54,33 +73,14 @@ typedef struct {
     report_count_t         *gaps;       /* between tokens; ascending */
     size_t                  ngaps;
 
+    report_made_t           made;       /* of all above, by the block itself */
+
     /* Of the cluster. */
     unsigned                detectors;
     report_level_t          labels[REPORT_DETECTORS];
     const report_targets_t *targets;    /* NULL: no goodput */
     const report_class_t   *classes;    /* one for each target */
 } report_metrics_t;
-
-/* What a block says in plain numbers. */
-typedef enum {
-    REPORT_COUNT = 0,
-    REPORT_NUMBER
-} report_kind_t;
-
-typedef struct {
-    const char             *key;
-    report_kind_t           kind;
-    int                     if_not_zero;
-    int64_t                 count;
-    double                  number;
-} report_figure_t;
-
-#define REPORT_FIGURES  30              /* at most, of one block */
-
-
-/* The figures of a block, in order; sorts its values.  How many. */
-size_t report_metrics_figures(report_metrics_t *m,
-    report_figure_t figures[REPORT_FIGURES]);
 
 /*
  * The members of a block, within the object that is open.  `requests`, if not

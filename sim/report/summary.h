@@ -74,6 +74,21 @@ typedef struct {
 } report_summary_t;
 
 
+/* A counter of what went wrong. */
+typedef struct {
+    const char         *key;                /* in JSON; NULL: the block of the
+                                               metrics has it */
+    const char         *label;              /* in text, as BLIS has it */
+    int                 unless_zero;        /* text has it only then */
+    uint64_t            count;
+} report_anomaly_t;
+
+#define REPORT_ANOMALIES  12
+
+/* All of them, in the order of BLIS's text; the sum. */
+uint64_t report_anomalies(const report_summary_t *s, const fleet_result_t *r,
+    report_anomaly_t list[REPORT_ANOMALIES]);
+
 /* 0, or -1 without memory; free it in both cases. */
 int report_summary_init(report_summary_t *s, const report_run_t *run);
 void report_summary_done(report_summary_t *s);

@@ -5,6 +5,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 #include "sim/report/text.h"
 
@@ -27,11 +28,17 @@ text_fitness(const report_fitness_t *fitness, const report_summary_t *s,
 }
 
 
+/* Refusals of admission by class stand under their sum. */
 static void
-text_count(FILE *out, const char *name, uint64_t n)
+text_shed(const report_summary_t *s, FILE *out)
 {
-    if (n > 0) {
-        fprintf(out, "%s: %" PRIu64 "\n", name, n);
+    size_t  i;
+
+    for (i = 0; i < s->nshed; i++) {
+        if (s->shed[i].n > 0) {
+            fprintf(out, "  Shed (%s): %" PRIu64 "\n", s->shed[i].name,
+                    s->shed[i].n);
+        }
     }
 }
 
@@ -40,42 +47,26 @@ text_count(FILE *out, const char *name, uint64_t n)
 static void
 text_anomalies(const fleet_result_t *r, const report_summary_t *s, FILE *out)
 {
-    size_t  i;
+    size_t            i;
+    report_anomaly_t  list[REPORT_ANOMALIES];
 
-    if (s->inversions + s->blocked + r->rejected_admission
-        + r->rejected_routing + r->gateway_depth + r->gateway_shed
-        + r->gateway_rejected + r->gateway_evicted + r->gateway_expired == 0
-        && s->cluster.unservable + s->cluster.length_capped
-           + s->cluster.timed_out == 0)
-    {
+    if (report_anomalies(s, r, list) == 0) {
         return;
     }
 
-    fprintf(out, "=== Anomaly Counters ===\n"
-                 "Priority Inversions: %" PRIu64 "\n"
-                 "HOL Blocking Events: %" PRIu64 "\n"
-                 "Rejected Requests (Admission): %" PRIu64 "\n",
-            s->inversions, s->blocked, r->rejected_admission);
+    fputs("=== Anomaly Counters ===\n", out);
 
-    for (i = 0; i < s->nshed; i++) {
-        if (s->shed[i].n > 0) {
-            fprintf(out, "  Shed (%s): %" PRIu64 "\n", s->shed[i].name,
-                    s->shed[i].n);
+    for (i = 0; i < REPORT_ANOMALIES; i++) {
+        if (list[i].count > 0 || !list[i].unless_zero) {
+            fprintf(out, "%s: %" PRIu64 "\n", list[i].label, list[i].count);
+        }
+
+        if (list[i].key != NULL
+            && strcmp(list[i].key, "rejected_admission") == 0)
+        {
+            text_shed(s, out);
         }
     }
-
-    fprintf(out, "Rejected Requests (Routing): %" PRIu64 "\n"
-                 "Dropped Unservable: %" PRId64 "\n"
-                 "Timed Out Requests: %" PRId64 "\n"
-                 "Length-Capped Requests: %" PRId64 "\n",
-            r->rejected_routing, s->cluster.unservable,
-            s->cluster.timed_out, s->cluster.length_capped);
-
-    text_count(out, "Gateway Queue Depth (horizon)", r->gateway_depth);
-    text_count(out, "Gateway Queue Shed", r->gateway_shed);
-    text_count(out, "Gateway Queue Rejected", r->gateway_rejected);
-    text_count(out, "Gateway Evicted (in-flight)", r->gateway_evicted);
-    text_count(out, "Gateway Expired (TTL)", r->gateway_expired);
 }
 
 

@@ -137,31 +137,127 @@ report_variant_goodput(const report_variant_t *v)
 }
 
 
+/* --- figures */
+
+static double
+column_completed(const report_variant_t *v)
+{
+    return (double) v->summary.cluster.completed;
+}
+
+
+static double
+column_ttft_p50(const report_variant_t *v)
+{
+    return v->summary.ttft.p50 / 1e3;
+}
+
+
+static double
+column_ttft_p99(const report_variant_t *v)
+{
+    return v->summary.ttft.p99 / 1e3;
+}
+
+
+static double
+column_e2e_p50(const report_variant_t *v)
+{
+    return v->summary.e2e.p50 / 1e3;
+}
+
+
+static double
+column_e2e_p99(const report_variant_t *v)
+{
+    return v->summary.e2e.p99 / 1e3;
+}
+
+
+static double
+column_tokens_per_s(const report_variant_t *v)
+{
+    double  seconds;
+
+    seconds = (double) v->summary.cluster.ended_us / 1e6;
+
+    return seconds > 0 ? (double) v->summary.cluster.output_tokens / seconds
+                       : 0;
+}
+
+
+static double
+column_hit_rate(const report_variant_t *v)
+{
+    return v->summary.hit_rate_by_block;
+}
+
+
+static double
+column_jain(const report_variant_t *v)
+{
+    return v->summary.jain;
+}
+
+
+const report_column_t  report_columns[] = {
+    { NULL, "completed", "completed", 9, 0, 1, column_completed },
+    { "ttft_p50_ms", "TTFT p50", "TTFT p50, ms", 9, 1, 1, column_ttft_p50 },
+    { NULL, "TTFT p99", "p99", 9, 1, 1, column_ttft_p99 },
+    { "e2e_p50_ms", "E2E p50", "E2E p50, ms", 10, 1, 1, column_e2e_p50 },
+    { NULL, "E2E p99", "p99", 10, 1, 1, column_e2e_p99 },
+    { NULL, "tokens/s", "tokens/s", 9, 1, 1, column_tokens_per_s },
+    { "hit_rate_by_block", "hits %", "cache hits, %", 6, 1, 100,
+      column_hit_rate },
+    { "tenants_jain", NULL, "tenants, Jain", 0, 3, 1, column_jain },
+    { "goodput", "good %", "goodput, %", 7, 2, 100, report_variant_goodput },
+    { .value = NULL }
+};
+
+
 /* --- text */
+
+static void
+compare_heads(int width, FILE *out)
+{
+    const report_column_t  *c;
+
+    fprintf(out, "%-*s", width, "variant");
+
+    for (c = report_columns; c->value != NULL; c++) {
+        if (c->label != NULL) {
+            fprintf(out, " %*s", c->width, c->label);
+        }
+    }
+
+    putc('\n', out);
+}
+
 
 static void
 compare_row(const report_variant_t *v, int width, FILE *out)
 {
-    double                   goodput, seconds;
-    const report_metrics_t  *m;
+    double                  value;
+    const report_column_t  *c;
 
-    m = &v->summary.cluster;
-    seconds = (double) m->ended_us / 1e6;
-    goodput = report_variant_goodput(v);
+    fprintf(out, "%-*s", width, v->name);
 
-    fprintf(out, "%-*s %9" PRId64 " %9.1f %9.1f %10.1f %10.1f %9.1f %6.1f",
-            width, v->name, m->completed, v->summary.ttft.p50 / 1e3,
-            v->summary.ttft.p99 / 1e3, v->summary.e2e.p50 / 1e3,
-            v->summary.e2e.p99 / 1e3,
-            seconds > 0 ? (double) m->output_tokens / seconds : 0,
-            v->summary.hit_rate_by_block * 100);
+    for (c = report_columns; c->value != NULL; c++) {
+        value = c->value(v) * c->shown;
 
-    if (isnan(goodput)) {
-        fputs("       -\n", out);
+        if (c->label == NULL) {
+            continue;
+        }
 
-    } else {
-        fprintf(out, " %7.2f\n", goodput * 100);
+        if (isnan(value)) {
+            fprintf(out, " %*s", c->width, "-");
+
+        } else {
+            fprintf(out, " %*.*f", c->width, c->digits, value);
+        }
     }
+
+    putc('\n', out);
 }
 
 
@@ -187,10 +283,8 @@ report_comparison_text(const report_comparison_t *c, FILE *out)
         width = len > width ? len : width;
     }
 
-    fprintf(out, "workload: %s\n\n%-*s %9s %9s %9s %10s %10s %9s %6s %7s\n",
-            c->workload, width, "variant", "completed", "TTFT p50",
-            "TTFT p99", "E2E p50", "E2E p99", "tokens/s", "hits %",
-            "good %");
+    fprintf(out, "workload: %s\n\n", c->workload);
+    compare_heads(width, out);
 
     for (i = 0; i < c->n; i++) {
         compare_row(&c->variants[i], width, out);
@@ -241,20 +335,19 @@ compare_json_pair(report_json_t *json, const char *key,
 static void
 compare_json_variant(report_json_t *json, report_variant_t *v, int is_first)
 {
+    const report_column_t  *c;
+
     report_json_object(json, NULL);
     report_json_string(json, "name", v->name);
     report_json_string(json, "options", v->words);
     report_json_object(json, "cluster");
     report_metrics_json(&v->summary.cluster, json, NULL, NULL);
     report_json_end(json);
-    report_json_double(json, "ttft_p50_ms", v->summary.ttft.p50 / 1e3);
-    report_json_double(json, "e2e_p50_ms", v->summary.e2e.p50 / 1e3);
-    report_json_double(json, "hit_rate_by_block",
-                       v->summary.hit_rate_by_block);
-    report_json_double(json, "tenants_jain", v->summary.jain);
 
-    if (!isnan(report_variant_goodput(v))) {
-        report_json_double(json, "goodput", report_variant_goodput(v));
+    for (c = report_columns; c->value != NULL; c++) {
+        if (c->key != NULL && !isnan(c->value(v))) {
+            report_json_double(json, c->key, c->value(v));
+        }
     }
 
     if (!is_first) {

@@ -36,6 +36,21 @@ typedef struct {
 } report_comparison_t;
 
 
+/* A column of the overview: text and HTML show it, JSON has some of them. */
+typedef struct {
+    const char          *key;           /* in JSON; NULL: the block of the
+                                           cluster has it */
+    const char          *label;         /* in text; NULL: not there */
+    const char          *heading;       /* in HTML */
+    int                  width;         /* of the label's column */
+    int                  digits;
+    double               shown;         /* times the value: 100 of a share */
+    double             (*value)(const report_variant_t *v);     /* NaN: none */
+} report_column_t;
+
+/* The one without a value is the end. */
+extern const report_column_t  report_columns[];
+
 /* Sums up and pairs: 0, or -1 without memory. */
 int report_comparison_init(report_comparison_t *c, uint64_t seed);
 void report_comparison_done(report_comparison_t *c);

@@ -75,28 +75,21 @@ html_cell(FILE *out, const char *kind, const char *text)
 static void
 html_overview_row(const report_variant_t *v, FILE *out)
 {
-    double                   goodput, seconds;
-    const report_metrics_t  *m;
-
-    m = &v->summary.cluster;
-    seconds = (double) m->ended_us / 1e6;
-    goodput = report_variant_goodput(v);
+    double                  value;
+    const report_column_t  *c;
 
     fputs("<tr>", out);
     html_cell(out, "td", v->name);
-    fprintf(out, "<td>%" PRId64 "</td><td>%.1f</td><td>%.1f</td>"
-                 "<td>%.1f</td><td>%.1f</td><td>%.1f</td><td>%.1f</td>"
-                 "<td>%.3f</td>", m->completed, v->summary.ttft.p50 / 1e3,
-            v->summary.ttft.p99 / 1e3, v->summary.e2e.p50 / 1e3,
-            v->summary.e2e.p99 / 1e3,
-            seconds > 0 ? (double) m->output_tokens / seconds : 0,
-            v->summary.hit_rate_by_block * 100, v->summary.jain);
 
-    if (isnan(goodput)) {
-        fputs("<td>-</td>", out);
+    for (c = report_columns; c->value != NULL; c++) {
+        value = c->value(v) * c->shown;
 
-    } else {
-        fprintf(out, "<td>%.2f</td>", goodput * 100);
+        if (isnan(value)) {
+            fputs("<td>-</td>", out);
+
+        } else {
+            fprintf(out, "<td>%.*f</td>", c->digits, value);
+        }
     }
 
     fputs("</tr>\n", out);
@@ -106,13 +99,17 @@ html_overview_row(const report_variant_t *v, FILE *out)
 static void
 html_overview(const report_comparison_t *c, FILE *out)
 {
-    size_t  i;
+    size_t                  i;
+    const report_column_t  *column;
 
     fputs("<h2>Side by side</h2>\n<div class=\"scroll\"><table"
-          " id=\"overview\">\n<tr><th>variant</th><th>completed</th>"
-          "<th>TTFT p50, ms</th><th>p99</th><th>E2E p50, ms</th><th>p99</th>"
-          "<th>tokens/s</th><th>cache hits, %</th><th>tenants, Jain</th>"
-          "<th>goodput, %</th></tr>\n", out);
+          " id=\"overview\">\n<tr><th>variant</th>", out);
+
+    for (column = report_columns; column->value != NULL; column++) {
+        html_cell(out, "th", column->heading);
+    }
+
+    fputs("</tr>\n", out);
 
     for (i = 0; i < c->n; i++) {
         html_overview_row(&c->variants[i], out);
