@@ -1,4 +1,6 @@
 
+/* Steps of the engine that was observed, by intervals between known tokens. */
+
 #include "sim/live/clock.h"
 
 #include <stdlib.h>

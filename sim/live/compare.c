@@ -1,4 +1,6 @@
 
+/* Pairs by id, figures of both sides, and BLIS's report of them. */
+
 #include "sim/live/goodput.h"
 
 #include <math.h>

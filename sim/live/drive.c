@@ -1,4 +1,6 @@
 
+/* The driver: what is due is sent, what comes back is recorded. */
+
 #include "sim/live/drive.h"
 
 #include <stdlib.h>

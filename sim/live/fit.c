@@ -1,4 +1,6 @@
 
+/* One equation a request, and the latency model that solves them best. */
+
 #include "sim/live/fit.h"
 
 #include <math.h>

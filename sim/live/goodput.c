@@ -1,4 +1,6 @@
 
+/* Goodput of both sides, by class and by time. */
+
 #include "sim/live/goodput.h"
 
 #include <math.h>

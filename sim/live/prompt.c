@@ -1,4 +1,8 @@
 
+/*
+ * Prompts as words of a fixed length that follow from where tokens come from.
+ */
+
 #include "sim/live/drive.h"
 
 #include <stdlib.h>

@@ -1,4 +1,6 @@
 
+/* Error, correlation, bias and grade of single requests. */
+
 #include "sim/live/compare.h"
 
 #include <math.h>

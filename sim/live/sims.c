@@ -1,4 +1,6 @@
 
+/* Results of a simulation, read from JSON and found by id. */
+
 #include "sim/live/sims.h"
 
 #include <jansson.h>

@@ -1,4 +1,6 @@
 
+/* Weighted normal equations, solved again until the weights settle. */
+
 #include "sim/live/solve.h"
 
 #include <math.h>

@@ -1,4 +1,6 @@
 
+/* Memory that is freed all at once, and the end where there is none. */
+
 #include "sim/work/arena.h"
 
 #include <stdio.h>

@@ -1,4 +1,6 @@
 
+/* Records of CSV, unquoted in place. */
+
 #include "sim/work/csv.h"
 
 #include <string.h>

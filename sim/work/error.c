@@ -1,4 +1,6 @@
 
+/* An error as one line: file, line, what is wrong. */
+
 #include "sim/work/error.h"
 
 #include <stdarg.h>

@@ -1,4 +1,6 @@
 
+/* Whole files. */
+
 #include "sim/work/file.h"
 
 #include <errno.h>

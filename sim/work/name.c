@@ -1,4 +1,6 @@
 
+/* The table of names: open addressing over FNV-1a. */
+
 #include "sim/work/name.h"
 
 #include <stdlib.h>

@@ -1,4 +1,6 @@
 
+/* Requests in pages that stay where they are, and hashes of their blocks. */
+
 #include "sim/work/request.h"
 
 #include <stdio.h>

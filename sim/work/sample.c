@@ -1,4 +1,6 @@
 
+/* Distributions: their parameters, and numbers drawn from them. */
+
 #include "sim/work/sample.h"
 
 #include <math.h>

@@ -1,4 +1,6 @@
 
+/* The next round of a session, when the last one has ended. */
+
 #include "sim/work/session_plan.h"
 
 #include <stdio.h>

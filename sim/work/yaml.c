@@ -1,4 +1,6 @@
 
+/* Mappings and lists of YAML, walked by tables. */
+
 #include "sim/work/yaml_inner.h"
 
 #include <stdlib.h>

@@ -1,4 +1,6 @@
 
+/* Single values of YAML, each held to its kind and limits. */
+
 #include "sim/work/yaml_inner.h"
 
 #include <errno.h>

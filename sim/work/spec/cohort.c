@@ -1,4 +1,6 @@
 
+/* Cohorts as clients, and a day, a spike or a ramp as windows. */
+
 #include "sim/work/spec/cohort.h"
 
 #include <math.h>

@@ -1,4 +1,6 @@
 
+/* Flags and presets as a specification of one client. */
+
 #include "sim/work/spec/flags.h"
 
 #include <string.h>

@@ -1,4 +1,6 @@
 
+/* Gaps between arrivals. */
+
 #include "sim/work/spec/gap.h"
 
 #include <math.h>

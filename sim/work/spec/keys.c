@@ -1,4 +1,6 @@
 
+/* The keys of a specification, with kinds and limits. */
+
 #include "sim/work/spec/spec.h"
 
 #include <stdlib.h>

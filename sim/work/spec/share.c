@@ -1,4 +1,6 @@
 
+/* Shares of the rate among clients that are active together. */
+
 #include "sim/work/spec/share.h"
 
 #include <string.h>

@@ -1,4 +1,6 @@
 
+/* A stream of arrivals, one after the other. */
+
 #include "sim/work/spec/stream.h"
 
 #include <math.h>

@@ -1,4 +1,6 @@
 
+/* The columns of a trace, with kinds and limits. */
+
 #include "sim/work/trace/columns.h"
 
 #define AT(field)  offsetof(work_record_t, field)

@@ -1,4 +1,6 @@
 
+/* Times of chunks, read, written, and found by request. */
+
 #include "sim/work/trace/itl.h"
 
 #include <errno.h>

@@ -1,4 +1,6 @@
 
+/* A trace's rows, read by the columns that its first line names. */
+
 #include "sim/work/trace/trace.h"
 
 #include <errno.h>

@@ -1,4 +1,6 @@
 
+/* A trace's header, and its records in memory. */
+
 #include "sim/work/trace/trace.h"
 
 #include <stdio.h>

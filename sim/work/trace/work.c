@@ -1,4 +1,6 @@
 
+/* A trace as a workload: as it came, or its sessions in closed loop. */
+
 #include "sim/work/trace/trace.h"
 
 #include <stdlib.h>

@@ -1,4 +1,6 @@
 
+/* A trace, written in the form in which BLIS writes it. */
+
 #include "sim/work/trace/trace.h"
 
 #include <errno.h>
