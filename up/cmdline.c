@@ -27,6 +27,10 @@ static const option_t  cmdline_up_table[] = {
     { "dir", OPTION_STRING, FIELD(dir), NULL, "DIR",
       "for configuration and logs; else one for each --listen", 0, 0, 0 },
 
+    { "log-stderr", OPTION_FLAG, FIELD(is_log_stderr), NULL, NULL,
+      "all logs to standard error, as in a container; else to files", 0, 0,
+      0 },
+
     { "demo", OPTION_FLAG, FIELD(is_demo), NULL, NULL,
       "three simulated engines", 0, 0, 0 },
 

@@ -16,6 +16,7 @@ typedef struct {
     const char  *listen;
     const char  *keys;
     int          is_open;
+    int          is_log_stderr;
     const char  *dir;
     int          is_demo;
     const char  *nginx;

@@ -274,6 +274,7 @@ prepare_set_files(up_t *up)
     f->dir = up->place.dir;
     f->etc = up->place.dir;
     f->run = up->place.run;
+    f->logs = up->options->is_log_stderr ? NULL : up->place.dir;
     f->host = up->place.host;
     f->listen = up->listen;
     f->local = up->local[0] != '\0' ? up->local : NULL;
@@ -301,7 +302,11 @@ prepare_test_nginx(up_t *up)
     };
 
     files_path(conf, up->place.dir, "nginx", ".conf");
-    files_path(log, up->place.dir, "nginx", ".log");
+    files_log(log, &up->files, "nginx", ".log");
+
+    if (log[0] == '\0') {
+        strcpy(log, "stderr");
+    }
 
     if (bound_ask(argv, said, sizeof(said)) == 0) {
         return 0;

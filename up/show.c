@@ -10,8 +10,8 @@
 void
 show_start(const up_t *up)
 {
-    printf("llmgw " LLMGW_VERSION ": configuration and logs are in %s\n",
-           up->place.dir);
+    printf("llmgw " LLMGW_VERSION ": configuration %s in %s\n",
+           up->options->is_log_stderr ? "is" : "and logs are", up->place.dir);
 
     if (up->new_key[0] != '\0') {
         printf("\nOther hosts reach %s, so clients need a key.  This one is "

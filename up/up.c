@@ -54,7 +54,7 @@ up_check_nginx(up_t *up)
 {
     if (up->state == UP_STARTING && program_is_broken(&up->nginx)) {
         fprintf(stderr, "llmgw up: nginx ended before it served: %s (%s)\n",
-                up->nginx.why, up->nginx.log);
+                up->nginx.why, program_log_name(&up->nginx));
         up->status = 1;
         end_begin(up);
     }
@@ -142,12 +142,12 @@ up_start_nginx(up_t *up, char conf[PATH_MAX])
     program_init(c, up->loop, end_on_nginx_gone, up);
     strcpy(c->name, "nginx");
     c->end_signal = SIGQUIT;
-    files_path(c->log, up->place.dir, "nginx", ".log");
+    files_log(c->log, &up->files, "nginx", ".log");
     files_path(conf, up->place.dir, "nginx", ".conf");
 
     char *const  argv[] = {
-        up->tools.nginx, (char *) "-p", up->place.dir, (char *) "-e", c->log,
-        (char *) "-c", conf
+        up->tools.nginx, (char *) "-p", up->place.dir, (char *) "-e",
+        c->log[0] != '\0' ? c->log : (char *) "stderr", (char *) "-c", conf
     };
 
     for (i = 0; i < sizeof(argv) / sizeof(argv[0]); i++) {
@@ -167,7 +167,7 @@ up_start_agent(up_t *up, char conf[PATH_MAX])
     program_init(c, up->loop, end_on_agent_gone, up);
     strcpy(c->name, "agent");
     c->end_signal = SIGTERM;
-    files_path(c->log, up->place.dir, FILES_GATEWAY, "-agent.log");
+    files_log(c->log, &up->files, FILES_GATEWAY, "-agent.log");
     files_path(conf, up->place.dir, FILES_GATEWAY, ".conf");
     c->argv[0] = up->tools.agent;
     c->argv[1] = (char *) "-c";

@@ -30,6 +30,19 @@ files_path(char path[PATH_MAX], const char *dir, const char *name,
 }
 
 
+void
+files_log(char path[PATH_MAX], const files_t *files, const char *name,
+    const char *suffix)
+{
+    if (files->logs != NULL) {
+        files_path(path, files->logs, name, suffix);
+
+    } else {
+        path[0] = '\0';
+    }
+}
+
+
 static int
 files_begin(files_draft_t *draft, char error[FILES_ERROR_BYTES])
 {
@@ -160,9 +173,10 @@ files_put_server(FILE *out, const files_t *f)
 static void
 files_put_main(FILE *out, const files_t *f)
 {
-    char  drain[24];
+    char  drain[24], log[PATH_MAX];
 
     duration_format(drain, f->drain_timeout_ms);
+    files_log(log, f, "nginx", ".log");
     fprintf(out,
             "# Written by \"llmgw up\" at each start: changes here are lost.\n"
             "# \"llmgw up --print DIR\" writes one to keep.\n"
@@ -178,12 +192,13 @@ files_put_main(FILE *out, const files_t *f)
             "worker_processes auto;\n"
             "worker_shutdown_timeout %s;\n"
             "pid %s/nginx.pid;\n"
-            "error_log %s/nginx.log notice;\n"
+            "error_log %s notice;\n"
             "\n"
             "events {\n"
             "    worker_connections %u;\n"
             "}\n"
-            "\n", drain, f->run, f->etc, f->connections);
+            "\n", drain, f->run, log[0] != '\0' ? log : "stderr",
+            f->connections);
 }
 
 

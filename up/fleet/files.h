@@ -28,6 +28,8 @@ typedef struct {
     const char     *dir;            /* where they are written, */
     const char     *etc;            /* and as they name it themselves */
     const char     *run;            /* sockets, segment, pid */
+    const char     *logs;           /* a directory for them; NULL: all go to
+                                       standard error */
     const char     *host;           /* of adapters and gossip */
     const char     *listen;         /* numeric */
     const char     *local;          /* the same port of this host, or NULL:
@@ -68,6 +70,10 @@ int files_write_unit(const files_t *files, const files_engine_t *engine,
 
 /* The names of files in the directory, below PATH_MAX for sure. */
 void files_path(char path[PATH_MAX], const char *dir, const char *name,
+    const char *suffix);
+
+/* A log, as program_t has it: "" is standard error. */
+void files_log(char path[PATH_MAX], const files_t *files, const char *name,
     const char *suffix);
 
 #endif /* FILES_H */

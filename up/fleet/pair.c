@@ -65,7 +65,7 @@ pair_init_program(pair_t *p, program_t *program, const char *tool,
     program->end_signal = SIGTERM;
     snprintf(program->name, sizeof(program->name), "%s %s", p->id, what);
     snprintf(suffix, sizeof(suffix), "-%s.log", what);
-    files_path(program->log, p->files->dir, p->id, suffix);
+    files_log(program->log, p->files, p->id, suffix);
     snprintf(suffix, sizeof(suffix), "-%s.conf", what);
 
     return pair_set_argv(program, tool, p, suffix);
@@ -326,14 +326,14 @@ pair_text(const pair_t *pair, char *text, size_t bytes)
 
     } else if (pair->detail[0] != '\0') {
         snprintf(text, bytes, "%s; its output is in %s", pair->detail,
-                 pair->adapter.log);
+                 program_log_name(&pair->adapter));
 
     } else if (strcmp(pair->seen.service, "STALLED") == 0) {
         snprintf(text, bytes, "hangs: its streams make no progress");
 
     } else if (pair->kind == SOURCE_EXEC && pair->seen.is_listed) {
         snprintf(text, bytes, "its engine starts; its output is in %s",
-                 pair->adapter.log);
+                 program_log_name(&pair->adapter));
 
     } else if (strcmp(pair->seen.service, "DOWN") == 0) {
         snprintf(text, bytes, "down");

@@ -37,6 +37,22 @@ program_trim_log(const program_t *program)
 }
 
 
+const char *
+program_log_name(const program_t *program)
+{
+    return program->log[0] != '\0' ? program->log : "this log";
+}
+
+
+static int
+program_open_log(const program_t *p)
+{
+    return p->log[0] != '\0'
+           ? open(p->log, O_WRONLY|O_APPEND|O_CREAT|O_CLOEXEC, 0640)
+           : fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+}
+
+
 /* The last line of its log, "" for none. */
 static void
 program_last_words(const program_t *p, char *line, size_t bytes)
@@ -83,8 +99,7 @@ program_spawn(program_t *p)
     bound_t  bound;
 
     p->starts++;
-    p->child.output_fd = open(p->log, O_WRONLY|O_APPEND|O_CREAT|O_CLOEXEC,
-                              0640);
+    p->child.output_fd = program_open_log(p);
 
     if (p->child.output_fd == -1) {
         snprintf(error, sizeof(error), "%s", strerror(errno));

@@ -37,7 +37,8 @@ struct program_s {
     char             name[PROGRAM_NAME_BYTES];
     char            *argv[PROGRAM_WORDS];   /* of the caller; NULL-ended */
     int              end_signal;            /* of an orderly end */
-    char             log[PATH_MAX];         /* its standard output and error */
+    char             log[PATH_MAX];         /* its standard output and error;
+                                               "": standard error of ours */
 
     child_t          child;
     supervise_t      supervise;
@@ -65,6 +66,9 @@ void program_stop(program_t *program, double patience_s);
 
 /* It ended by itself, and is not yet started again. */
 int program_is_broken(const program_t *program);
+
+/* Where its output is, for people. */
+const char *program_log_name(const program_t *program);
 
 /* Empties a log that has grown too large. */
 void program_trim_log(const program_t *program);

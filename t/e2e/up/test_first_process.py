@@ -72,3 +72,14 @@ def test_orphans_are_reaped(up):
              "the orphan to be reaped")
     end(up, signal.SIGTERM)
     assert up.wait_end(takes=6) == 0
+
+
+def test_logs_go_to_standard_error_when_told(cluster):
+    up = Launcher(cluster, cluster.engine().url, "--log-stderr",
+                  prefix=UNSHARE).started()
+    for line in ("start worker process", "llmgw-agent gateway: ",
+                 "llmgw-replica "):
+        up.wait_said(line)
+    assert not list(up.dir.glob("*.log"))
+    end(up, signal.SIGTERM)
+    assert up.wait_end(takes=6) == 0
