@@ -73,6 +73,7 @@ BENCH_PACKAGES := haproxy caddy libgrpc++-dev libgrpc-dev libprotobuf-dev \
 # Of make repo and a fresh Debian, and of what checks packages; nginx-dev brings
 # what makes them.
 REPO_PACKAGES := apt-utils gnupg mmdebstrap
+IMAGE_PACKAGES := mmdebstrap umoci
 CHECK_PACKAGES := autopkgtest diffoscope-minimal lintian piuparts
 
 # The release that upgrades are tested from, and what its build needs besides.
@@ -129,7 +130,7 @@ FUZZERS := $(patsubst t/fuzz/fuzz_%.c,build/fuzz/fuzz_%,$(wildcard t/fuzz/fuzz_*
         chart-tools manifests test-chart \
         demo-standby demo-shards demo-sim screenshots install deb repo clean npm \
         all test soak test-unit units soak-sim test-tsan test-systemd test-evening \
-        test-packages test-upgrade test-soak \
+        test-packages test-upgrade test-soak image test-image \
         test-resume test-reality test-e2e test-llama-server \
         lint \
         fuzz fuzz-packets bench bench-deps bench-openai bench-full bench-peers \
@@ -352,6 +353,14 @@ repo: deb  ## a signed directory for apt, build/repo/ (REPO_URL=, REPO_KEY=)
 	@DEB_PACKAGES="$(REPO_PACKAGES)" sh build-aux/deps.sh
 	@REPO_URL="$(REPO_URL)" REPO_KEY="$(REPO_KEY)" \
 	    sh build-aux/repo.sh build/deb build/repo
+
+image: repo  ## OCI images, into build/image/, from the packages of make repo
+	@DEB_PACKAGES="$(IMAGE_PACKAGES)" sh build-aux/deps.sh
+	@for name in gateway replica; do \
+	    $(PYTHON) build-aux/image.py $$name build/repo build/image || exit 1; done
+
+test-image: image  ## the images: made again, and run (root; a minute)
+	@$(PYTHON) -m pytest -q -s t/image $(ARGS)
 
 test-packages: deb  ## lintian, a fresh Debian, piuparts, autopkgtest, the same bytes twice (root)
 	@DEB_PACKAGES="$(REPO_PACKAGES) $(CHECK_PACKAGES)" sh build-aux/deps.sh
