@@ -22,6 +22,7 @@ N         ?= 10000000
 SEEDS     ?= 200
 FIRST     ?= 1000
 SLICE     ?= all
+SUITE     ?=     # of make deb: a release of Debian, if not this machine's
 
 O   := build/obj/$(BUILD)
 Q   := $(if $(strip $(V)),,@)
@@ -345,9 +346,11 @@ install: daemons module  ## install into PREFIX, SBINDIR, MODULES, UNITS_DIR, SY
 	    install -D -m 644 $$file \
 	        $(DESTDIR)$(PREFIX)/share/doc/llmgw/$${file#docs/} || exit 1; done
 
-deb:  ## Debian packages, into build/deb/, from a copy of the tree
-	@DEB_PACKAGES="$(BUILD_PACKAGES)" sh build-aux/deps.sh
-	@CC="$(CC)" sh build-aux/deb.sh build/deb
+deb:  ## Debian packages, into build/deb/ (SUITE=trixie: into build/deb-trixie/)
+	@DEB_PACKAGES="$(if $(SUITE),mmdebstrap,$(BUILD_PACKAGES))" \
+	    sh build-aux/deps.sh
+	@CC="$(CC)" DEB_SUITE="$(SUITE)" \
+	    sh build-aux/deb.sh build/deb$(SUITE:%=-%)
 
 repo: deb  ## a signed directory for apt, build/repo/ (REPO_URL=, REPO_KEY=)
 	@DEB_PACKAGES="$(REPO_PACKAGES)" sh build-aux/deps.sh

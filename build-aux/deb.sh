@@ -6,6 +6,9 @@
 # Version and date of the changelog are those of VERSION and of the last commit,
 # so that two builds of a commit are alike.  Outside a clone the date is
 # that of VERSION.
+#
+# DEB_SUITE is another release of Debian, to build for: in a clean root of it, made
+# by mmdebstrap for this once.  nginx's modules have another ABI in each release.
 
 set -eu
 unset MAKEFLAGS MFLAGS          # what "make deb" was told is not for the copy
@@ -35,9 +38,23 @@ llmgw ($version) unstable; urgency=medium
  -- $(sed -n 's/^Maintainer: //p' debian/control)  $date
 END
 
-cd "$copy"
-DEB_BUILD_OPTIONS=${DEB_BUILD_OPTIONS:-"parallel=$(nproc) nocheck"} \
-    dpkg-buildpackage -b -us -uc >"$out/build.log" 2>&1 || {
+export DEB_BUILD_OPTIONS="${DEB_BUILD_OPTIONS:-parallel=$(nproc) nocheck}"
+build() {
+    cd "$copy" && dpkg-buildpackage -b -us -uc
+}
+
+build_in_root() {
+    export copy out
+    mmdebstrap --variant=buildd --format=null \
+        --customize-hook='cp -r "$copy" "$1/llmgw"' \
+        --customize-hook='chroot "$1" apt-get -y build-dep /llmgw' \
+        --customize-hook='chroot "$1" env -u CC sh -c \
+            "cd /llmgw && dpkg-buildpackage -b -us -uc"' \
+        --customize-hook='cp "$1"/*.deb "$1"/*.buildinfo "$1"/*.changes "$out"' \
+        "$DEB_SUITE"
+}
+
+"build${DEB_SUITE:+_in_root}" >"$out/build.log" 2>&1 || {
     tail -n 40 "$out/build.log" >&2
     echo "llmgw: could not build the packages, see $out/build.log" >&2
     exit 1

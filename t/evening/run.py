@@ -17,4 +17,4 @@ from llmgw import fresh  # noqa: E402
 LIMIT_S = 300
 
 if __name__ == "__main__":
-    sys.exit(fresh.run(HERE / "evening.py", LIMIT_S))
+    sys.exit(fresh.Debian().run(HERE / "evening.py", LIMIT_S))
