@@ -76,8 +76,12 @@ def test_two_gateways_do_not_meet(cluster):
     for up in ups:
         up.wait_said("Ready.", takes=6)
     assert [len(up.engines()) for up in ups] == [1, 1]
-    assert [len(json.loads(clients.curl(f"{up.base}/status")[2])["pools"][0]
-                ["replicas"]) for up in ups] == [1, 1]
+
+    def replicas(up):
+        status = json.loads(clients.curl(f"{up.base}/status")[2])
+        return len(status["pools"][0]["replicas"])
+    # Another worker than that which is ready may answer, and look later.
+    wait_for(lambda: [replicas(up) for up in ups] == [1, 1], "one engine each")
 
 
 def test_engine_that_comes_later_is_waited_for(cluster):
