@@ -22,6 +22,8 @@ def prepare(overlay):
     shutil.copy(HERE / "units.sh", overlay / "look")
     (overlay / "look").chmod(0o755)
     shutil.copytree(HERE.parent / "llmgw", overlay / "engine")
+    shutil.copy(HERE.parents[1] / "debian/llmgw-replica.prerm",
+                overlay / "prerm")
 
 
 if __name__ == "__main__":

@@ -130,6 +130,19 @@ systemctl stop $e1
 passes "a stop takes adapter, keepers and engine along" no_engine
 passes "and ends well" test "$(property $e1 Result)" = success
 
+# What removal of the adapter's package stops.
+systemctl start $replica llmgw-agent@r2 llmgw-replica@r2
+passes "an agent runs its replica, and another one's has a unit of its own" \
+    sh -c "pgrep -xc llmgw-replica | grep -qx 2"
+sh /prerm remove
+passes "the adapter's package takes all adapters along" has_ended
+passes "and the agent that ran one" \
+    test "$(property $replica ActiveState)" = inactive
+passes "which ends well" test "$(property $replica Result)" = success
+passes "other agents go on" \
+    test "$(property llmgw-agent@r2 ActiveState)" = active
+systemctl stop llmgw-agent@r2
+
 # A standby group: engines "a" and "b", lock and weights service.
 cp lock.conf.example lock.conf
 cp weights.conf.example weights-m0.conf
