@@ -83,7 +83,7 @@ class Container:
         self.proc = None
         self.starts = 0
         self.is_ready = self.is_up = False
-        self.failed = 0             # liveness, in a row
+        self.failed = self.missed = 0   # liveness, readiness, in a row
 
     def argv(self):
         env = self.pod.env(self.spec.get("env", []))
@@ -108,7 +108,7 @@ class Container:
 
     def start(self):
         self.starts += 1
-        self.failed = 0
+        self.failed = self.missed = 0
         self.began = time.monotonic()
         file = self.pod.dir / f"{self.name}.sh"
         file.write_text(self.script())

@@ -13,12 +13,13 @@ import threading
 import time
 import urllib.request
 
-from . import rpc
+from . import rpc, sse
 from .container import Container, Image
 from .node import Node
 from .wait import wait_for, within
 
 EVERY_S = 0.1               # a probe
+PROBE_S = 5                 # what its answer may take on a busy machine
 LIVE_S = 10                 # from a start, no liveness probe
 LEAST_S = 2                 # what a sidecar gets beyond the grace period
 GROUP = 65532
@@ -37,7 +38,7 @@ def _answers(probe, pod, container):
     what = probe["httpGet"]
     url = f"http://{pod.ip}:{pod.port(container, what['port'])}{what['path']}"
     try:
-        with urllib.request.urlopen(url, timeout=1) as answer:
+        with urllib.request.urlopen(url, timeout=PROBE_S) as answer:
             return answer.status < 400
     except OSError:
         return False
@@ -75,7 +76,7 @@ class Pod:
     def connects(self, port):
         from socket import create_connection
         try:
-            create_connection((self.ip, port), 1).close()
+            create_connection((self.ip, port), PROBE_S).close()
         except OSError:
             return False
         return True
@@ -146,7 +147,11 @@ class Pod:
         if self.is_ending or self._restart(container):
             return
         probe = container.spec.get("readinessProbe")
-        container.is_ready = not probe or _answers(probe, self, container)
+        if not probe or _answers(probe, self, container):
+            container.is_ready, container.missed = True, 0
+        else:
+            container.missed += 1
+            container.is_ready &= container.missed < probe["failureThreshold"]
         live = container.spec.get("livenessProbe")
         if live and container.age() > LIVE_S \
                 and not _answers(live, self, container):
@@ -206,10 +211,12 @@ class Pod:
         thread.start()
         return thread
 
-    def die(self):
-        """Its node's power is gone."""
+    def die(self, with_node=False):
+        """KILL, all at once.  with_node: and no packet says so."""
         with self.kube.lock:
             self.is_ending = True
+        if with_node:
+            self.kube.node.cut(self.net)
         for container in self.containers:
             if container.alive():
                 container.kill()
@@ -267,6 +274,13 @@ class Kubernetes:
             return [f"{pod.ip}:{pod.port(pod.mains[0], port)}"
                     for pod in self.pods if pod.is_ready()
                     and spec["selector"].items() <= pod.labels.items()]
+
+    def connect(self, service, n):
+        """To one of its ready pods, by turns.  One that begins to end meanwhile
+        still accepts until its preStop is over."""
+        targets = self.endpoints(service)
+        assert targets, f"no pod of {service} is ready"
+        return sse.Connection(targets[n % len(targets)], takes=20)
 
     def wait_ready(self, *pods, takes=6):
         wait_for(lambda: all(pod.is_ready() for pod in pods),

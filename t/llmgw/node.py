@@ -50,6 +50,11 @@ class Node:
             _ip("-n", name, "link", "set", device, "up")
         return name, address
 
+    def cut(self, name):
+        """A pod's network: nothing comes or goes any more, no end of a
+        connection either."""
+        _ip("-n", name, "link", "set", "eth0", "down")
+
     def close(self):
         """When its processes have ended."""
         subprocess.run(["ip", "link", "del", self.cable], capture_output=True)
