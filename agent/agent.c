@@ -25,7 +25,7 @@ agent_flush(struct ev_loop *loop, ev_prepare *prepare, int events)
 {
     agent_t  *agent = prepare->data;
 
-    /* The last line of a command is about what everybody can see by then. */
+    /* The last line of a command is about what is published by then. */
     if (agent_segment_flush(agent)) {
         jobs_look(&agent->jobs);
     }

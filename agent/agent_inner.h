@@ -38,7 +38,7 @@ typedef enum {
 typedef struct {
     char  text[STATE_FILE_BYTES];       /* as it is to be */
     int   is_writing;
-    int   is_due;                       /* to be written again, behind that */
+    int   is_due;                       /* to be written again after that */
     int   error;                        /* of the last write, errno */
 } agent_kept_t;
 
@@ -58,7 +58,7 @@ struct agent_s {
     crypt_t           *crypt;
     char               key_id[KEYRING_ID_TEXT_BYTES];
     agent_seal_job_t  *keys_job;        /* NULL: no change is under way */
-    int                is_keys_stale;   /* to be read again behind that */
+    int                is_keys_stale;   /* to be read again after that */
     resolve_t         *resolve;         /* NULL: no seeds */
     health_t          *health;          /* NULL: not asked (any more) */
     local_t            local;
@@ -102,7 +102,7 @@ struct agent_s {
     int                is_held;         /* and silent yet */
     int                is_leaving;
     int                is_hurried;      /* no streams are waited for */
-    int                has_parted;      /* LEFT is being told */
+    int                has_parted;      /* LEFT is being sent */
     int                has_conflict;    /* another had our id first */
     command_file_t     files[AGENT_NGIVEN + 1];
     char               drop_from[ADDRESS_TEXT_BYTES];
@@ -213,7 +213,7 @@ const char *agent_drain_kept(agent_t *agent);
 /* swim_callbacks_t's on_drain. */
 void agent_drain_act(void *data, unsigned what);
 
-/* The replica is gone: what it was still to be told is dropped. */
+/* The replica is gone: calls to it that wait are dropped. */
 void agent_drain_replica_gone(agent_t *agent);
 
 

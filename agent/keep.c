@@ -12,7 +12,7 @@
  * text of each file at a time, and the last that was wanted follows it.  An
  * answer that promises what is being written waits: an order that drains or
  * restarts the replica is acknowledged when its text is on the disk.  A disk
- * that refuses holds nobody up: it is logged once, shown by `llmgwctl
+ * that refuses blocks nothing: it is logged once, shown by `llmgwctl
  * status`, tried again each second, and answers go out meanwhile.
  */
 

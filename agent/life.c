@@ -18,9 +18,9 @@
  *                     finish, for --drain-timeout at most.  Then LEFT, for a
  *                     second at most.  A second SIGTERM does not wait.  A
  *                     gateway's agent waits in the same way for the replicas
- *                     that its update has stopped, since nobody else would
+ *                     that its update has stopped, since no other agent would
  *                     start them.  An agent that is stopped soon after its
- *                     start knows nobody, though others may know it by its
+ *                     start knows no member, though others may know it by its
  *                     earlier run: it does not leave in its first AGENT_JOIN_S
  *                     before it knows somebody.
  *   another's id      its child, if there is one, is told to end.  LEFT is not

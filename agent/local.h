@@ -46,7 +46,7 @@
 /* Replicas report at least once a second, so three reports are missing. */
 #define LOCAL_STALL_US  3000000ULL
 
-/* It would have loaded its weights anew by then. */
+/* By then it would have loaded its weights again. */
 #define LOCAL_SHARD_US  120000000ULL
 
 typedef struct {
@@ -90,12 +90,12 @@ uint64_t local_next_us(const local_t *local);
 
 void local_health(local_t *local, health_verdict_t verdict);
 
-/* There is a process that can be told something. */
+/* There is a process that can be called. */
 int local_has_replica(const local_t *local);
 
 /*
- * What to tell the cluster; the strings are the local's.  The resume group is
- * NULL where no report named one.
+ * What the cluster gets to know; the strings are the local's.  The resume
+ * group is NULL where no report named one.
  */
 void local_own(const local_t *local, swim_own_t *own);
 

@@ -1,5 +1,6 @@
 
-/* The own replica's reports and health, and what the cluster is told of it. */
+/* The own replica's reports and health, and what the cluster gets to know of
+   it. */
 
 #include <assert.h>
 #include <errno.h>

@@ -258,7 +258,7 @@ agent_child_meet(agent_t *agent)
 }
 
 
-/* A standby group lives by what is started again: whoever stops one of its
+/* A standby group depends on restarts: an operator that stops one of its
    replicas has another one serve, and wants this one to stand by. */
 void
 agent_child_parted(agent_t *agent)

@@ -71,7 +71,7 @@ agent_drain_keep(agent_t *agent)
 }
 
 
-/* There is a process that can be told; a gateway's agent has none. */
+/* There is a process that can be called; a gateway's agent has none. */
 static int
 agent_drain_has_replica(const agent_t *agent)
 {

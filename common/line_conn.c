@@ -59,7 +59,7 @@ struct line_conn_s {
     size_t                  scanned;    /* bytes of in without a newline */
     line_buffer_t           out;
     size_t                  hold_back;  /* queued bytes; SIZE_MAX: never */
-    const char             *error;      /* to be told from the loop */
+    const char             *error;      /* to be reported from the loop */
     unsigned                busy:1;
     unsigned                finishing:1;
     unsigned                destroyed:1;

@@ -36,7 +36,7 @@ typedef struct {
 
 void line_fds_init(line_fds_t *fds);
 
-/* Closes all that nobody took and all that was not sent. */
+/* Closes all that was not taken and all that was not sent. */
 void line_fds_done(line_fds_t *fds);
 
 /* recvmsg(2), keeping at most one descriptor. */

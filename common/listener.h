@@ -32,7 +32,7 @@ typedef struct {
     ev_io                 io;
     ev_timer              pause;
     listener_accept_pt    on_accept;
-    listener_starved_pt   on_starved;   /* NULL: nobody is told */
+    listener_starved_pt   on_starved;   /* NULL: it is not called */
     void                 *data;
     void                 *starved_data;
     int                   is_shut;

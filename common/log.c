@@ -3,8 +3,8 @@
  * One line an event, written by one write(2), so that lines of processes
  * that share a terminal or a file do not run into each other.
  *
- * Values in a line may come from a peer: control bytes are shown as '?', so
- * nobody can forge a line or control a terminal.  What does not fit
+ * Values in a line may come from a peer: control bytes are shown as '?', so no
+ * peer can forge a line or control a terminal.  What does not fit
  * LOG_LINE_BYTES is cut.  A line that cannot be written is dropped: a daemon
  * does not stop for its log.
  */

@@ -1,7 +1,7 @@
 
 /*
  * Values by kind.  A field changes only where the text is accepted whole:
- * no leading blanks, nothing behind it, within the table's limits.
+ * no leading blanks, nothing after it, within the table's limits.
  */
 
 #include <ctype.h>

@@ -138,7 +138,7 @@ options_trim(char *text)
 }
 
 
-/* Cuts a comment off: a '#' at the line's beginning or behind a blank. */
+/* Cuts a comment off: a '#' at the line's beginning or after a blank. */
 static void
 options_strip_comment(char *line)
 {
@@ -401,8 +401,8 @@ options_missing_value(options_state_t *s, const char *word)
 
 
 /*
- * The option at argv[i].  apply: obey it, else look only.  Returns the number
- * of words it takes, or -1 with the error printed.
+ * The option at argv[i].  apply: set the field, else check only.  Returns the
+ * number of words it takes, or -1 with the error printed.
  */
 static int
 options_take(options_state_t *s, int argc, char **argv, int i, int apply)

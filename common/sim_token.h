@@ -15,7 +15,7 @@
 
 /*
  * What sim_token() needs of a prompt: FNV-1a, 64 bits, so that a test in any
- * language can tell what a stream should say.
+ * language can compute what a stream should say.
  */
 uint64_t sim_token_hash(const uint8_t *prompt, size_t len);
 

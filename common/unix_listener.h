@@ -2,7 +2,7 @@
 /*
  * A service's unix stream socket, from its file to accept(2).
  *
- * The file has mode 0660 from its first moment.  One that nobody listens at
+ * The file has mode 0660 from its first moment.  One without a listener
  * any more was left by a process that died, and is replaced; a living one's is
  * not: of processes that start at one path at once, one gets it.  At the end
  * the file is removed if it is still our own.
@@ -33,7 +33,8 @@ typedef struct {
 int unix_listener_init(unix_listener_t *listener, struct ev_loop *loop,
     const char *path, listener_accept_pt on_accept, void *data, char *error);
 
-/* 0: the socket's file was removed or replaced, and nobody new can come. */
+/* 0: the socket's file was removed or replaced, and no new connection can be
+   made. */
 int unix_listener_is_there(const unix_listener_t *listener);
 
 /* Closes the socket, and removes the file unless it is another's by now. */

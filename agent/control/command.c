@@ -9,7 +9,7 @@
 #define COMMAND_WAIT_TIMEOUT_MS  60000
 
 typedef enum {
-    COMMAND_ALL = 0,        /* everybody who may open the socket */
+    COMMAND_ALL = 0,        /* every user that may open the socket */
     COMMAND_OWNER           /* root and the agent's own user */
 } command_right_t;
 

@@ -62,16 +62,17 @@ typedef struct {
 typedef struct {
     int          can_restart;
     const char  *update;        /* the rolling update it drives; "": none */
-    const char  *detail;        /* of our own replica: why its engine does not
-                                   run; "": it does, or is not told */
+    const char  *detail;        /* of our own replica: why its engine does
+                                   not run; "": it does, or no reason is
+                                   known */
     uint32_t     pings_lost;    /* the last ones, that no datagram answered */
     int64_t      heard_ms;      /* since its last ping; -1: none came */
     int64_t      clock_ahead_ms;
     int          has_clock;
 } command_traits_t;
 
-/* Files that the agent was given, by the option of each, for those who look
-   whether they are right; a NULL ends them. */
+/* Files that the agent was given, by the option of each, so that they can be
+   checked; a NULL ends them. */
 typedef struct {
     const char  *option;
     const char  *path;          /* NULL: not given */
@@ -183,7 +184,7 @@ json_t *command_busy(void);
 
 /*
  * What happened to a member, as an array of events in their order, empty for
- * what nobody is told (an incarnation).  before NULL: it came; after NULL: it
+ * what is no event (an incarnation).  before NULL: it came; after NULL: it
  * is forgotten.  NULL: out of memory.
  */
 json_t *command_events(const command_env_t *env,

@@ -14,7 +14,7 @@
     (LLMGW_SHARD_MODEL_BYTES + LLMGW_MEMBERS_NAME_BYTES + 16)
 
 
-/* -1: its list is not there, so nobody knows what it computes. */
+/* -1: its list is not there, so it is unknown what it computes. */
 static int
 command_shard_model(const command_env_t *env, const llmgw_member_t *m,
     llmgw_shard_model_t *model)
@@ -95,7 +95,7 @@ command_add_offer(const command_env_t *env, json_t *events, const char *name,
 }
 
 
-/* Whoever takes one for the other finds what it expects there. */
+/* A reader that takes one for the other finds what it expects. */
 static int
 command_offers_are_alike(const llmgw_member_t *a, const llmgw_member_t *b)
 {

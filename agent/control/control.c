@@ -186,7 +186,7 @@ static const line_conn_callbacks_t  control_conn_callbacks = {
 };
 
 
-/* Nobody, where the kernel does not tell. */
+/* No user, where the kernel does not say which. */
 static void
 control_fill_peer(command_peer_t *peer, int fd)
 {
@@ -205,7 +205,7 @@ control_fill_peer(command_peer_t *peer, int fd)
 
 /* --- connections come and go */
 
-/* Nobody waits for anything on it. */
+/* No answer is awaited on it. */
 static int
 control_conn_is_idle(const control_conn_t *conn)
 {

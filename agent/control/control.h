@@ -4,14 +4,14 @@
  *
  * Connections and their limits are here; control/command.h has the meaning of
  * the lines.  The replica reports over this socket, too, and the end of its
- * connection is told to the cluster.
+ * connection is reported to the cluster.
  *
  * There are CONTROL_MAX_CONNS connections at most.  One that never reported,
  * listens to no events and waits for no answer is idle, and is closed after
  * CONTROL_IDLE_S without a line; when all places are taken, the one that is
  * idle for longest gives its place to the newcomer, strangers' first.  Where
- * none is idle, a newcomer is told "busy" and closed; CONTROL_OWNER_CONNS
- * further places are kept for root and the agent's own user, who have to get
+ * none is idle, a new one is answered "busy" and closed; CONTROL_OWNER_CONNS
+ * further places are kept for root and the agent's own user, which have to get
  * in to see what is the matter.
  *
  * A slow reader costs bounded memory and is never waited for.  While
@@ -53,7 +53,7 @@ typedef void (*control_lost_pt)(void *data, command_peer_t *peer);
 #define CONTROL_EVENTS_BYTES  (1024 * 1024)
 
 /*
- * Listens at path.  A socket file that nobody listens at any more is
+ * Listens at path.  A socket file without a listener is
  * replaced, a living agent's is not.  env must outlive the control; on_lost
  * is called with env->data.  NULL and a reason in error
  * (UNIX_LISTENER_ERROR_BYTES).

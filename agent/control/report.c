@@ -476,7 +476,7 @@ report_pipelines(const json_t *json, json_t **pipelines)
 }
 
 
-/* One of the engine's figures; absent means that it does not tell. */
+/* One of the engine's figures; absent means that it is not reported. */
 static int
 report_figure(const json_t *json, const char *name, unsigned bit,
     int64_t max, llmgw_engine_load_t *engine, int64_t *value)
@@ -528,7 +528,7 @@ report_engine(const json_t *json, llmgw_engine_load_t *engine,
 }
 
 
-/* What is there of an engine behind the replica. */
+/* The figures of an engine behind the replica, as far as they are given. */
 static int
 report_facts(const json_t *json, report_t *report, const char **error)
 {

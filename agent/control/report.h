@@ -13,7 +13,7 @@
  * standby group says "group", "group_state", "group_epoch", "group_lock",
  * "group_lock_away".  A shard says "shard", what it computes; a replica that
  * orchestrates shards says "pipelines", how they do.  docs/control.md has it
- * for those who write an engine.
+ * for authors of engines.
  */
 
 #ifndef REPORT_H
@@ -47,8 +47,8 @@ typedef struct {
     llmgw_group_state_t  state;
     uint64_t             epoch;
     uint64_t             lock;
-    int                  is_lock_away;  /* of an active one: nobody could take
-                                           over */
+    int                  is_lock_away;  /* of an active one: no standby
+                                           could take over */
 } report_group_t;
 
 /* What a shard says of itself.  Zeroed: nothing. */

@@ -2,7 +2,7 @@
 /*
  * llmgwctl group: which standby groups there are, and the planned switch.
  *
- * The list is made from the members, as the agent tells of them.
+ * The list is made from the members that the agent lists.
  */
 
 #include <stdio.h>

@@ -6,7 +6,7 @@
 #include "ctl/link.h"
 
 
-/* Waits for the end: when this returns the agent has told all that it left. */
+/* Waits for the end: when this returns the agent has sent LEFT to all. */
 int
 ctl_leave(const ctl_t *ctl)
 {

@@ -12,7 +12,7 @@
 #define VIEW_BAR_CELLS   24
 #define VIEW_LINE_BYTES  512
 
-/* Where a terminal does not tell. */
+/* Where a terminal does not report its size. */
 #define VIEW_ROWS        24
 #define VIEW_COLUMNS     80
 

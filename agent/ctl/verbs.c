@@ -130,7 +130,7 @@ ctl_verb_find(const char *name)
 }
 
 
-/* Words up to the next option; the index behind them, -1: too many. */
+/* Words up to the next option; the index after them, -1: too many. */
 static int
 ctl_take_words(ctl_t *ctl, int argc, char **argv, int i)
 {

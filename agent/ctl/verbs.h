@@ -35,7 +35,7 @@ typedef struct {
 
 
 /*
- * Reads a command and its options; argv[0] is its name.  The words behind name
+ * Reads a command and its options; argv[0] is its name.  The words after name
  * and verb are in ctl.  -1 and *verb: to be run, after which ctl_verb_done()
  * releases the options; else the exit status.
  */

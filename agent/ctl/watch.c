@@ -24,7 +24,7 @@
 #include "ctl/link.h"
 
 
-#define CTL_WATCH_ROWS  24      /* a terminal that does not tell */
+#define CTL_WATCH_ROWS  24      /* where a terminal does not report its size */
 
 #define ESC_HOME        "\033[H"
 #define ESC_CLEAR       "\033[2J"

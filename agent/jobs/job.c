@@ -21,8 +21,8 @@
  * "Drained" is what the target itself says: a load of zero, reported after its
  * replica began to refuse new requests.  A replica that does not refuse by
  * itself (it does not know Drain, or was started under the drain) gets no more
- * requests once the gateways have heard.  Requests that raced with that have
- * reached it, and are in its load, JOB_RACE_US later.
+ * requests once the gateways know.  Requests that raced with that have reached
+ * it, and are in its load, JOB_RACE_US later.
  */
 
 #include <stdlib.h>

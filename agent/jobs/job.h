@@ -32,7 +32,7 @@ struct job_s {
     uint64_t         group_epoch;               /* and away from which */
 };
 
-/* A second without news is too long for those who wait for a job's lines. */
+/* How often a client gets a line at least. */
 #define JOB_SAY_US     1000000ULL
 
 
@@ -42,7 +42,7 @@ struct job_s {
 json_t *job_refusal(const char *id, const char *code,
     const char *text);
 
-/* NULL: out of memory, which the peer is told. */
+/* NULL: out of memory, which was answered. */
 job_t *job_create(jobs_t *jobs, command_peer_t *peer,
     order_verb_t verb, const char *id, uint64_t timeout_us);
 

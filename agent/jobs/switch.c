@@ -152,8 +152,8 @@ switch_say(job_t *job)
 
 /*
  * Where the target is not active any more, a standby takes over all the same.
- * Where it knows of no standby, it may not have heard yet of the one that we
- * know.
+ * Where it knows of no standby, it may not have received yet the record of the
+ * one that we know.
  */
 int
 switch_settle(job_t *job, order_rc_t rc)

@@ -8,10 +8,10 @@
  * may be any number of them, and the update depends on none.
  *
  * The id of the update is in the own record while it runs, so that other
- * agents refuse a second one.  Two agents may begin before they have heard of
- * each other: both wait UPDATE_SETTLE_US before their first step, and
- * the later one (by id, which begins with the time) yields.  Other gateways
- * get the same time to hear that a replica is back before the next is drained.
+ * agents refuse a second one.  Two agents may begin before they know of each
+ * other: both wait UPDATE_SETTLE_US before their first step, and the later one
+ * (by id, which begins with the time) yields.  Other gateways get the same
+ * time to learn that a replica is back before the next is drained.
  *
  * If this agent shuts down, it waits for the steps in progress (agent/life.c).
  * If it crashes, its leases expire after 30 s, its commands run to their end,
@@ -31,7 +31,7 @@
 /* How often a draining replica is pinged for its load. */
 #define UPDATE_ASK_US    200000ULL
 
-/* How often those who follow are sent a line at least. */
+/* How often a follower gets a line at least. */
 #define UPDATE_SAY_US   1000000ULL
 
 struct update_follower_s {

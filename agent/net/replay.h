@@ -54,7 +54,7 @@ void replay_destroy(replay_t *replay);
 
 /*
  * Is this number of the sender new? 1: yes, and it counts as seen from now on;
- * 0: it was seen, or is too old to tell.  Counters begin with 1.
+ * 0: it was seen, or is too old to be known.  Counters begin with 1.
  */
 int replay_take(replay_t *replay, const char *sender_id, uint64_t epoch,
     uint64_t counter, uint64_t now_us);

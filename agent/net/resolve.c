@@ -20,7 +20,7 @@
  */
 typedef struct {
     pthread_mutex_t   mutex;
-    struct ev_loop   *loop;         /* NULL: nobody waits any more */
+    struct ev_loop   *loop;         /* NULL: its result is not wanted */
     ev_async          async;
     int               holders;
     int               is_running;

@@ -8,7 +8,7 @@
  *   +---------+  has the version, READY                        +---------+
  *   | WAITING | ---------------------------------------------> | SKIPPED |
  *   +---------+                                                +---------+
- *        |     its agent is dead, and nobody named it: ABSENT from the start
+ *        |     its agent is dead, and it was not named: ABSENT from the start
  *        | its turn, and enough others are routable
  *        v
  *   +----------+ drained, or drain timeout  +----------+
@@ -70,8 +70,9 @@
  *
  * The update's drain is a lease, renewed while the step goes on.  An agent
  * that restarts loses it.  While the step waits for streams, the replica is
- * drained again; later it is not, since the new process would hear of it.  The
- * update's drain exists beside an operator's, and ends without ending that.
+ * drained again; later it is not, since the new process would be drained, too.
+ * The update's drain exists beside an operator's, and ends without ending
+ * that.
  *
  * Pure: the members, the time and the results of actions come in; actions
  * come out, and the caller sees to it that each has a result in bounded time.
@@ -183,7 +184,7 @@ typedef struct {
     char              from[LLMGW_MEMBERS_NAME_BYTES];   /* version */
     char              group[LLMGW_GROUP_BYTES];         /* "": of none */
     char              successor[LLMGW_MEMBERS_NAME_BYTES];  /* in PROBING:
-                                           who took over; "": nobody */
+                                           that took over; "": none */
     uint64_t          group_epoch;      /* that it is switched away from */
     rollout_state_t   state;
     rollout_state_t   failed_in;
@@ -245,15 +246,15 @@ const llmgw_member_t *rollout_find(const rollout_view_t *view,
 /* rollout.c */
 
 /*
- * settle_us: what others need to hear of something.  Nothing begins so long
- * behind this, and behind the end of a step: a gateway that had heard of the
- * next drain alone might know of nobody to send to.
+ * settle_us: the time in which a change reaches all others.  Nothing begins
+ * earlier than that after this call and after the end of a step: a gateway
+ * that knew of the next drain alone might have no replica left.
  */
 void rollout_begin(rollout_t *rollout, uint64_t settle_us, uint64_t now_us);
 
 /*
- * What the members are now.  To be called when they changed, behind each
- * result, and now and then, since waits end by it.
+ * What the members are now.  To be called when they changed, after each
+ * result, and regularly, since waits end by it.
  */
 void rollout_look(rollout_t *rollout, const rollout_view_t *view,
     uint64_t now_us);
@@ -265,9 +266,9 @@ rollout_action_t rollout_next(rollout_t *rollout, size_t *step);
 void rollout_put_back(rollout_t *rollout, size_t step);
 
 /*
- * The steps whose drain is to be ordered again, 0: none (more).  Each has to
- * be told by rollout_renewed(), whether it was done or not: an UNDRAIN waits
- * for that, so that it is the last word.
+ * The steps whose drain is to be ordered again, 0: none (more).  Each is to be
+ * settled by rollout_renewed(), whether it was done or not: an UNDRAIN waits
+ * for that, so that it comes last.
  */
 int rollout_renew(rollout_t *rollout, size_t *step, uint64_t now_us);
 void rollout_renewed(rollout_t *rollout, size_t step);

@@ -1,7 +1,7 @@
 
 /*
  * Does a replica work?  One token, asked of it directly, as a gateway would:
- * Generate with max_tokens 1, which has to end OK behind a final message.
+ * Generate with max_tokens 1, which has to end OK after a final message.
  */
 
 #ifndef TRIAL_H

@@ -3,7 +3,7 @@
  * The boot epoch: a number that is higher at every start of this member than
  * at all starts before.
  *
- * The wall clock in microseconds is that by itself while nobody sets it back;
+ * The wall clock in microseconds is that by itself while it is not set back;
  * with a state directory the last epoch is kept there too, and the next is
  * above both.
  */

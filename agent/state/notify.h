@@ -22,7 +22,7 @@
 
 typedef struct {
     struct ev_loop      *loop;
-    int                  fd;            /* -1: nobody wants to know */
+    int                  fd;            /* -1: not wanted */
     struct sockaddr_un   address;
     socklen_t            address_len;
     ev_timer             heartbeat;

@@ -8,7 +8,7 @@
  * text or the new one.
  *
  *   ID.epoch     state/epoch.h
- *   ID.drain     drain_kept() of swim/order/drain.h; empty: nobody's
+ *   ID.drain     drain_kept() of swim/order/drain.h; empty: not drained
  *   ID.version   what "{version}" was last ordered to be
  */
 

@@ -25,7 +25,7 @@ struct writer_s {
     writer_queue_t   written;
     int              is_busy;       /* the thread has a job in hand */
     int              is_ending;     /* nothing is asked any more */
-    int              is_left;       /* by the loop: nobody takes what is
+    int              is_left;       /* by the loop: what is done is not
                                        written */
     int              holders;
 };

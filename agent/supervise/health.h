@@ -6,7 +6,8 @@
  * The connection itself tells something, too: it breaks the moment the process
  * dies, long before a check would time out.  A break is looked into at once
  * (an engine may close idle or old connections): a connection that is refused,
- * or that breaks before it has carried an answer, says that nobody is there.
+ * or that breaks before it has carried an answer, says that no replica is
+ * there.
  *
  *     OK and SERVING, or UNIMPLEMENTED     serving: it has taken a request
  *     any other answer                     not serving

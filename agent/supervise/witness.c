@@ -79,7 +79,7 @@ witness_wait(witness_t *witness)
             return 0;
         }
 
-        /* Without this bit nobody is woken. */
+        /* Without this bit no waiter is woken. */
         if (!(value & FUTEX_WAITERS)
             && !atomic_compare_exchange_strong(witness->word, &value,
                                                value | FUTEX_WAITERS))

@@ -6,7 +6,7 @@
  * until a first answer comes in TABLE messages.  The seed pings a stranger
  * before it sends it a table (stranger.c), which is also how the seed comes to
  * know it.  Of two that start at the same time, each naming the other, both
- * ask and both answer.  An agent without seeds has nobody to ask: it is a
+ * ask and both answer.  An agent without seeds asks no member: it is a
  * cluster of one until another agent joins.
  *
  * A seed at whose address no member is known is asked every ten seconds, also

@@ -52,7 +52,7 @@ probe_ping(swim_t *swim, int is_by_stream, uint64_t now_us)
                                     : swim->probe.sequence;
     message.is_by_stream = is_by_stream;
 
-    /* The suspect is told that it is one, so that it can refute. */
+    /* The suspect learns that it is one, so that it can refute. */
     if (swim->probe.target->facts.liveness != LLMGW_LIVENESS_ALIVE) {
         message.about = swim->probe.target;
     }

@@ -13,9 +13,9 @@
  *     pause = age / 128 x members present       one period <= pause <= 10 s
  *
  * so a cluster of any size sends about 128 pings while an outage doubles its
- * age, and a cut that lasted 15 s is noticed to be over within about 0.1 s.  It
- * costs nothing while nobody is DEAD, and a crash among twenty costs each
- * member about thirty pings over its first minutes.
+ * age, and a cut that lasted 15 s is noticed to be over within about 0.1 s.
+ * It costs nothing while no member is DEAD, and a crash among twenty costs
+ * each member about thirty pings over its first minutes.
  *
  * One dead member that turns out to be alive is rarely the only one.  For a
  * second after each such return, and after it has learnt that others call it

@@ -6,9 +6,10 @@
  * there and were asked.  An asker that misses it knows that its own connection
  * fails (local_health.c).
  *
- * Pings under way are kept in a ring that forgets the oldest; an ack that comes
- * after the NACK is passed on all the same.  Only members are pinged, and only
- * for members, so nobody can make us send to an address of its choice.
+ * Pings under way are kept in a ring that forgets the oldest; an ack that
+ * comes after the NACK is passed on all the same.  Only members are pinged,
+ * and only for members, so no stranger can make us send to an address of its
+ * choice.
  */
 
 #include <string.h>

@@ -21,7 +21,8 @@
 #include "swim/table/tombstone.h"
 
 
-/* A list that is not there lacks, as all that the segment does not have. */
+/* A list that is not there is missing in the record, as is all that the
+   segment does not have. */
 static void
 restore_models(const swim_t *swim, member_update_t *update)
 {

@@ -18,11 +18,12 @@
  *   a believer       had a wrong clock as well: once that is right, any epoch
  *                    that is not refused replaces one that would be
  *
- * The epoch of a standby group is drawn from the clock of its lock service, and
- * the greatest one is routed to.  A record with one that is too far ahead is
- * taken as that of an engine that does not stand by yet (INIT), and the owner
- * is told as often as of a sender.  What the segment has of an earlier run is
- * kept: a gateway whose clock is set back goes on with what it knew.
+ * The epoch of a standby group is drawn from the clock of its lock service,
+ * and the greatest one is routed to.  A record with one that is too far ahead
+ * is taken as that of an engine that does not stand by yet (INIT), and the
+ * owner is notified as often as of a sender.  What the segment has of an
+ * earlier run is kept: a gateway whose clock is set back goes on with what it
+ * knew.
  */
 
 #include <string.h>
@@ -80,7 +81,7 @@ skew_find(skew_t *skew, uint32_t hash)
 }
 
 
-/* Whether the owner is to be told of it now; then it is remembered. */
+/* Whether the owner is to be notified of it now; then it is remembered. */
 static int
 skew_is_news(swim_t *swim, uint32_t hash, uint64_t now_us)
 {

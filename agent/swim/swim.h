@@ -42,7 +42,7 @@
  *     restore.c             what the segment of an earlier run holds
  *   the own replica
  *     own.c                 the own record
- *     order/order.h         what one agent may tell another to do
+ *     order/order.h         what one agent may order another to do
  *     order.c               orders given, and orders taken
  *     order/drain.h         the owners of a drain, and its end
  *   the wire
@@ -85,12 +85,12 @@ typedef struct {
     /*
      * The drain of the own replica changed: what is to be done of it, DRAIN_
      * bits of swim/order/drain.h.  Calling the swim within is not allowed.
-     * NULL: nobody cares.
+     * NULL: it is not called.
      */
     void  (*on_drain)(void *data, unsigned what);
 
-    /* The own replica is to be restarted as this version: ORDER_DONE, or why
-       not.  The same holds.  NULL: it is nobody's child. */
+    /* The own replica is to be restarted as this version: ORDER_DONE, or
+       why not.  The same holds.  NULL: it is not the agent's child. */
     order_rc_t  (*on_restart)(void *data, const char *version);
 
     /* The own replica, which is active in its group, is to end and come back
@@ -98,8 +98,9 @@ typedef struct {
     order_rc_t  (*on_switch)(void *data);
 
     /*
-     * 0: what on_drain() or on_restart() was told is not on the disk yet, and
-     * the answers to orders wait for swim_kept().  NULL: they never do.
+     * 0: what on_drain() or on_restart() was called with is not on the disk
+     * yet, and the answers to orders wait for swim_kept().  NULL: they never
+     * do.
      */
     int  (*is_kept)(void *data);
 
@@ -110,20 +111,20 @@ typedef struct {
     /*
      * The epoch of that id is so far ahead of our clock that it is refused
      * (swim/skew.c): of a sender, whose datagrams are dropped; or, where from
-     * is NULL, our own, which was given up.  NULL: nobody cares.
+     * is NULL, our own, which was given up.  NULL: it is not called.
      */
     void  (*on_skew)(void *data, const char *id, const address_t *from,
                      uint64_t ahead_us);
 
     /*
      * The same of the epoch of a member's group, or, where id is our own, of
-     * our replica's: it does not count as active.  NULL: nobody cares.
+     * our replica's: it does not count as active.  NULL: it is not called.
      */
     void  (*on_group_skew)(void *data, const char *id, const char *group,
                            uint64_t ahead_us);
 
     /* What became of an order that was PENDING.  The next may be given
-       within.  NULL: nobody waits. */
+       within.  NULL: it is not called. */
     void  (*on_ordered)(void *data, uint64_t id, order_rc_t rc);
 } swim_callbacks_t;
 
@@ -217,8 +218,8 @@ void swim_set_seeds(swim_t *swim, const address_t *seeds, size_t n,
 
 /*
  * How far the wall clock is ahead of our own time: it decides which member is
- * pinged, and which epochs are refused.  To be told before
- * swim_restore() and before each tick, since wall clocks are set.
+ * pinged, and which epochs are refused.  To be set before swim_restore() and
+ * before each tick, since wall clocks are set.
  */
 void swim_set_wall_ahead(swim_t *swim, uint64_t ahead_us);
 
@@ -238,12 +239,12 @@ void swim_set_load(swim_t *swim, uint32_t active_requests,
 
 /*
  * Tells a member to do something with its replica (swim/order/order.h); id is
- * filled in, and target_epoch where it is 0.  ORDER_PENDING: on_ordered() will
- * tell; else that is what became of it.
+ * filled in, and target_epoch where it is 0.  ORDER_PENDING: on_ordered() is
+ * called with the result; else that is the result.
  */
 order_rc_t swim_order(swim_t *swim, order_t *order, uint64_t now_us);
 
-/* is_kept() is true again: what was held back is answered. */
+/* is_kept() is true again: answers that waited for it are sent. */
 void swim_kept(swim_t *swim, uint64_t now_us);
 
 /* Its result is no longer wanted; the order is sent on all the same. */

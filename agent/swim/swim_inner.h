@@ -92,20 +92,20 @@ typedef struct {
     char      address[LLMGW_MEMBERS_ADDRESS_BYTES];
     uint64_t  epoch;                /* the latest that any update had */
     uint64_t  sequence;
-    uint64_t  next_us;              /* SWIM_NEVER: nobody is asked */
+    uint64_t  next_us;              /* SWIM_NEVER: no member is asked */
     uint64_t  outbid_us;            /* last time; 0: never */
     unsigned  tries;                /* left */
 } conflict_t;
 
 /* reconnect.c: pings to the dead. */
 typedef struct {
-    uint64_t  next_us;              /* SWIM_NEVER: nobody is DEAD */
+    uint64_t  next_us;              /* SWIM_NEVER: no member is DEAD */
     uint64_t  last_us;
     uint64_t  died_us;              /* when the last one did */
     uint64_t  burst_until_us;
 } reconnect_t;
 
-/* skew.c: the senders that the owner was told of. */
+/* skew.c: the senders of which the owner was notified. */
 #define SKEW_SENDERS  32
 
 typedef struct {
@@ -155,7 +155,7 @@ typedef struct {
     uint64_t    id;                 /* 0: free */
     order_rc_t  answer;
     int         is_held;            /* its answer waits */
-    address_t   giver;              /* of a held one; len 0: ourselves */
+    address_t   giver;              /* of one that waits; len 0: ourselves */
     char        giver_id[LLMGW_MEMBERS_NAME_BYTES];
     uint64_t    sequence;
 } order_taken_t;
@@ -265,7 +265,7 @@ void swim_judge(swim_t *swim, member_t *member, llmgw_liveness_t liveness,
 /* Its ping failed by all paths: SUSPECT, or one confirmer more. */
 void swim_suspect(swim_t *swim, member_t *member, uint64_t now_us);
 
-/* A record changed (MEMBER_ bits): tell others, and the caller. */
+/* A record changed (MEMBER_ bits): notifies others, and the caller. */
 void swim_changed(swim_t *swim, member_t *member, unsigned what);
 
 void swim_remove(swim_t *swim, member_t *member);
@@ -364,7 +364,7 @@ uint64_t order_next_us(const swim_t *swim);
 
 /* own.c */
 
-/* The drain changed: the own record follows, and the owner is told. */
+/* The drain changed: the own record follows, and the owner is notified. */
 void swim_drain_changed(swim_t *swim, unsigned what, uint64_t now_us);
 
 /* A lease may end. */

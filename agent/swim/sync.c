@@ -69,7 +69,7 @@ sync_forget_dead(swim_t *swim, uint64_t now_us)
     member_t  *member;
 
     if (swim->is_isolated && swim->table.npresent == 1) {
-        return;         /* cut off from all: we would find nobody again */
+        return;         /* cut off from all: no member would be found again */
     }
 
     for (i = swim->table.n; i > 0; i--) {

@@ -12,12 +12,12 @@
  *                           |    refused, broken, closed
  *                           '-----------------> BROKEN     it is gone
  *
- * BROKEN is told of a connection that nobody asks on, too: it is kept, behind
- * an answer, until asker_drop(), and its break is news by itself.
+ * BROKEN is reported for an idle connection, too: one is kept after an answer
+ * until asker_drop(), and its end is an event by itself.
  *
  * Ends come from the loop, never from within a call of these functions.  An
  * asker lies within its user; its callbacks may do anything to it, free the
- * memory it lies in included: nothing of it is touched behind them.
+ * memory it lies in included: nothing of it is touched after them.
  */
 
 #ifndef ASKER_H
@@ -53,7 +53,7 @@ typedef struct {
     const char              *authority;
     const ProtobufCMessage  *message;       /* NULL: an empty one */
     uint64_t                 limit_ms;      /* connecting too; 0: none */
-    uint64_t                 deadline_ms;   /* told the replica; 0: none is */
+    uint64_t                 deadline_ms;   /* sent along; 0: none is */
 } asker_question_t;
 
 typedef struct {

@@ -324,7 +324,7 @@ grpc_conn_on_woken(struct ev_loop *loop, ev_prepare *w, int revents)
 }
 
 
-/* The peer's bytes; a peer that broke HTTP/2 is told by a last GOAWAY. */
+/* The peer's bytes; a peer that broke HTTP/2 gets a last GOAWAY. */
 static void
 grpc_conn_feed(grpc_conn_t *c, const uint8_t *data, size_t len)
 {

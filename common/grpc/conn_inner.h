@@ -18,7 +18,8 @@ struct grpc_conn_s {
     llmgw_grpc_session_t   *session;
     grpc_conn_options_t     options;
     void                   *channel;    /* of options.channel */
-    const char             *reason;     /* of the end, while it lingers */
+    const char             *reason;     /* the reason of its end, while it
+                                           lingers */
     grpc_conn_closed_pt     on_closed;
     void                  (*on_gone)(grpc_conn_t *conn);    /* the server's */
     void                  (*on_ready)(grpc_conn_t *conn);   /* the same; NULL:
@@ -83,7 +84,7 @@ void grpc_conn_linger(grpc_conn_t *conn, const char *reason);
 /* The client's socket became writable: it is connected, or cannot be. */
 void grpc_conn_connected(grpc_conn_t *conn);
 
-/* The one end of every connection; tell: its owner hears of it. */
+/* The one end of every connection; tell: its owner is notified. */
 void grpc_conn_end(grpc_conn_t *conn, const char *reason, int tell);
 
 #endif /* GRPC_CONN_INNER_H */

@@ -62,7 +62,7 @@ grpc_conn_connect_with(struct ev_loop *loop, const address_t *address,
     c->on_closed = on_closed;
     c->is_connecting = 1;
 
-    /* An error at once is told from the loop, like one that takes its time. */
+    /* An error at once is reported from the loop, like one that comes later. */
 
     if (grpc_conn_dial(fd, address, c->options.source) != 0
         && errno != EINPROGRESS)

@@ -4,7 +4,7 @@
  *
  * A server that has max_conns takes no more from the backlog until one ends.
  *
- * A connection is new until the client's first frame has come, behind the
+ * A connection is new until the client's first frame has come, after the
  * handshake of the channel if there is one: until then it may be a stranger's.
  * One address has GRPC_SERVER_NEW_MAX new ones, each for a limited time.  More
  * of this address wait as bare sockets, without a session and the state of a

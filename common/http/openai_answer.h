@@ -3,7 +3,7 @@
  * An answer of OpenAI's API, as a client reads it: the events of a stream, or
  * one object.  Bytes in, text out; no sockets.
  *
- * A stream has been complete if a finish_reason came and [DONE] behind it.
+ * A stream was complete if a finish_reason came and [DONE] after it.
  * What broke it, or the server's own error, stands in `error`.
  */
 

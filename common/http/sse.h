@@ -7,8 +7,8 @@
  * told apart.  Comments and other fields are skipped.  An event that stands
  * whole in one slice is handed over without a copy.
  *
- * Beyond the standard: an event that the end of the body cuts off behind a
- * line counts (sse_end()), since some servers leave the last empty line out.
+ * Beyond the standard: an event that the end of the body cuts off after a line
+ * counts (sse_end()), since some servers leave the last empty line out.
  */
 
 #ifndef SSE_H

@@ -50,7 +50,7 @@ pidfd_is_dead(int fd)
 }
 
 
-/* What is read of a number holds if the process lives behind it. */
+/* What was read by the number is valid if the process lives afterwards. */
 static int
 pidfd_open_older(pid_t pid, uint64_t not_after, uint64_t *start_ticks)
 {

@@ -1,5 +1,5 @@
 
-/* What /proc tells of a process. */
+/* What /proc shows of a process. */
 
 #ifndef PROCESS_H
 #define PROCESS_H

@@ -4,7 +4,7 @@
  * a unix socket.
  *
  * It is tried for ever, with a pause of REDIAL_MIN_S that doubles up to
- * REDIAL_MAX_S: one that nobody listens to costs a system call or two.  The
+ * REDIAL_MAX_S: one without a listener costs a system call or two.  The
  * log has one line when it is lost, however often it is tried then.
  */
 

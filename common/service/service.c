@@ -226,7 +226,7 @@ int
 service_init(service_t *service, struct ev_loop *loop, const log_t *log,
     const char *path, const service_type_t *type, void *data, char *error)
 {
-    signal(SIGPIPE, SIG_IGN);       /* a log that nobody reads */
+    signal(SIGPIPE, SIG_IGN);       /* a log whose reader is gone */
 
     if (unix_listener_init(&service->listener, loop, path, service_accept,
                            service, error)

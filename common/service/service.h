@@ -1,12 +1,12 @@
 
 /*
  * A service on a unix socket, in one thread: its connections, which say one
- * JSON object a line, and its life until it is told to end.
+ * JSON object a line, and its life until SIGTERM.
  *
- * Places are limited, so that nobody can take them all: where there is none,
+ * Places are limited, so that no peer can take them all: where there is none,
  * the connection that is silent for longest and may be dropped makes room.  A
  * service whose socket is removed ends, so that it is started again: it would
- * go on for ever, and nobody new could come.
+ * go on for ever, and no new connection could be made.
  *
  * The service's own struct of a connection begins with a service_conn_t.
  */
@@ -44,7 +44,8 @@ typedef struct {
     size_t        conn_bytes;       /* of the service's own struct */
     unsigned      conns_max;
     uint64_t      idle_ms;          /* one that may be dropped is, then */
-    const char   *full_reason;      /* what a newcomer without place is told */
+    const char   *full_reason;      /* the answer to a connection without a
+                                       place */
     const char   *full_error;
 
     /* May it be dropped? */

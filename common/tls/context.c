@@ -14,7 +14,7 @@
 
 #define TLS_CIPHERS  "HIGH:!aNULL:!kRSA:!MD5:!RC4"      /* TLS 1.2's */
 
-/* Protocols as ALPN has them: each behind its length. */
+/* Protocols as ALPN has them: each after its length. */
 static const uint8_t  tls_protocols[] = { 2, 'h', '2' };
 
 

@@ -3,7 +3,8 @@
  * One end's TLS: what its options say, its part of grpc_conn_options_t, and a
  * line in the log for each connection that a server refuses.
  *
- * Anybody who reaches a port causes such lines: ten at once, and one a second.
+ * Any host that reaches the port can cause such lines, so they are limited:
+ * ten at once, and one a second.
  */
 
 #ifndef TLS_DOOR_H

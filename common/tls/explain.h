@@ -9,8 +9,8 @@
 
 
 /*
- * What the failed call means and what to do about it, as one line; "":
- * nothing worth a word.  rc is its SSL_get_error(), fault the errno behind it.
+ * What the failed call means and what to do about it, as one line; "": nothing
+ * worth a word.  rc is its SSL_get_error(), fault the errno of the call.
  */
 void tls_explain(SSL *ssl, int rc, int fault, char *buf, size_t capacity);
 

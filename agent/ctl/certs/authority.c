@@ -220,7 +220,8 @@ authority_put(const char *path, mode_t mode, BIO *text, char *error)
 }
 
 
-/* The key comes first: who finds the new certificate finds its key, too. */
+/* The key comes first, so that a reader that finds the new certificate finds
+   its key, too. */
 static int
 authority_pair_write(const authority_pair_t *pair, char *error)
 {

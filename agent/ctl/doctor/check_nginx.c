@@ -369,7 +369,7 @@ check_replica_model(const json_t *pool, const json_t *replica,
 }
 
 
-/* All pools of an upstream say the same of it, one behind the other. */
+/* All pools of an upstream have the same value, one after the other. */
 static void
 check_unrouted_models(const json_t *pool, const json_t *before,
     doctor_report_t *report)

@@ -5,8 +5,8 @@
  * tolerant: it knows words, quotes, comments and blocks, and no directive but
  * include.
  *
- * The text is what "nginx -T" prints, all files one behind the other, each
- * behind a line "# configuration file PATH:"; an include takes what it names
+ * The text is what "nginx -T" prints, all files one after the other, each
+ * after a line "# configuration file PATH:"; an include takes what it names
  * from there.  A text without such lines is one file, and its includes are
  * passed over.
  *
@@ -58,13 +58,13 @@ const json_t *conf_in_force(const conf_scope_t *scope, const char *name);
 /* The first of that name in a block itself; NULL: none. */
 const json_t *conf_child(const json_t *block, const char *name);
 
-/* Its i-th word behind the name, from 0; "": it has fewer. */
+/* Its i-th word after the name, from 0; "": it has fewer. */
 const char *conf_word(const json_t *directive, size_t i);
 
 /* 1: it has that word. */
 int conf_has_word(const json_t *directive, const char *word);
 
-/* A number with k, m or g behind it, in bytes; fallback: it is none. */
+/* A number with an optional k, m or g, in bytes; fallback: it is none. */
 int64_t conf_size(const char *word, int64_t fallback);
 
 #endif /* DOCTOR_CONF_H */

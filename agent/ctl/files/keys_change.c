@@ -101,7 +101,7 @@ edit_put_until(keys_edit_t *edit, const keys_file_line_t *line,
     if (keys_line_find(line, "until=", &word)) {
         fwrite(p, 1, (size_t) (word.text - p), edit->out);
         p = word.text + word.len;
-        p += (p < end);                 /* and the blank behind it */
+        p += (p < end);                 /* and the blank after it */
     }
 
     fwrite(p, 1, (size_t) (end - p), edit->out);

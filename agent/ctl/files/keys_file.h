@@ -3,7 +3,7 @@
  * The key file as it is read and changed.
  *
  * A change is a whole new file beside the old one, with its owner and mode,
- * that is written, synced, and renamed over it: who reads at any moment reads
+ * that is written, synced, and renamed over it: a reader at any moment reads
  * one of the two.  A lock (flock) on the old file keeps a second llmgwctl out;
  * one that waited for it reads the new file.  A path that is a symbolic link
  * stays one: what it points to is replaced.

@@ -1,5 +1,5 @@
 
-/* What a line of the key file says to those who list and change keys. */
+/* A line of the key file, for the commands that list and change keys. */
 
 #ifndef CTL_KEYS_LINE_H
 #define CTL_KEYS_LINE_H
@@ -24,7 +24,7 @@ keys_text_is(llmgw_key_text_t text, const char *word)
 void keys_line_id(const keys_file_line_t *line, char id[KEY_ID_CHARS + 1]);
 
 /*
- * The next word behind a line's hash, where *at is 0 at first; 0: there is
+ * The next word after a line's hash, where *at is 0 at first; 0: there is
  * none.
  */
 int keys_line_word(const keys_file_line_t *line, uint32_t *at,

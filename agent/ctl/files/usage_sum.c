@@ -23,7 +23,7 @@ struct ctl_usage_sum_s {
     ctl_usage_group_t   total;
 };
 
-/* With the labels behind it. */
+/* The labels follow it. */
 typedef struct {
     ctl_usage_group_t   group;
     uint32_t            nby;

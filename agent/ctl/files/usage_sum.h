@@ -41,7 +41,7 @@ typedef enum {
 } ctl_sum_t;
 
 typedef struct {
-    const char  *labels[CTL_NBY];       /* as many as the query has */
+    const char  *labels[CTL_NBY];       /* as many labels as the query has */
     uint64_t     sums[CTL_NSUMS];
 } ctl_usage_group_t;
 

@@ -150,7 +150,7 @@ pipelines_print(FILE *out, const pipelines_metric_t *metric,
 }
 
 
-/* NAME="TEXT" behind the agent's, as the format wants it. */
+/* NAME="TEXT" after the agent's, escaped as the format requires. */
 static void
 pipelines_label(char *labels, const char *agent, const char *name,
     const char *text)

@@ -250,7 +250,7 @@ member_merge_load(member_t *member, uint32_t active_requests,
 }
 
 
-/* What a member's own word lacks, its agent does not know: so there is none. */
+/* What a member's own record lacks, its agent does not know: it is none. */
 static member_more_t
 member_more_said(const member_update_t *update, int is_first_hand)
 {

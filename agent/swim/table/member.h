@@ -109,7 +109,7 @@ typedef struct {
 
 /* Its drain in its earlier run, which it may not know of. */
 typedef struct {
-    uint64_t  until_us;     /* it is told until then; 0: not drained */
+    uint64_t  until_us;     /* it is published until then; 0: not drained */
     uint64_t  epoch;
     uint64_t  incarnation;
     char      owner[LLMGW_MEMBERS_OWNER_BYTES];
@@ -153,7 +153,7 @@ typedef struct {
 #define MEMBER_LIVENESS  0x1
 #define MEMBER_FACTS     0x2
 #define MEMBER_LOAD      0x4        /* figure or its freshness */
-#define MEMBER_ADDED     0x8        /* told by the table's owner */
+#define MEMBER_ADDED     0x8        /* set by the table's owner */
 #define MEMBER_REMOVED   0x10
 #define MEMBER_CONFIRMED 0x20       /* by one more; the owner does not care */
 #define MEMBER_REFUTED   0x40       /* the own record, by itself; likewise */

@@ -75,7 +75,7 @@ typedef struct {
 
     uint64_t       boot_nonce;      /* between two of one id; or 0 */
     uint64_t       uptime_ms;
-    uint64_t       time_us;         /* ACK: wall clock there; 0: not told */
+    uint64_t       time_us;         /* ACK: wall clock there; 0: not given */
 
     /* Of an ORDER, and of its answer; NULL in all others.  Decoded: the
        packet's own. */
