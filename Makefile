@@ -228,7 +228,7 @@ test-systemd: build  ## systemd unit files under their own systemd (root; half a
 
 test-resume: build  ## engines and adapters die under 200 streams (20 minutes)
 	@LLMGW_KILLS=all $(PYTHON) -m pytest -q -k "survive or lost" $(ARGS) \
-	    t/e2e/openai/test_resume_engines.py t/e2e/openai/test_llama.py
+	    t/e2e/engines/test_resume_engines.py t/e2e/engines/test_llama.py
 
 test-llama-server: build npm  ## llama.cpp's own server (LLAMA_SERVER=PATH, 10 minutes)
 	@test -x "$(LLAMA_SERVER)" || { \
@@ -236,7 +236,7 @@ test-llama-server: build npm  ## llama.cpp's own server (LLAMA_SERVER=PATH, 10 m
 	    echo "It is llama.cpp's, 0.5 or later: built from its sources, or from"; \
 	    echo "one of its releases.  The model is made by the tests."; exit 1; }
 	@LLAMA_SERVER="$(abspath $(LLAMA_SERVER))" $(PYTHON) -m pytest -q -rs \
-	    t/e2e/openai/test_llama_server.py t/e2e/openai/test_clients.py \
+	    t/e2e/engines/test_llama_server.py t/e2e/openai/test_clients.py \
 	    t/e2e/up/test_real_engine.py $(ARGS)
 
 test-reality: build  ## the simulator against real processes (20 minutes)

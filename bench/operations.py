@@ -21,11 +21,11 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "t")]
-from llmgw import place  # noqa: E402
-from llmgw.cluster import Cluster  # noqa: E402
-from llmgw.ports import Ports  # noqa: E402
-from llmgw.updates import Fleet  # noqa: E402
-from llmgw.wait import wait_for  # noqa: E402
+from llmgw.fleet.cluster import Cluster  # noqa: E402
+from llmgw.fleet.updates import Fleet  # noqa: E402
+from llmgw.proc import place  # noqa: E402
+from llmgw.proc.ports import Ports  # noqa: E402
+from llmgw.proc.wait import wait_for  # noqa: E402
 from measure import machine, page  # noqa: E402
 from measure.machine import Fail  # noqa: E402
 from measure.policies import percentile  # noqa: E402

@@ -22,7 +22,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "t")]
-from llmgw.ports import Ports  # noqa: E402
+from llmgw.proc.ports import Ports  # noqa: E402
 from measure import machine, policies, policy_page  # noqa: E402
 from measure.machine import Fail  # noqa: E402
 

@@ -24,12 +24,12 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "t"))
-from llmgw import gguf, llama  # noqa: E402
-from llmgw.certs import Authority  # noqa: E402
-from llmgw.cluster import Cluster  # noqa: E402
-from llmgw.ports import Ports  # noqa: E402
+from llmgw.fleet.certs import Authority  # noqa: E402
+from llmgw.fleet.cluster import Cluster  # noqa: E402
+from llmgw.model import gguf, llama  # noqa: E402
+from llmgw.proc.ports import Ports  # noqa: E402
+from llmgw.proc.wait import wait_for  # noqa: E402
 from llmgw.shards.replica import Shards, cut, until  # noqa: E402
-from llmgw.wait import wait_for  # noqa: E402
 from measure import machine, page  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]

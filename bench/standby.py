@@ -26,15 +26,15 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "t")]
 import grpc  # noqa: E402
-from llmgw import gguf, llama  # noqa: E402
-from llmgw.cluster import Cluster  # noqa: E402
-from llmgw.ports import Ports  # noqa: E402
-from llmgw.rpc import Client  # noqa: E402
+from llmgw.fleet.cluster import Cluster  # noqa: E402
+from llmgw.model import gguf, llama  # noqa: E402
+from llmgw.model.weights import WeightsService  # noqa: E402
+from llmgw.proc.ports import Ports  # noqa: E402
+from llmgw.proc.wait import wait_for  # noqa: E402
+from llmgw.speak.rpc import Client  # noqa: E402
 from llmgw.standby.group import Group  # noqa: E402
 from llmgw.standby.lock import LockService  # noqa: E402
 from llmgw.standby.takeover import phases  # noqa: E402
-from llmgw.wait import wait_for  # noqa: E402
-from llmgw.weights import WeightsService  # noqa: E402
 from measure import machine, page  # noqa: E402
 
 RESULTS = ROOT / "build/bench/standby.json"

@@ -16,12 +16,13 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "t"))
-from llmgw import gguf, llama, memory  # noqa: E402
-from llmgw.cluster import Cluster  # noqa: E402
-from llmgw.ports import Ports  # noqa: E402
+from llmgw.fleet.cluster import Cluster  # noqa: E402
+from llmgw.model import gguf, llama  # noqa: E402
+from llmgw.model.weights import WeightsService  # noqa: E402
+from llmgw.proc import memory  # noqa: E402
+from llmgw.proc.ports import Ports  # noqa: E402
+from llmgw.proc.wait import wait_for  # noqa: E402
 from llmgw.standby.group import Group  # noqa: E402
-from llmgw.wait import wait_for  # noqa: E402
-from llmgw.weights import WeightsService  # noqa: E402
 
 MB = 1 << 20
 

@@ -10,15 +10,16 @@ import sys
 import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from llmgw import place, policies  # noqa: E402
-from llmgw.callers import Caller  # noqa: E402
-from llmgw.cluster import Cluster  # noqa: E402
-from llmgw.limit import Limit  # noqa: E402
-from llmgw.ports import Ports  # noqa: E402
-from llmgw.rpc import Client, Result  # noqa: E402
-from llmgw.share import Share  # noqa: E402
-from llmgw.supervised import Supervised, processes  # noqa: E402
-from llmgw.wait import TooLate, contention, slow  # noqa: E402
+from llmgw.fleet import policies  # noqa: E402
+from llmgw.fleet.cluster import Cluster  # noqa: E402
+from llmgw.fleet.supervised import Supervised, processes  # noqa: E402
+from llmgw.proc import place  # noqa: E402
+from llmgw.proc.limit import Limit  # noqa: E402
+from llmgw.proc.ports import Ports  # noqa: E402
+from llmgw.proc.share import Share  # noqa: E402
+from llmgw.proc.wait import TooLate, contention, slow  # noqa: E402
+from llmgw.speak.callers import Caller  # noqa: E402
+from llmgw.speak.rpc import Client, Result  # noqa: E402
 
 # What a wait that ran out of time ends with.
 EXPIRED = (TooLate, TimeoutError, subprocess.TimeoutExpired)
@@ -194,11 +195,11 @@ def supervised(nobody_is_left, cluster):
 
 
 class Load:
-    """A running llmgw/load.py."""
+    """A running llmgw/speak/load.py."""
 
     def __init__(self, cluster, job):
-        self.proc = cluster.script(f"load-{len(cluster.procs)}", "load.py",
-                                   pipes=True)
+        self.proc = cluster.script(f"load-{len(cluster.procs)}",
+                                   "speak/load.py", pipes=True)
         self.proc.popen.stdin.write(json.dumps(job) + "\n")
         self.proc.popen.stdin.flush()
 

@@ -17,10 +17,10 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from llmgw import place  # noqa: E402
-from llmgw.cluster import Cluster  # noqa: E402
-from llmgw.ports import Ports  # noqa: E402
-from llmgw.wait import wait_for  # noqa: E402
+from llmgw.fleet.cluster import Cluster  # noqa: E402
+from llmgw.proc import place  # noqa: E402
+from llmgw.proc.ports import Ports  # noqa: E402
+from llmgw.proc.wait import wait_for  # noqa: E402
 
 PROMPT = ("You are a helpful assistant that explains web servers to children."
           " Why does a gateway forward requests?")

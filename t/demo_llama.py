@@ -18,8 +18,8 @@ import urllib.request
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import demo  # noqa: E402
 from demo import Surprise, paint, step  # noqa: E402
-from llmgw import gguf, llama  # noqa: E402
-from llmgw.wait import wait_for  # noqa: E402
+from llmgw.model import gguf, llama  # noqa: E402
+from llmgw.proc.wait import wait_for  # noqa: E402
 
 PROMPT = "Why does a gateway forward requests? Tell it as a story."
 MODEL = os.environ.get("MODEL")

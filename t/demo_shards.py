@@ -15,9 +15,10 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import demo  # noqa: E402
 import demo_llama  # noqa: E402
 from demo import Surprise, paint, step  # noqa: E402
-from llmgw import llama, place  # noqa: E402
+from llmgw.model import llama  # noqa: E402
+from llmgw.proc import place  # noqa: E402
+from llmgw.proc.wait import wait_for  # noqa: E402
 from llmgw.shards.replica import Shards  # noqa: E402
-from llmgw.wait import wait_for  # noqa: E402
 
 PROMPT = "Four readers know a book together, and one of them falls asleep."
 SHARDS = {"s1": "0-3", "s2": "0-3", "s3": "4-7", "s4": "4-7"}

@@ -8,8 +8,8 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from llmgw import place  # noqa: E402
-from llmgw.page import runs  # noqa: E402
+from llmgw.pages.document import runs  # noqa: E402
+from llmgw.proc import place  # noqa: E402
 
 PAGE = place.ROOT / "docs/simulator.md"
 HTML = place.BUILD / "demo-sim.html"

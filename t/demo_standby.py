@@ -16,12 +16,12 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import demo  # noqa: E402
 from demo import Surprise, paint, step  # noqa: E402
-from llmgw import place  # noqa: E402
+from llmgw.model.weights import WeightsService  # noqa: E402
+from llmgw.proc import place  # noqa: E402
+from llmgw.proc.wait import wait_for  # noqa: E402
 from llmgw.standby.group import Group  # noqa: E402
 from llmgw.standby.lock import LockService  # noqa: E402
 from llmgw.standby.takeover import PHASES, phases  # noqa: E402
-from llmgw.wait import wait_for  # noqa: E402
-from llmgw.weights import WeightsService  # noqa: E402
 
 WEIGHTS_MB = 256
 PROMPT = "Tell me of the two keepers of a lighthouse, of whom one sleeps."

@@ -4,7 +4,7 @@
 docs/dashboard.png and docs/dashboard-dark.png show a real cluster of six under
 load; one replica is killed, one is drained and one fails.  The pictures in
 build/screenshots/ are for review: a phone, and a hundred and a thousand
-replicas, whose status is made up (llmgw/scene.py).
+replicas, whose status is made up (llmgw/pages/scene.py).
 
 It needs Debian's fonts-inter, for a page that looks as on most screens, and
 pngquant, which makes the pictures in docs/ a third of the size.
@@ -19,12 +19,12 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from llmgw import place  # noqa: E402
-from llmgw import scene as say  # noqa: E402
-from llmgw.browser import Browser  # noqa: E402
-from llmgw.cluster import Cluster  # noqa: E402
-from llmgw.ports import Ports  # noqa: E402
-from llmgw.wait import wait_for  # noqa: E402
+from llmgw.fleet.cluster import Cluster  # noqa: E402
+from llmgw.pages import scene as say  # noqa: E402
+from llmgw.pages.browser import Browser  # noqa: E402
+from llmgw.proc import place  # noqa: E402
+from llmgw.proc.ports import Ports  # noqa: E402
+from llmgw.proc.wait import wait_for  # noqa: E402
 
 OUT = place.BUILD / "screenshots"
 DOCS = place.ROOT / "docs"
@@ -35,7 +35,7 @@ LOCATION = "location = /dashboard { llmgw_dashboard; }"
 
 def load(cluster, nginx):
     """Streams that come and go; heavier from the middle on."""
-    proc = cluster.script("load", "load.py", pipes=True)
+    proc = cluster.script("load", "speak/load.py", pipes=True)
     chance = random.Random(1)
     streams = [[f"{chance.random()}", chance.randrange(20, 120)]
                for _ in range(SECONDS * 11)]

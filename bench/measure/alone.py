@@ -144,7 +144,7 @@ def failover(bench, kinds, times):
 # --- row 11
 
 def hedge_of(bench, pool):
-    from llmgw import rpc       # needs grpcio, as the tests do
+    from llmgw.speak import rpc  # needs grpcio, as the tests do
     fleet = [HEDGE_SLOW] + [HEDGE_PACE] * (HEDGE_FLEET - 1)
     with Stand(bench, "split", replicas=fleet) as stand:
         peer = stand.peer(peers.Llmgw, pool=pool)
@@ -207,7 +207,7 @@ def overload(bench):
 
 def ask_and_stall(target, streams):
     """A client that asks and never reads."""
-    from llmgw import rawh2, rpc
+    from llmgw.speak import rawh2, rpc
     h = rawh2.RawH2(target)
     h.reading = False
     for i in range(streams):

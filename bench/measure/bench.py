@@ -5,7 +5,7 @@ import subprocess
 import sys
 import time
 
-from llmgw.ports import Ports
+from llmgw.proc.ports import Ports
 
 from . import paired, peers
 from .machine import Fail

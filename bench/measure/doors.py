@@ -16,7 +16,7 @@ import statistics
 import sys
 import threading
 
-from llmgw.certs import Pki
+from llmgw.fleet.certs import Pki
 
 from . import instructions, machine, paired, peers
 from .machine import Fail

@@ -18,7 +18,7 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "t"))
-from llmgw.proc import Proc, pids_of_group, rss_kb  # noqa: E402
+from llmgw.proc.process import Proc, pids_of_group, rss_kb  # noqa: E402
 
 SAMPLE_S = 0.005
 CPUS = sorted(os.sched_getaffinity(0))

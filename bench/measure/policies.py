@@ -14,9 +14,9 @@ import subprocess
 from . import machine
 from .machine import Fail
 
-from llmgw import place                                 # noqa: E402
-from llmgw.cluster import Cluster                       # noqa: E402
-from llmgw.proc import pids_of_group                    # noqa: E402
+from llmgw.fleet.cluster import Cluster  # noqa: E402
+from llmgw.proc import place  # noqa: E402
+from llmgw.proc.process import pids_of_group  # noqa: E402
 
 SIM = place.binary("llmgw-sim")
 SPECS = machine.ROOT / "bench" / "workloads"

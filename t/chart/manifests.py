@@ -7,7 +7,7 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
-from llmgw import chart  # noqa: E402
+from llmgw.kube import chart  # noqa: E402
 
 WHERE = HERE.parents[1] / "packaging" / "kubernetes"
 

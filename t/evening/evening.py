@@ -17,9 +17,10 @@ import urllib.request
 HERE = pathlib.Path(__file__).resolve().parent
 SOURCES = HERE.parents[1]
 sys.path.insert(0, str(SOURCES / "t"))
-from llmgw import supervised, wait  # noqa: E402
-from llmgw.facts import Facts  # noqa: E402
-from llmgw.readme import MODEL, commands, tokens  # noqa: E402
+from llmgw.fleet import supervised  # noqa: E402
+from llmgw.pages.facts import Facts  # noqa: E402
+from llmgw.pages.readme import MODEL, commands, tokens  # noqa: E402
+from llmgw.proc import wait  # noqa: E402
 
 LIMIT_S = 60        # for the first token, from the first key that is pressed
 ENGINES = {"gpu1": "127.0.1.1:8000", "gpu2": "127.0.1.2:8000"}

@@ -15,7 +15,7 @@ from .tally import ROOT
 
 SHARERS = os.cpu_count()
 
-# No end-to-end test of the gate takes a tenth of it (t/llmgw/limit.py).
+# No end-to-end test of the gate takes a tenth of it (t/llmgw/proc/limit.py).
 TEST_LIMIT_S = 120
 
 TESTS = ("t/e2e", "t/gate", "t/lint")

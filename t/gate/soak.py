@@ -57,7 +57,7 @@ SLICES = {
                       {"LLMGW_CHAOS_SECONDS": "180"}),
     "policies": Slice(OF_POLICIES, GATEWAY, {"LLMGW_POLICY": POLICIES},
                       marks="not soak and not timed"),
-    "openai": Slice(("openai", "launch"), (*GATEWAY, "replica/")),
+    "openai": Slice(("openai", "engines", "launch"), (*GATEWAY, "replica/")),
     "keys": Slice(("keys",), (*GATEWAY, "replica/", "agent/ctl/files/")),
     "standby": Slice(("standby", "tools/test_demo.py"),
                      ("replica/", "lock/", "weights/"),

@@ -22,8 +22,8 @@ from gate.tally import ROOT, Tally  # noqa: E402
 # them: how busy the real one is changes no verdict.
 HEAD = """\
 import pytest, subprocess, time
-from llmgw import wait
-from llmgw.wait import TooLate, wait_for
+from llmgw.proc import wait
+from llmgw.proc.wait import TooLate, wait_for
 
 class Clock:
     now = 0.0

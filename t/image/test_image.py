@@ -12,9 +12,10 @@ import subprocess
 
 import pytest
 
-from llmgw import place, sse
-from llmgw.oci import Layout, Run
-from llmgw.wait import wait_for
+from llmgw.kube.oci import Layout, Run
+from llmgw.proc import place
+from llmgw.proc.wait import wait_for
+from llmgw.speak import sse
 
 BUILT = place.BUILD / "image"
 REPO = place.BUILD / "repo"

@@ -15,7 +15,7 @@ Both have a daemon: forked twice, with a session of its own, deaf to SIGTERM and
 SIGHUP.
 
 Each process writes a line with its name and pid to the log.  Workers and
-schedulers take --need bytes of the budget (llmgw/budget.py), and the engine
+schedulers take --need bytes of the budget (engine/budget.py), and the engine
 fails if there are not so many, as on a device.
 """
 
@@ -27,7 +27,7 @@ import signal
 import sys
 import threading
 
-import budget
+from engine import budget
 
 PR_SET_PDEATHSIG = 1
 

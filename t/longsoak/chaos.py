@@ -17,9 +17,9 @@ import os
 import signal
 import time
 
-from llmgw.books import wait_rest
-from llmgw.packaged import sh
-from llmgw.wait import within
+from llmgw.fleet.books import wait_rest
+from llmgw.proc.packaged import sh
+from llmgw.proc.wait import within
 
 from fleet import AGENT_OF, ENGINES, REPLICAS, WORKERS
 

@@ -17,11 +17,12 @@ import urllib.request
 
 import grpc
 
-from llmgw import packaged, rpc
-from llmgw.certs import Pki
-from llmgw.keyfile import KeyFile
-from llmgw.nginx import Nginx
-from llmgw.packaged import sh
+from llmgw.fleet.certs import Pki
+from llmgw.fleet.nginx import Nginx
+from llmgw.proc import packaged
+from llmgw.proc.packaged import sh
+from llmgw.speak import rpc
+from llmgw.speak.keyfile import KeyFile
 
 ETC = pathlib.Path("/etc/llmgw")
 STATE = pathlib.Path("/var/lib/soak")

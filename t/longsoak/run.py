@@ -15,8 +15,8 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 sys.path.insert(0, str(HERE.parent))
-from llmgw import booted  # noqa: E402
-from llmgw.seed import SEED  # noqa: E402
+from llmgw.proc import booted  # noqa: E402
+from llmgw.proc.seed import SEED  # noqa: E402
 
 SECONDS = float(os.environ.get("LLMGW_SOAK_SECONDS", 1800))
 BESIDE_S = 900          # to boot, to install, and to come to rest

@@ -18,12 +18,14 @@ import time
 
 sys.path.insert(0, "/t")
 sys.path.insert(0, "/t/longsoak")
-from llmgw import books, logs, packaged, sse  # noqa: E402
-from llmgw.askers import Asker, InferAsker, MessagesAsker  # noqa: E402
-from llmgw.doors import MESSAGES  # noqa: E402
-from llmgw.facts import Facts  # noqa: E402
-from llmgw.packaged import debs, install, sh  # noqa: E402
-from llmgw.wait import TooLate, within  # noqa: E402
+from llmgw.fleet import books  # noqa: E402
+from llmgw.fleet.ways_in import MESSAGES  # noqa: E402
+from llmgw.pages.facts import Facts  # noqa: E402
+from llmgw.proc import logs, packaged  # noqa: E402
+from llmgw.proc.packaged import debs, install, sh  # noqa: E402
+from llmgw.proc.wait import TooLate, within  # noqa: E402
+from llmgw.speak import sse  # noqa: E402
+from llmgw.speak.askers import Asker, InferAsker, MessagesAsker  # noqa: E402
 
 from chaos import Chaos  # noqa: E402
 from fleet import GATEWAY, USAGE, WORKERS, Fleet  # noqa: E402

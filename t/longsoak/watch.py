@@ -13,8 +13,8 @@ import dataclasses
 import os
 import statistics
 
-from llmgw import packaged
-from llmgw.memory import anonymous
+from llmgw.proc import packaged
+from llmgw.proc.memory import anonymous
 
 MEMORY_PERCENT = 2
 DESCRIPTORS = 4         # connections to replicas come and go

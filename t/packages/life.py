@@ -16,8 +16,8 @@ import urllib.request
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
-from llmgw import wait  # noqa: E402
-from llmgw.facts import Facts  # noqa: E402
+from llmgw.pages.facts import Facts  # noqa: E402
+from llmgw.proc import wait  # noqa: E402
 
 LIMIT_S = 30
 ROOT = pathlib.Path(sys.argv[1])

@@ -9,7 +9,7 @@
   trixie       built for the next release of Debian, and `life` there
 
 All of them, or those that are named.  The machine of the middle ones is that of
-llmgw/fresh.py.  Root.
+llmgw/proc/fresh.py.  Root.
 """
 
 import filecmp
@@ -21,8 +21,8 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 sys.path.insert(0, str(HERE.parent))
-from llmgw import fresh  # noqa: E402
-from llmgw.facts import Facts  # noqa: E402
+from llmgw.pages.facts import Facts  # noqa: E402
+from llmgw.proc import fresh  # noqa: E402
 
 LIMIT_S = 600
 AGAIN = ROOT / "build" / "deb-again"

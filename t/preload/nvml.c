@@ -1,7 +1,7 @@
 
 /*
  * In place of libnvidia-ml.so.1: one device, whose memory is the directory
- * $NVML_BUDGET (t/llmgw/budget.py).
+ * $NVML_BUDGET (t/llmgw/engine/budget.py).
  */
 
 #include <ctype.h>

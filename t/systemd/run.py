@@ -11,7 +11,7 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
-from llmgw import booted  # noqa: E402
+from llmgw.proc import booted  # noqa: E402
 
 LIMIT_S = 240
 

@@ -15,10 +15,11 @@ import time
 import urllib.request
 
 sys.path.insert(0, "/t")
-from llmgw import packaged  # noqa: E402
-from llmgw.facts import Facts  # noqa: E402
-from llmgw.packaged import debs, masters, outdated, sh, version_of  # noqa: E402
-from llmgw.wait import within  # noqa: E402
+from llmgw.pages.facts import Facts  # noqa: E402
+from llmgw.proc import packaged  # noqa: E402
+from llmgw.proc.packaged import (  # noqa: E402
+    debs, masters, outdated, sh, version_of)
+from llmgw.proc.wait import within  # noqa: E402
 
 ETC = pathlib.Path("/etc/llmgw")
 CONTROL = "/run/llmgw/gw1.sock"

@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from llmgw.place import FLAVOUR
-from llmgw.preload import compiled
-from llmgw.wait import wait_for
+from llmgw.proc.place import FLAVOUR
+from llmgw.proc.preload import compiled
+from llmgw.proc.wait import wait_for
 
 DAYS = 72           # in hours
 

@@ -8,9 +8,9 @@ import subprocess
 
 import pytest
 
-from llmgw import place
-from llmgw.proc import rss_kb
-from llmgw.wait import wait_for
+from llmgw.proc import place
+from llmgw.proc.process import rss_kb
+from llmgw.proc.wait import wait_for
 
 NOBODY = 65534
 

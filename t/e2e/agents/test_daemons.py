@@ -7,8 +7,10 @@ import subprocess
 
 import pytest
 
-from llmgw import place, rpc, supervised
-from llmgw.wait import wait_for
+from llmgw.fleet import supervised
+from llmgw.proc import place
+from llmgw.proc.wait import wait_for
+from llmgw.speak import rpc
 
 PROGRAMS = ["llmgw-agent", "llmgw-replica", "llmgw-simreplica", "llmgwctl",
             "llmgw-client"]

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from llmgw.wait import wait_for
+from llmgw.proc.wait import wait_for
 
 LIMIT = 48
 

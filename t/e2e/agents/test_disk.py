@@ -7,9 +7,10 @@ import subprocess
 
 import pytest
 
-from llmgw import place, rpc
-from llmgw.preload import compiled
-from llmgw.wait import never, wait_for
+from llmgw.proc import place
+from llmgw.proc.preload import compiled
+from llmgw.proc.wait import never, wait_for
+from llmgw.speak import rpc
 
 
 class SlowDisk:

@@ -6,10 +6,11 @@ import signal
 
 import pytest
 
-from llmgw import place, rpc
-from llmgw.cluster import PyReplica
-from llmgw.traffic import Traffic
-from llmgw.wait import never, wait_for
+from llmgw.fleet.cluster import PyReplica
+from llmgw.proc import place
+from llmgw.proc.wait import never, wait_for
+from llmgw.speak import rpc
+from llmgw.speak.traffic import Traffic
 
 
 def record(agent, id):

@@ -6,9 +6,10 @@ import struct
 
 import pytest
 
-from llmgw import place, words
-from llmgw.reporter import Reporter
-from llmgw.wait import never, wait_for
+from llmgw.engine.report_connection import Reporter
+from llmgw.fleet import words
+from llmgw.proc import place
+from llmgw.proc.wait import never, wait_for
 
 SERVICES = ["STARTING", "READY", "STALLED", "DOWN", "READY"]
 

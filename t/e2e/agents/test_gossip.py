@@ -10,10 +10,10 @@ import time
 
 import pytest
 
-from llmgw import place
-from llmgw.place import SLOW
-from llmgw.seed import rng
-from llmgw.wait import QUICK, never, wait_for
+from llmgw.proc import place
+from llmgw.proc.place import SLOW
+from llmgw.proc.seed import rng
+from llmgw.proc.wait import QUICK, never, wait_for
 
 
 DEAD_S = 8                      # until a member that died is taken for dead

@@ -8,9 +8,9 @@ import socket
 
 import pytest
 
-from llmgw.place import SLOW
-from llmgw.seed import rng
-from llmgw.wait import never, wait_for
+from llmgw.proc.place import SLOW
+from llmgw.proc.seed import rng
+from llmgw.proc.wait import never, wait_for
 
 keys = rng("keys")
 

@@ -7,11 +7,11 @@ import signal
 
 import pytest
 
-from llmgw import rpc
-from llmgw.supervised import processes
-from llmgw.traffic import Stream, Traffic, Watch
-from llmgw.updates import fleets, limit, rolling, status
-from llmgw.wait import never, wait_for
+from llmgw.fleet.supervised import processes
+from llmgw.fleet.updates import fleets, limit, rolling, status
+from llmgw.proc.wait import never, wait_for
+from llmgw.speak import rpc
+from llmgw.speak.traffic import Stream, Traffic, Watch
 
 # How often a pool is updated under load.
 ROUNDS = int(os.environ.get("LLMGW_UPDATES", 1))

@@ -7,9 +7,9 @@ import subprocess
 
 import pytest
 
-from llmgw import place
-from llmgw.updates import fleets, rolling, status
-from llmgw.wait import wait_for
+from llmgw.fleet.updates import fleets, rolling, status
+from llmgw.proc import place
+from llmgw.proc.wait import wait_for
 
 
 @pytest.fixture

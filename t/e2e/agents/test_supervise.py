@@ -11,11 +11,13 @@ import time
 
 import pytest
 
-from llmgw import place, rpc, words
-from llmgw.place import SLOW
-from llmgw.supervised import stat, zombies
-from llmgw.traffic import Traffic
-from llmgw.wait import never, readable, wait_for
+from llmgw.fleet import words
+from llmgw.fleet.supervised import stat, zombies
+from llmgw.proc import place
+from llmgw.proc.place import SLOW
+from llmgw.proc.wait import never, readable, wait_for
+from llmgw.speak import rpc
+from llmgw.speak.traffic import Traffic
 
 
 # the scene

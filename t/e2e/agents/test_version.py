@@ -6,8 +6,8 @@ import subprocess
 
 import pytest
 
-from llmgw import place
-from llmgw.wait import wait_for
+from llmgw.proc import place
+from llmgw.proc.wait import wait_for
 
 
 def test_version_is_put_into_the_command(supervised, tmp_path):

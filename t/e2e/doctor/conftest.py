@@ -2,7 +2,7 @@
 
 import pytest
 
-from llmgw.certs import Pki
+from llmgw.fleet.certs import Pki
 
 
 @pytest.fixture

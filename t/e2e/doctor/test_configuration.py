@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from llmgw import doctor
-from llmgw.keyfile import KeyFile
+from llmgw.pages import doctor
+from llmgw.speak.keyfile import KeyFile
 
 
 @pytest.fixture

@@ -2,8 +2,8 @@
 
 import signal
 
-from llmgw import doctor
-from llmgw.wait import wait_for
+from llmgw.pages import doctor
+from llmgw.proc.wait import wait_for
 
 
 def engines(cluster, *options):

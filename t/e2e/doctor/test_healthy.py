@@ -3,10 +3,11 @@
 import re
 import subprocess
 
-from llmgw import doctor, place
-from llmgw.doctor import keyring
-from llmgw.keyfile import KeyFile
-from llmgw.wait import wait_for
+from llmgw.pages import doctor
+from llmgw.pages.doctor import keyring
+from llmgw.proc import place
+from llmgw.proc.wait import wait_for
+from llmgw.speak.keyfile import KeyFile
 
 
 def test_a_fleet_with_everything(cluster, pki):

@@ -5,9 +5,9 @@ import contextlib
 
 import pytest
 
-from llmgw import doctor
-from llmgw.doctor import keyring, says
-from llmgw.machine import Machine, unavailable
+from llmgw.pages import doctor
+from llmgw.pages.doctor import keyring, says
+from llmgw.proc.machine import Machine, unavailable
 
 
 @pytest.fixture

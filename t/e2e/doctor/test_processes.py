@@ -8,10 +8,11 @@ import sys
 
 import pytest
 
-from llmgw import doctor, place
-from llmgw.doctor import says
-from llmgw.preload import compiled
-from llmgw.wait import wait_for
+from llmgw.pages import doctor
+from llmgw.pages.doctor import says
+from llmgw.proc import place
+from llmgw.proc.preload import compiled
+from llmgw.proc.wait import wait_for
 
 
 def test_a_module_that_was_replaced_on_disk(cluster):

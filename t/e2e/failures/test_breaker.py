@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from llmgw import words
-from llmgw.callers import on_each_worker
-from llmgw.wait import never, wait_for
+from llmgw.fleet import words
+from llmgw.proc.wait import never, wait_for
+from llmgw.speak.callers import on_each_worker
 
 SOON = "llmgw_breaker cooldown=500ms max_cooldown=500ms;"
 LATE = "llmgw_breaker cooldown=60s;"

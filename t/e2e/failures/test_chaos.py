@@ -14,9 +14,9 @@ import time
 
 import pytest
 
-from llmgw import seed
-from llmgw.place import SLOW, binary
-from llmgw.wait import wait_for
+from llmgw.proc import seed
+from llmgw.proc.place import SLOW, binary
+from llmgw.proc.wait import wait_for
 
 SECONDS = float(os.environ.get("LLMGW_CHAOS_SECONDS", 20))
 

@@ -9,9 +9,10 @@ import time
 import grpc
 import pytest
 
-from llmgw import rawh2, rpc, words
-from llmgw.place import SLOW
-from llmgw.wait import wait_for
+from llmgw.fleet import words
+from llmgw.proc.place import SLOW
+from llmgw.proc.wait import wait_for
+from llmgw.speak import rawh2, rpc
 
 
 def serving(nginx):

@@ -13,12 +13,13 @@ import threading
 
 import pytest
 
-from llmgw import rpc, sse, words
-from llmgw.callers import finish, on_each_worker
-from llmgw.native import HTTP
-from llmgw.reporter import Reporter
-from llmgw.scripted import Target, scripted
-from llmgw.wait import wait_for
+from llmgw.engine.report_connection import Reporter
+from llmgw.engine.scripted import Target, scripted
+from llmgw.fleet import words
+from llmgw.fleet.native import HTTP
+from llmgw.proc.wait import wait_for
+from llmgw.speak import rpc, sse
+from llmgw.speak.callers import finish, on_each_worker
 
 pytestmark = pytest.mark.flow
 

@@ -6,8 +6,9 @@ import time
 
 import pytest
 
-from llmgw import rpc, words
-from llmgw.wait import wait_for
+from llmgw.fleet import words
+from llmgw.proc.wait import wait_for
+from llmgw.speak import rpc
 
 # The replicas, which are well, stand still for less on a busy machine.
 TIMEOUT = 1.5

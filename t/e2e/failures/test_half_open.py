@@ -2,9 +2,9 @@
 
 import pytest
 
-from llmgw import rpc
-from llmgw.relay import Relay
-from llmgw.wait import wait_for
+from llmgw.fleet.relay import Relay
+from llmgw.proc.wait import wait_for
+from llmgw.speak import rpc
 
 TIMEOUTS = ("llmgw_first_token_timeout 1500ms;"
             " llmgw_token_timeout 1500ms; llmgw_tries 1;")

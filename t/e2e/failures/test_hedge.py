@@ -4,9 +4,10 @@ import time
 
 import pytest
 
-from llmgw import rpc, words
-from llmgw.place import SLOW
-from llmgw.wait import never, wait_for
+from llmgw.fleet import words
+from llmgw.proc.place import SLOW
+from llmgw.proc.wait import never, wait_for
+from llmgw.speak import rpc
 
 
 def started(cluster):

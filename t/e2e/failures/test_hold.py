@@ -8,11 +8,12 @@ import time
 
 import pytest
 
-from llmgw import rpc, sse, words
-from llmgw.callers import finish
-from llmgw.native import QUEUED, grpc
-from llmgw.traffic import Traffic
-from llmgw.wait import never, wait_for
+from llmgw.fleet import words
+from llmgw.fleet.native import QUEUED, grpc
+from llmgw.proc.wait import never, wait_for
+from llmgw.speak import rpc, sse
+from llmgw.speak.callers import finish
+from llmgw.speak.traffic import Traffic
 
 # The machine may be slow; the product's own is 5 s.
 LONG = "llmgw_queue 2000 hold=25s;"

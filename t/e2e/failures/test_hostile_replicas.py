@@ -10,10 +10,11 @@ import h2.connection
 import h2.settings
 import pytest
 
-from llmgw import rpc, words
-from llmgw.callers import on_each_worker
-from llmgw.scripted import Target, scripted
-from llmgw.wait import wait_for
+from llmgw.engine.scripted import Target, scripted
+from llmgw.fleet import words
+from llmgw.proc.wait import wait_for
+from llmgw.speak import rpc
+from llmgw.speak.callers import on_each_worker
 
 
 class NoStreams:

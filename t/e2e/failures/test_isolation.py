@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from llmgw.wait import wait_for
+from llmgw.proc.wait import wait_for
 
 # Gossip that declares a member dead within a second or so.
 QUICK = {"protocol_period": "100ms", "ping_timeout": "40ms",

@@ -10,12 +10,13 @@ import time
 
 import pytest
 
-from llmgw import rpc, words
-from llmgw.callers import finish, on_each_worker, read
-from llmgw.place import SLOW
-from llmgw.wait import wait_for
-from llmgw.waiters import (TWO_WORKERS, busy, check, fill, fleet, held,
-                           line_up)
+from llmgw.fleet import words
+from llmgw.fleet.waiters import (TWO_WORKERS, busy, check, fill, fleet, held,
+    line_up)
+from llmgw.proc.place import SLOW
+from llmgw.proc.wait import wait_for
+from llmgw.speak import rpc
+from llmgw.speak.callers import finish, on_each_worker, read
 
 DEADLINE_EXCEEDED, RESOURCE_EXHAUSTED, UNAVAILABLE = 4, 8, 14
 

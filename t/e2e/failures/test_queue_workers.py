@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from llmgw.callers import finish, on_each_worker
-from llmgw.wait import wait_for
-from llmgw.waiters import TWO_WORKERS, check, fill, fleet, held, line_up
+from llmgw.fleet.waiters import TWO_WORKERS, check, fill, fleet, held, line_up
+from llmgw.proc.wait import wait_for
+from llmgw.speak.callers import finish, on_each_worker
 
 
 @pytest.mark.parametrize("victim", [

@@ -9,8 +9,9 @@ import time
 
 import pytest
 
-from llmgw import rpc, words
-from llmgw.wait import wait_for
+from llmgw.fleet import words
+from llmgw.proc.wait import wait_for
+from llmgw.speak import rpc
 
 # Gossip that declares a member dead within a second or so.
 QUICK = {"protocol_period": "100ms", "ping_timeout": "40ms",

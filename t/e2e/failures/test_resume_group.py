@@ -2,9 +2,9 @@
 
 import pytest
 
-from llmgw import words
-from llmgw.traffic import Stream
-from llmgw.wait import wait_for
+from llmgw.fleet import words
+from llmgw.proc.wait import wait_for
+from llmgw.speak.traffic import Stream
 
 def fleet(cluster, groups, pool="", each=None):
     """groups: id -> resume group, or None for the empty group."""

@@ -11,9 +11,10 @@ import threading
 import grpc
 import pytest
 
-from llmgw import rpc, words
-from llmgw.scripted import Script
-from llmgw.wait import wait_for
+from llmgw.engine.scripted import Script
+from llmgw.fleet import words
+from llmgw.proc.wait import wait_for
+from llmgw.speak import rpc
 
 N = 10
 TEXT = [f" t{i}" for i in range(N)]

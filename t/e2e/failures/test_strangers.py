@@ -7,11 +7,11 @@ import struct
 import grpc
 import pytest
 
-from llmgw import rawh2
-from llmgw.ports import outer_address
-from llmgw.proc import rss_kb
-from llmgw.rpc import Client
-from llmgw.wait import wait_for
+from llmgw.proc.ports import outer_address
+from llmgw.proc.process import rss_kb
+from llmgw.proc.wait import wait_for
+from llmgw.speak import rawh2
+from llmgw.speak.rpc import Client
 
 NEW = 32                # of one address that have not said anything yet
 GENERATE = "/llmgateway.LLMReplica/Generate"

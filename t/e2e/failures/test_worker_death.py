@@ -10,10 +10,10 @@ import time
 
 import pytest
 
-from llmgw.place import SLOW
-from llmgw.seed import rng
-from llmgw.shm import Memory
-from llmgw.wait import never, wait_for
+from llmgw.proc.place import SLOW
+from llmgw.proc.seed import rng
+from llmgw.proc.shm import Memory
+from llmgw.proc.wait import never, wait_for
 
 SECONDS = float(os.environ.get("LLMGW_KILL_SECONDS", 4))
 REPLICAS, CAPACITY = 3, 2

@@ -7,9 +7,9 @@ import itertools
 import grpc
 import pytest
 
-from llmgw import rpc
-from llmgw.scripted import Target, scripted
-from llmgw.wait import wait_for
+from llmgw.engine.scripted import Target, scripted
+from llmgw.proc.wait import wait_for
+from llmgw.speak import rpc
 
 LATE = "llmgw_breaker cooldown=60s;"
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from llmgw.doors import Doors
-from llmgw.keyfile import KeyFile
+from llmgw.fleet.ways_in import Doors
+from llmgw.speak.keyfile import KeyFile
 
 
 @pytest.fixture

@@ -15,14 +15,15 @@ import time
 
 import pytest
 
-from llmgw import gguf, llama, rpc, sse
-from llmgw.askers import Asker, InferAsker, stop_all
-from llmgw.books import (by_key, check_balance, made, records, wait_records,
-                         wait_rest)
-from llmgw.keyfile import ask, bearer
-from llmgw.place import SLOW
-from llmgw.seed import rng
-from llmgw.wait import still, wait_for
+from llmgw.fleet.books import (by_key, check_balance, made, records,
+    wait_records, wait_rest)
+from llmgw.model import gguf, llama
+from llmgw.proc.place import SLOW
+from llmgw.proc.seed import rng
+from llmgw.proc.wait import still, wait_for
+from llmgw.speak import rpc, sse
+from llmgw.speak.askers import Asker, InferAsker, stop_all
+from llmgw.speak.keyfile import ask, bearer
 
 SECONDS = float(os.environ.get("LLMGW_BOOKS_SECONDS", 20)) * SLOW
 WORKERS, ASKERS = 4, 12

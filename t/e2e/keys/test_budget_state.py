@@ -8,11 +8,11 @@ import subprocess
 
 import pytest
 
-from llmgw import sse
-from llmgw.books import records, wait_records
-from llmgw.keyfile import ask, bearer
-from llmgw.preload import compiled
-from llmgw.wait import never, wait_for
+from llmgw.fleet.books import records, wait_records
+from llmgw.proc.preload import compiled
+from llmgw.proc.wait import never, wait_for
+from llmgw.speak import sse
+from llmgw.speak.keyfile import ask, bearer
 
 USED = 20               # tokens of a request of ours, or a few more
 SAVED = 3               # a state is written each second

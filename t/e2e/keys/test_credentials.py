@@ -5,10 +5,10 @@ import time
 
 import pytest
 
-from llmgw import rpc, sse
-from llmgw.doors import DOORS
-from llmgw.keyfile import TAKEN, ask, basic, bearer, line
-from llmgw.wait import wait_for
+from llmgw.fleet.ways_in import DOORS
+from llmgw.proc.wait import wait_for
+from llmgw.speak import rpc, sse
+from llmgw.speak.keyfile import TAKEN, ask, basic, bearer, line
 
 UNKNOWN = "sk-llmgw-" + "x" * 43
 X = "x-api-key"

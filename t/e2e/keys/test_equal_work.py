@@ -6,9 +6,9 @@ import shutil
 
 import pytest
 
-from llmgw import sse
-from llmgw.keyfile import ask, bearer
-from llmgw.wait import wait_for
+from llmgw.proc.wait import wait_for
+from llmgw.speak import sse
+from llmgw.speak.keyfile import ask, bearer
 
 ASKED = 20
 UNDER = ["valgrind", "-q", "--tool=callgrind", "--trace-children=yes",

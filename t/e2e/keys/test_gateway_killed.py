@@ -7,10 +7,10 @@ import contextlib
 import os
 import signal
 
-from llmgw import clients, rpc, sse
-from llmgw.books import by_key, records, wait_records
-from llmgw.keyfile import bearer
-from llmgw.wait import wait_for
+from llmgw.fleet.books import by_key, records, wait_records
+from llmgw.proc.wait import wait_for
+from llmgw.speak import clients, rpc, sse
+from llmgw.speak.keyfile import bearer
 
 STREAMS, TOKENS, FIRST = 100, 9, 4
 

@@ -9,11 +9,13 @@ import threading
 
 import pytest
 
-from llmgw import place, rpc, sse, words
-from llmgw.books import wait_records
-from llmgw.doors import MESSAGES, messages
-from llmgw.keyfile import ask, bearer, rates
-from llmgw.wait import wait_for
+from llmgw.fleet import words
+from llmgw.fleet.books import wait_records
+from llmgw.fleet.ways_in import MESSAGES, messages
+from llmgw.proc import place
+from llmgw.proc.wait import wait_for
+from llmgw.speak import rpc, sse
+from llmgw.speak.keyfile import ask, bearer, rates
 
 RATE = "rate_limit_exceeded"
 

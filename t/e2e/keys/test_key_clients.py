@@ -2,9 +2,9 @@
 
 import pytest
 
-from llmgw import clients, sse
-from llmgw.books import wait_records
-from llmgw.doors import messages
+from llmgw.fleet.books import wait_records
+from llmgw.fleet.ways_in import messages
+from llmgw.speak import clients, sse
 
 BODY = sse.chat("hi len=9;")
 NAMES = (*clients.JS, "anthropic")

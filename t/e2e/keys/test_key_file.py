@@ -7,10 +7,11 @@ import time
 
 import pytest
 
-from llmgw import place, sse
-from llmgw.doors import held
-from llmgw.keyfile import TAKEN, ask, bearer, line
-from llmgw.wait import PATIENCE, never, wait_for
+from llmgw.fleet.ways_in import held
+from llmgw.proc import place
+from llmgw.proc.wait import PATIENCE, never, wait_for
+from llmgw.speak import sse
+from llmgw.speak.keyfile import TAKEN, ask, bearer, line
 
 # A change is looked at after a second, and taken when it stood still for one.
 UNTOUCHED = 2.5

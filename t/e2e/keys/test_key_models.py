@@ -2,10 +2,11 @@
 
 import pytest
 
-from llmgw import rpc, sse, words
-from llmgw.doors import MESSAGES, messages
-from llmgw.keyfile import KeyFile, ask, bearer
-from llmgw.wait import wait_for
+from llmgw.fleet import words
+from llmgw.fleet.ways_in import MESSAGES, messages
+from llmgw.proc.wait import wait_for
+from llmgw.speak import rpc, sse
+from llmgw.speak.keyfile import KeyFile, ask, bearer
 
 LINES = "llmgw_model gpt-4o as qwen3;"
 

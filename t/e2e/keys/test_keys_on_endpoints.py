@@ -5,11 +5,13 @@ import re
 
 import pytest
 
-from llmgw import sse, words
-from llmgw.books import records, wait_records
-from llmgw.doors import MESSAGES, held, messages
-from llmgw.endpoints import (COUNT, FORM, FORMS, KINDS, body_of, cost, form_of)
-from llmgw.keyfile import Told
+from llmgw.engine.endpoints import (COUNT, FORM, FORMS, KINDS, body_of, cost,
+    form_of)
+from llmgw.fleet import words
+from llmgw.fleet.books import records, wait_records
+from llmgw.fleet.ways_in import MESSAGES, held, messages
+from llmgw.speak import sse
+from llmgw.speak.keyfile import Told
 
 SERVER = """
     server {{

@@ -5,11 +5,12 @@ import time
 
 import pytest
 
-from llmgw import rpc, sse, words
-from llmgw.books import wait_records
-from llmgw.doors import MESSAGES, held, messages
-from llmgw.keyfile import Told, anthropic_rates, ask, bearer, rates
-from llmgw.wait import readable, wait_for
+from llmgw.fleet import words
+from llmgw.fleet.books import wait_records
+from llmgw.fleet.ways_in import MESSAGES, held, messages
+from llmgw.proc.wait import readable, wait_for
+from llmgw.speak import rpc, sse
+from llmgw.speak.keyfile import Told, anthropic_rates, ask, bearer, rates
 
 RATE, QUOTA = "rate_limit_exceeded", "insufficient_quota"
 

@@ -13,12 +13,12 @@ import time
 
 import pytest
 
-from llmgw import sse
-from llmgw.books import records
-from llmgw.crowd import Crowd, most_at_once
-from llmgw.keyfile import ask, bearer, line
-from llmgw.place import SLOW
-from llmgw.wait import still, wait_for
+from llmgw.fleet.books import records
+from llmgw.proc.place import SLOW
+from llmgw.proc.wait import still, wait_for
+from llmgw.speak import sse
+from llmgw.speak.crowd import Crowd, most_at_once
+from llmgw.speak.keyfile import ask, bearer, line
 
 SECONDS = float(os.environ.get("LLMGW_LIMIT_SECONDS", 20))
 CLIENTS = 1000

@@ -5,11 +5,11 @@ import signal
 
 import pytest
 
-from llmgw import rpc, sse
-from llmgw.books import wait_records
-from llmgw.doors import MESSAGES, messages
-from llmgw.keyfile import TAKEN, ask, basic, bearer, line
-from llmgw.wait import wait_for
+from llmgw.fleet.books import wait_records
+from llmgw.fleet.ways_in import MESSAGES, messages
+from llmgw.proc.wait import wait_for
+from llmgw.speak import rpc, sse
+from llmgw.speak.keyfile import TAKEN, ask, basic, bearer, line
 
 KEY = "sk-llmgw-MARKEDKEY" + "x" * 34
 UNKNOWN = "sk-llmgw-MARKEDGUESS" + "x" * 32

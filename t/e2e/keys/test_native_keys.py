@@ -4,10 +4,11 @@ import threading
 
 import pytest
 
-from llmgw import rawh2, rpc, words
-from llmgw.books import records
-from llmgw.keyfile import TAKEN, ask, bearer, rates
-from llmgw.wait import wait_for
+from llmgw.fleet import words
+from llmgw.fleet.books import records
+from llmgw.proc.wait import wait_for
+from llmgw.speak import rawh2, rpc
+from llmgw.speak.keyfile import TAKEN, ask, bearer, rates
 
 RATE, FORBIDS = "rate_limit_exceeded", "key_forbids"
 

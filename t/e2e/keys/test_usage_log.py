@@ -9,11 +9,14 @@ import subprocess
 
 import pytest
 
-from llmgw import place, rpc, sse, words
-from llmgw.books import check_balance, records, sums, wait_records, wait_rest
-from llmgw.doors import MESSAGES, messages
-from llmgw.keyfile import ask, bearer
-from llmgw.wait import wait_for
+from llmgw.fleet import words
+from llmgw.fleet.books import (check_balance, records, sums, wait_records,
+    wait_rest)
+from llmgw.fleet.ways_in import MESSAGES, messages
+from llmgw.proc import place
+from llmgw.proc.wait import wait_for
+from llmgw.speak import rpc, sse
+from llmgw.speak.keyfile import ask, bearer
 
 MEMBERS = """
     time gateway birth n request_id key tenant class model served_model

@@ -8,7 +8,8 @@ import jsonschema
 import pytest
 import yaml
 
-from llmgw import chart, place
+from llmgw.kube import chart
+from llmgw.proc import place
 
 sys.path.insert(0, str(chart.HERE))
 import manifests  # noqa: E402

@@ -7,8 +7,10 @@ import urllib.request
 
 import pytest
 
-from llmgw import chart, kubelet, node, place, sse
-from llmgw.wait import PATIENCE, wait_for
+from llmgw.kube import chart, kubelet, node
+from llmgw.proc import place
+from llmgw.proc.wait import PATIENCE, wait_for
+from llmgw.speak import sse
 
 pytestmark = [
     pytest.mark.soak,           # ten seconds each, beside others

@@ -7,8 +7,8 @@ import subprocess
 
 import pytest
 
-from llmgw.launched import Launched
-from llmgw.wait import wait_for
+from llmgw.fleet.launched import Launched
+from llmgw.proc.wait import wait_for
 
 
 @pytest.fixture

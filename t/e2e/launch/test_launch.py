@@ -6,9 +6,11 @@ import stat
 
 import pytest
 
-from llmgw import budget, preload, sse
-from llmgw.launched import Launched, lives
-from llmgw.wait import PATIENCE, never, wait_for
+from llmgw.engine import budget
+from llmgw.fleet.launched import Launched, lives
+from llmgw.proc import preload
+from llmgw.proc.wait import PATIENCE, never, wait_for
+from llmgw.speak import sse
 
 GIB = 1 << 30
 

@@ -7,10 +7,10 @@ import signal
 
 import pytest
 
-from llmgw import sse
-from llmgw.launched import Launched
-from llmgw.place import SLOW
-from llmgw.wait import wait_for
+from llmgw.fleet.launched import Launched
+from llmgw.proc.place import SLOW
+from llmgw.proc.wait import wait_for
+from llmgw.speak import sse
 
 KEPT = ("adapter", "keeper", "keeper2", "front", "core", "worker0", "worker1",
         "daemon")

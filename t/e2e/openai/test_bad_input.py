@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from llmgw import rawh2, sse
-from llmgw.wait import PATIENCE, wait_for
+from llmgw.proc.wait import PATIENCE, wait_for
+from llmgw.speak import rawh2, sse
 
 MIB = 1024 * 1024
 JSON = "invalid_json"

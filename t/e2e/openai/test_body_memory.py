@@ -12,10 +12,10 @@ import threading
 import grpc
 import pytest
 
-from llmgw import rawh2, rpc, sse
-from llmgw.proc import rss_kb
-from llmgw.scripted import Target, scripted
-from llmgw.wait import wait_for
+from llmgw.engine.scripted import Target, scripted
+from llmgw.proc.process import rss_kb
+from llmgw.proc.wait import wait_for
+from llmgw.speak import rawh2, rpc, sse
 
 MIB = 1024 * 1024
 LENGTH = 32 * MIB                   # that slow bodies announce

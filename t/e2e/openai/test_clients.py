@@ -4,7 +4,9 @@ import json
 
 import pytest
 
-from llmgw import clients, place, sse, words
+from llmgw.fleet import words
+from llmgw.proc import place
+from llmgw.speak import clients, sse
 
 TOOLS = [{"type": "function", "function": {
     "name": "weather", "description": "tells the weather",

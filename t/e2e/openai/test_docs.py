@@ -7,7 +7,8 @@ import subprocess
 
 import pytest
 
-from llmgw import clients, place, sse
+from llmgw.proc import place
+from llmgw.speak import clients, sse
 
 pytestmark = pytest.mark.soak
 PAGE = (place.ROOT / "docs" / "openai.md").read_text()

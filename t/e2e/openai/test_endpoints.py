@@ -7,11 +7,11 @@ import re
 
 import pytest
 
-from llmgw import sse
-from llmgw.endpoints import (CHAT, COUNT, FORM, FORMS, KINDS, body_of, cost,
-                             form_of)
-from llmgw.place import FLAVOUR
-from llmgw.wait import wait_for
+from llmgw.engine.endpoints import (CHAT, COUNT, FORM, FORMS, KINDS, body_of,
+    cost, form_of)
+from llmgw.proc.place import FLAVOUR
+from llmgw.proc.wait import wait_for
+from llmgw.speak import sse
 
 LOG = "log_format cost '$llmgw_request_id|$llmgw_prompt_tokens|" \
       "$llmgw_completion_tokens|$llmgw_replica';"

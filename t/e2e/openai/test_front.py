@@ -9,11 +9,11 @@ import time
 
 import pytest
 
-from llmgw import rawh2, sse
-from llmgw.nginx import version
-from llmgw.place import FLAVOUR, SLOW
-from llmgw.proc import rss_kb
-from llmgw.wait import never, readable, still, wait_for
+from llmgw.fleet.nginx import version
+from llmgw.proc.place import FLAVOUR, SLOW
+from llmgw.proc.process import rss_kb
+from llmgw.proc.wait import never, readable, still, wait_for
+from llmgw.speak import rawh2, sse
 
 SLACK_KB = 65536 if FLAVOUR == "asan" else 8192
 

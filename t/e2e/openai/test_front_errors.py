@@ -6,7 +6,8 @@ import socket
 
 import pytest
 
-from llmgw import sse, words
+from llmgw.fleet import words
+from llmgw.speak import sse
 
 JSON = "content-type: application/json"
 

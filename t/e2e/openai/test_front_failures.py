@@ -5,8 +5,9 @@ import threading
 
 import pytest
 
-from llmgw import sse, words
-from llmgw.wait import Stopwatch, never, wait_for
+from llmgw.fleet import words
+from llmgw.proc.wait import Stopwatch, never, wait_for
+from llmgw.speak import sse
 
 
 def fleet(cluster, n=1, openai=True, pool="llmgw_queue hold=0;", nginx=None,

@@ -8,8 +8,9 @@ import threading
 import grpc
 import pytest
 
-from llmgw import rpc, sse, words
-from llmgw.scripted import Script
+from llmgw.engine.scripted import Script
+from llmgw.fleet import words
+from llmgw.speak import rpc, sse
 
 N = 5
 TEXT = [f" t{i}" for i in range(N)]

@@ -4,9 +4,10 @@ import re
 
 import pytest
 
-from llmgw import sse, words
-from llmgw.rpc import pb
-from llmgw.scripted import Script
+from llmgw.engine.scripted import Script
+from llmgw.fleet import words
+from llmgw.speak import sse
+from llmgw.speak.rpc import pb
 
 FORGED = "2026/11/24 01:02:03 [notice] 1#1: forged"
 SMUGGLED = b"HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nsmuggled"

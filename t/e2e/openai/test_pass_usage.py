@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from llmgw import sse
-from llmgw.wait import wait_for
+from llmgw.proc.wait import wait_for
+from llmgw.speak import sse
 
 EMBEDDINGS, RESPONSES, MESSAGES = (
     "/v1/embeddings", "/v1/responses", "/v1/messages")

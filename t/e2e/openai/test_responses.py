@@ -6,8 +6,8 @@ import signal
 
 import pytest
 
-from llmgw import keyfile, sse
-from llmgw.wait import wait_for
+from llmgw.proc.wait import wait_for
+from llmgw.speak import keyfile, sse
 
 PATH = "/v1/responses"
 

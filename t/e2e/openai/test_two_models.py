@@ -7,8 +7,9 @@ import urllib.request
 
 import pytest
 
-from llmgw import sse, words
-from llmgw.wait import wait_for
+from llmgw.fleet import words
+from llmgw.proc.wait import wait_for
+from llmgw.speak import sse
 
 UPSTREAM = "llmgw_members {members} model={model};\n llmgw_hash prefix=64;" \
            " llmgw_queue hold=0;"

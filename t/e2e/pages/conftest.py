@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from llmgw import scene as say
-from llmgw.browser import Browser
+from llmgw.pages import scene as say
+from llmgw.pages.browser import Browser
 
 
 @pytest.fixture(scope="module")

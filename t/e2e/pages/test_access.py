@@ -7,8 +7,8 @@ import socket
 
 import pytest
 
-from llmgw import rawh2
-from llmgw.ports import outer_address
+from llmgw.proc.ports import outer_address
+from llmgw.speak import rawh2
 
 PAGES = ("status", "metrics", "dashboard")
 PATHS = tuple("/" + page for page in PAGES)

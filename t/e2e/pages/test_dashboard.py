@@ -7,10 +7,11 @@ import urllib.request
 
 import pytest
 
-from llmgw import scene as say, words
-from llmgw.board import POLLED, forget, refresh, row
-from llmgw.callers import finish
-from llmgw.wait import QUICK, never, wait_for
+from llmgw.fleet import words
+from llmgw.pages import scene as say
+from llmgw.pages.dashboard import POLLED, forget, refresh, row
+from llmgw.proc.wait import QUICK, never, wait_for
+from llmgw.speak.callers import finish
 
 PAGE = """
         location = /dashboard {
@@ -588,8 +589,7 @@ def test_light_and_dark(scene, open_page):
     back = "getComputedStyle(document.body).backgroundColor"
     dark = page.js(back)
     page.media(dark=False)
-    light = page.js(back)
-    assert dark != light
+    assert (light := page.js(back)) != dark
     page.click("#theme")
     page.click("#theme")
     assert page.text("#theme") == "Theme: dark"

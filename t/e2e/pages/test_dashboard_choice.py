@@ -5,9 +5,10 @@ import re
 
 import pytest
 
-from llmgw import scene as say, words
-from llmgw.board import refresh, row
-from llmgw.wait import wait_for
+from llmgw.fleet import words
+from llmgw.pages import scene as say
+from llmgw.pages.dashboard import refresh, row
+from llmgw.proc.wait import wait_for
 
 FACTS = {"age_ms": 240, "active": 3, "running": 3, "waiting": 1,
          "kv_permille": 455, "kv_free_blocks": 9000, "hit_permille": 801}

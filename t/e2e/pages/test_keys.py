@@ -7,9 +7,9 @@ import time
 import jsonschema
 import pytest
 
-from llmgw import rawh2, rpc, sse
-from llmgw.scene import SCHEMA
-from llmgw.wait import wait_for
+from llmgw.pages.scene import SCHEMA
+from llmgw.proc.wait import wait_for
+from llmgw.speak import rawh2, rpc, sse
 
 LINE = re.compile(r'^llmgw_(\w+){zone="keys"(?:,(?:key|reason)="([^"]*)")?}'
                   r" ([0-9]+)$", re.M)

@@ -8,11 +8,11 @@ import urllib.request
 
 import pytest
 
-from llmgw import words
-from llmgw.callers import finish
-from llmgw.reporter import Reporter
+from llmgw.engine.report_connection import Reporter
+from llmgw.fleet import words
+from llmgw.proc.wait import wait_for
 from llmgw.shards.told import ToldShard
-from llmgw.wait import wait_for
+from llmgw.speak.callers import finish
 
 SECONDS = float(os.environ.get("LLMGW_METRICS_SECONDS", 3))
 TOKEN_MS = 10       # of the streams that are scraped for so long

@@ -8,10 +8,11 @@ import time
 import jsonschema
 import pytest
 
-from llmgw import place, rawh2
-from llmgw.place import SLOW
-from llmgw.proc import rss_kb
-from llmgw.wait import wait_for
+from llmgw.proc import place
+from llmgw.proc.place import SLOW
+from llmgw.proc.process import rss_kb
+from llmgw.proc.wait import wait_for
+from llmgw.speak import rawh2
 from test_status import SCHEMA
 
 N = 1000

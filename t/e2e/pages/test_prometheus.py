@@ -11,9 +11,9 @@ import urllib.request
 
 import pytest
 
-from llmgw import place
-from llmgw.reporter import Reporter
-from llmgw.wait import wait_for
+from llmgw.engine.report_connection import Reporter
+from llmgw.proc import place
+from llmgw.proc.wait import wait_for
 
 DOCS = place.ROOT / "docs"
 RULES = DOCS / "prometheus" / "llmgw.rules.yml"

@@ -2,8 +2,8 @@
 
 import http.client
 
-from llmgw import rawh2
-from llmgw.wait import wait_for
+from llmgw.proc.wait import wait_for
+from llmgw.speak import rawh2
 
 READY = "location = /ready { llmgw_ready; }"
 

@@ -9,10 +9,10 @@ import urllib.request
 import jsonschema
 import pytest
 
-from llmgw.callers import finish
-from llmgw.reporter import Reporter
+from llmgw.engine.report_connection import Reporter
+from llmgw.proc.wait import wait_for
 from llmgw.shards.told import WEIGHTS, ToldShard
-from llmgw.wait import wait_for
+from llmgw.speak.callers import finish
 
 DOCS = pathlib.Path(__file__).resolve().parents[3] / "docs"
 SCHEMA = json.loads((DOCS / "status.schema.json").read_text())

@@ -14,8 +14,8 @@ import time
 
 import pytest
 
-from llmgw import place
-from llmgw.wait import PATIENCE, QUICK, readable, wait_for
+from llmgw.proc import place
+from llmgw.proc.wait import PATIENCE, QUICK, readable, wait_for
 
 
 @pytest.fixture

@@ -8,12 +8,13 @@ import signal
 
 import pytest
 
-from llmgw import sse, words
-from llmgw.native import HTTP, get, grpc
-from llmgw.pyhttp import HttpEngine
-from llmgw.rpc import GENERATE, pb
-from llmgw.scripted import Script
-from llmgw.wait import wait_for
+from llmgw.engine.pyhttp import HttpEngine
+from llmgw.engine.scripted import Script
+from llmgw.fleet import words
+from llmgw.fleet.native import HTTP, get, grpc
+from llmgw.proc.wait import wait_for
+from llmgw.speak import sse
+from llmgw.speak.rpc import GENERATE, pb
 
 # so slow that a test sees nothing of what it gains
 SLOW_BUCKET = "llmgw_admission token_bucket capacity=100 rate=0.001;"

@@ -6,9 +6,9 @@ import time
 import grpc
 import pytest
 
-from llmgw import rawh2, rpc
-from llmgw.place import SLOW
-from llmgw.wait import wait_for
+from llmgw.proc.place import SLOW
+from llmgw.proc.wait import wait_for
+from llmgw.speak import rawh2, rpc
 
 LIMIT = 0.050 * SLOW
 

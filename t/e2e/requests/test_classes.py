@@ -5,10 +5,11 @@ import time
 
 import pytest
 
-from llmgw import rpc, sse, words
-from llmgw.native import grpc
-from llmgw.scripted import Target, scripted
-from llmgw.wait import wait_for
+from llmgw.engine.scripted import Target, scripted
+from llmgw.fleet import words
+from llmgw.fleet.native import grpc
+from llmgw.proc.wait import wait_for
+from llmgw.speak import rpc, sse
 
 LOG = "access_log @dir@/whose.log whose; "
 FORMAT = ("log_format whose escape=json "

@@ -16,13 +16,13 @@ import time
 
 import pytest
 
-from llmgw import rawh2, rpc
-from llmgw.callers import finish, on_each_worker, read
-from llmgw.nginx import listen
-from llmgw.place import SLOW
-from llmgw.proc import pids_of_group
-from llmgw.scripted import scripted
-from llmgw.wait import still, wait_for
+from llmgw.engine.scripted import scripted
+from llmgw.fleet.nginx import listen
+from llmgw.proc.place import SLOW
+from llmgw.proc.process import pids_of_group
+from llmgw.proc.wait import still, wait_for
+from llmgw.speak import rawh2, rpc
+from llmgw.speak.callers import finish, on_each_worker, read
 
 STREAMS = 20
 INTERVAL = 0.025

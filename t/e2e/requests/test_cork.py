@@ -9,9 +9,9 @@ import struct
 
 import pytest
 
-from llmgw import rawh2, rpc
-from llmgw.proc import writes
-from llmgw.wait import PATIENCE, wait_for
+from llmgw.proc.process import writes
+from llmgw.proc.wait import PATIENCE, wait_for
+from llmgw.speak import rawh2, rpc
 
 STREAMS = 20
 PROMPTS = [f"lockstep {i}" for i in range(STREAMS)]

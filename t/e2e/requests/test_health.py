@@ -2,8 +2,8 @@
 
 import pytest
 
-from llmgw import rawh2, rpc
-from llmgw.wait import wait_for
+from llmgw.proc.wait import wait_for
+from llmgw.speak import rawh2, rpc
 
 
 def test_serving_with_one_replica_of_two(cluster, client):

@@ -5,11 +5,12 @@ import subprocess
 
 import pytest
 
-from llmgw import place, rpc
-from llmgw.nginx import listen
-from llmgw.place import FLAVOUR
-from llmgw.proc import rss_kb
-from llmgw.wait import wait_for
+from llmgw.fleet.nginx import listen
+from llmgw.proc import place
+from llmgw.proc.place import FLAVOUR
+from llmgw.proc.process import rss_kb
+from llmgw.proc.wait import wait_for
+from llmgw.speak import rpc
 
 HELD = 1000
 GOAL_KB = 11

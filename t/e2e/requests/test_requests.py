@@ -7,8 +7,8 @@ import urllib.request
 import grpc
 import pytest
 
-from llmgw import rawh2, rpc
-from llmgw.rpc import pb
+from llmgw.speak import rawh2, rpc
+from llmgw.speak.rpc import pb
 
 
 @pytest.fixture(scope="module")

@@ -2,10 +2,10 @@
 
 import pytest
 
-from llmgw import rawh2, rpc
-from llmgw.place import FLAVOUR
-from llmgw.proc import rss_kb
-from llmgw.wait import never, still, wait_for
+from llmgw.proc.place import FLAVOUR
+from llmgw.proc.process import rss_kb
+from llmgw.proc.wait import never, still, wait_for
+from llmgw.speak import rawh2, rpc
 
 SOME = 16_000
 TOKENS = 200_000

@@ -10,11 +10,12 @@ import types
 
 import pytest
 
-from llmgw import place, rpc
-from llmgw.place import SLOW
-from llmgw.proc import rss_kb
-from llmgw.scripted import scripted
-from llmgw.wait import wait_for
+from llmgw.engine.scripted import scripted
+from llmgw.proc import place
+from llmgw.proc.place import SLOW
+from llmgw.proc.process import rss_kb
+from llmgw.proc.wait import wait_for
+from llmgw.speak import rpc
 
 MEGABYTE = 1 << 20
 
@@ -118,7 +119,7 @@ def test_two_workers_share_the_streams(cluster, load, expect):
 
 
 def test_a_replicas_stream_limit_opens_a_second_connection(cluster, load):
-    from llmgw import pyreplica
+    from llmgw.engine import pyreplica
     engine = cluster.pyreplica("small", max_streams=10, token_delay_ms=20)
     nginx = cluster.static([engine])
     jobs = [[f"prompt {i}", 10] for i in range(40)]

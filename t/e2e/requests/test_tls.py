@@ -8,11 +8,11 @@ import subprocess
 
 import pytest
 
-from llmgw import rawh2, rpc
-from llmgw.nginx import version
-from llmgw.proc import writes
-from llmgw.rpc import Client
-from llmgw.wait import PATIENCE, wait_for
+from llmgw.fleet.nginx import version
+from llmgw.proc.process import writes
+from llmgw.proc.wait import PATIENCE, wait_for
+from llmgw.speak import rawh2, rpc
+from llmgw.speak.rpc import Client
 
 STREAMS = 20
 

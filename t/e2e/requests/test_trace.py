@@ -6,8 +6,9 @@ import re
 
 import pytest
 
-from llmgw import rawh2, rpc, words
-from llmgw.wait import wait_for
+from llmgw.fleet import words
+from llmgw.proc.wait import wait_for
+from llmgw.speak import rawh2, rpc
 
 DOC = (pathlib.Path(__file__).resolve().parents[3]
        / "docs" / "logging.md").read_text()

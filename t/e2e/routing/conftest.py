@@ -2,8 +2,8 @@
 
 import pytest
 
-from llmgw.pyhttp import HttpEngine
-from llmgw.reporter import Reporter
+from llmgw.engine.pyhttp import HttpEngine
+from llmgw.engine.report_connection import Reporter
 
 
 @pytest.fixture

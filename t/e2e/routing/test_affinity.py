@@ -5,7 +5,7 @@ import concurrent.futures
 
 import pytest
 
-from llmgw.wait import wait_for
+from llmgw.proc.wait import wait_for
 
 pytestmark = pytest.mark.ring("a prompt has a home")
 

@@ -7,10 +7,10 @@ import time
 
 import pytest
 
-from llmgw import rpc
-from llmgw.place import ROOT
-from llmgw.preload import compiled
-from llmgw.wait import never, wait_for
+from llmgw.proc.place import ROOT
+from llmgw.proc.preload import compiled
+from llmgw.proc.wait import never, wait_for
+from llmgw.speak import rpc
 
 
 class Segment:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from llmgw.nginx import version
+from llmgw.fleet.nginx import version
 
 MEMBERS = "llmgw_members @dir@/members;"
 GOOD = f"{MEMBERS} llmgw_hash;"

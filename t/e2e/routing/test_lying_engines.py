@@ -7,10 +7,11 @@ import time
 
 import pytest
 
-from llmgw import sse, words
-from llmgw.liars import Engine
-from llmgw.seed import rng
-from llmgw.wait import wait_for
+from llmgw.engine.liars import Engine
+from llmgw.fleet import words
+from llmgw.proc.seed import rng
+from llmgw.proc.wait import wait_for
+from llmgw.speak import sse
 
 SERVED, UNKNOWN = (200, None), (404, words.MODEL_NOT_FOUND)
 ABSENT = (503, words.NO_REPLICAS)

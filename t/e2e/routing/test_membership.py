@@ -9,10 +9,10 @@ import time
 
 import pytest
 
-from llmgw import words
-from llmgw.place import SLOW
-from llmgw.preload import compiled
-from llmgw.wait import never, wait_for
+from llmgw.fleet import words
+from llmgw.proc.place import SLOW
+from llmgw.proc.preload import compiled
+from llmgw.proc.wait import never, wait_for
 
 
 def view(nginx):

@@ -4,10 +4,11 @@ import contextlib
 
 import pytest
 
-from llmgw import rpc, sse, words
-from llmgw.callers import finish
-from llmgw.reporter import Reporter
-from llmgw.wait import never, wait_for
+from llmgw.engine.report_connection import Reporter
+from llmgw.fleet import words
+from llmgw.proc.wait import never, wait_for
+from llmgw.speak import rpc, sse
+from llmgw.speak.callers import finish
 
 TWO = """
     upstream other {{
@@ -25,7 +26,7 @@ TWO = """
 @pytest.fixture
 def caller_at(cluster):
     """As `caller`, at a port."""
-    from llmgw.callers import Caller
+    from llmgw.speak.callers import Caller
 
     class At:
         pass

@@ -6,11 +6,11 @@ import time
 
 import pytest
 
-from llmgw import rpc
-from llmgw.homes import homes
-from llmgw.native import (QUEUED, SESSION, at_once, generate, get, grpc, http,
-                          started)
-from llmgw.wait import wait_for
+from llmgw.fleet.native import (QUEUED, SESSION, at_once, generate, get, grpc,
+    http, started)
+from llmgw.proc.wait import wait_for
+from llmgw.speak import rpc
+from llmgw.speak.affinity import homes
 
 
 def served_by(cluster, act):

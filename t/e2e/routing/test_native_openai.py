@@ -5,9 +5,9 @@ import json
 
 import pytest
 
-from llmgw import sse
-from llmgw.native import http as passes
-from llmgw.native import started
+from llmgw.fleet.native import http as passes
+from llmgw.fleet.native import started
+from llmgw.speak import sse
 
 pytestmark = pytest.mark.ring("a prompt has a home")
 

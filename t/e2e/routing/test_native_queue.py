@@ -9,11 +9,12 @@ import urllib.request
 
 import pytest
 
-from llmgw import rpc, words
-from llmgw.homes import homes
-from llmgw.native import (GRPC, HTTP, QUEUED, at_once, generate, get, grpc,
-                          http, started)
-from llmgw.wait import wait_for
+from llmgw.fleet import words
+from llmgw.fleet.native import (GRPC, HTTP, QUEUED, at_once, generate, get,
+    grpc, http, started)
+from llmgw.proc.wait import wait_for
+from llmgw.speak import rpc
+from llmgw.speak.affinity import homes
 
 
 def test_queue_of_a_stock_pass(cluster, load, expect):

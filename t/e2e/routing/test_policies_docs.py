@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from llmgw import place
-from llmgw.wait import wait_for
+from llmgw.proc import place
+from llmgw.proc.wait import wait_for
 
 PAGE = (place.ROOT / "docs" / "policies.md").read_text()
 MEMBERS = "/run/llmgw/members"

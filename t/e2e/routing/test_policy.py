@@ -4,9 +4,9 @@ import collections
 
 import pytest
 
-from llmgw.native import SESSION, generate, grpc, started
-from llmgw.reporter import Reporter
-from llmgw.wait import wait_for
+from llmgw.engine.report_connection import Reporter
+from llmgw.fleet.native import SESSION, generate, grpc, started
+from llmgw.proc.wait import wait_for
 
 LOG = {"http": "log_format route '$llmgw_replica $llmgw_route';",
        "location": "access_log @dir@/route.log route;"}

@@ -10,14 +10,14 @@ import signal
 
 import pytest
 
-from llmgw import rpc, sse
-from llmgw.homes import homes as of_each
-from llmgw.native import get
-from llmgw.native import http as passes
-from llmgw.nginx import version
-from llmgw.seed import rng
-from llmgw.shm import Memory
-from llmgw.wait import wait_for
+from llmgw.fleet.native import get
+from llmgw.fleet.native import http as passes
+from llmgw.fleet.nginx import version
+from llmgw.proc.seed import rng
+from llmgw.proc.shm import Memory
+from llmgw.proc.wait import wait_for
+from llmgw.speak import rpc, sse
+from llmgw.speak.affinity import homes as of_each
 
 BLOCK = 64
 POLICY = "llmgw_policy weighted prefix-affinity:1;"

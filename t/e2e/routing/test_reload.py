@@ -6,10 +6,10 @@ import signal
 
 import pytest
 
-from llmgw import rawh2, rpc
-from llmgw.nginx import version
-from llmgw.proc import pids_of_group
-from llmgw.wait import wait_for
+from llmgw.fleet.nginx import version
+from llmgw.proc.process import pids_of_group
+from llmgw.proc.wait import wait_for
+from llmgw.speak import rawh2, rpc
 
 
 def is_there(pid):

@@ -6,8 +6,8 @@ import itertools
 
 import pytest
 
-from llmgw.place import SLOW
-from llmgw.wait import wait_for
+from llmgw.proc.place import SLOW
+from llmgw.proc.wait import wait_for
 
 pytestmark = pytest.mark.flow
 

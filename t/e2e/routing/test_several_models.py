@@ -12,11 +12,13 @@ import threading
 
 import pytest
 
-from llmgw import place, rpc, sse, words
-from llmgw.preload import compiled
-from llmgw.reporter import Reporter
-from llmgw.seed import rng
-from llmgw.wait import wait_for
+from llmgw.engine.report_connection import Reporter
+from llmgw.fleet import words
+from llmgw.proc import place
+from llmgw.proc.preload import compiled
+from llmgw.proc.seed import rng
+from llmgw.proc.wait import wait_for
+from llmgw.speak import rpc, sse
 
 SERVED, UNKNOWN = (200, None), (404, words.MODEL_NOT_FOUND)
 ABSENT = (503, words.NO_REPLICAS)

@@ -4,9 +4,10 @@ import signal
 
 import pytest
 
-from llmgw import pyreplica, words
-from llmgw.homes import homes
-from llmgw.wait import wait_for
+from llmgw.engine import pyreplica
+from llmgw.fleet import words
+from llmgw.proc.wait import wait_for
+from llmgw.speak.affinity import homes
 
 
 def check_all(jobs, results):

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from llmgw import llama
+from llmgw.model import llama
+from llmgw.proc.wait import wait_for
 from llmgw.shards.bad import BadShard
 from llmgw.shards.replica import LOGITS, Shards
-from llmgw.wait import wait_for
 
 pytestmark = pytest.mark.skipif(not llama.is_built(), reason=llama.MISSING)
 

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from llmgw import llama
+from llmgw.model import llama
+from llmgw.proc.wait import wait_for
 from llmgw.shards.replica import Shards, until
-from llmgw.wait import wait_for
 
 pytestmark = pytest.mark.skipif(not llama.is_built(), reason=llama.MISSING)
 

@@ -6,11 +6,12 @@ import subprocess
 
 import pytest
 
-from llmgw import llama, place
-from llmgw.certs import Authority
-from llmgw.preload import compiled
+from llmgw.fleet.certs import Authority
+from llmgw.model import llama
+from llmgw.proc import place
+from llmgw.proc.preload import compiled
+from llmgw.proc.wait import wait_for
 from llmgw.shards.replica import Shards
-from llmgw.wait import wait_for
 
 pytestmark = pytest.mark.skipif(not llama.is_built(), reason=llama.MISSING)
 

@@ -15,15 +15,16 @@ import time
 import grpc
 import pytest
 
-from llmgw import llama, words
-from llmgw.preload import compiled
-from llmgw.proc import rss_kb
-from llmgw.rawh2 import RawH2, frame, unframe
-from llmgw.rpc import CHECK, FORWARD, health
+from llmgw.fleet import words
+from llmgw.model import llama
+from llmgw.proc.preload import compiled
+from llmgw.proc.process import rss_kb
+from llmgw.proc.wait import wait_for
 from llmgw.shards.replica import Shards
-from llmgw.shards.session import (CHUNK, HEADER, MESSAGE, ROWS, SESSIONS, STEPS,
-                                  TENSOR, WINDOW, Session, facts, pb)
-from llmgw.wait import wait_for
+from llmgw.shards.session import (CHUNK, HEADER, MESSAGE, ROWS, SESSIONS,
+    STEPS, TENSOR, WINDOW, Session, facts, pb)
+from llmgw.speak.rawh2 import RawH2, frame, unframe
+from llmgw.speak.rpc import CHECK, FORWARD, health
 
 built = pytest.mark.skipif(not llama.is_built(), reason=llama.MISSING)
 CONTEXT = 256

@@ -5,12 +5,12 @@ import os
 
 import pytest
 
-from llmgw import llama
-from llmgw.llama import Call, chat, request
-from llmgw.preload import compiled
-from llmgw.seed import rng
+from llmgw.model import llama
+from llmgw.model.llama import Call, chat, request
+from llmgw.proc.preload import compiled
+from llmgw.proc.seed import rng
+from llmgw.proc.wait import wait_for
 from llmgw.shards.replica import LOGITS, Shards, until
-from llmgw.wait import wait_for
 
 pytestmark = pytest.mark.skipif(not llama.is_built(), reason=llama.MISSING)
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from llmgw import gguf, llama
+from llmgw.model import gguf, llama
+from llmgw.proc.wait import wait_for
 from llmgw.shards.replica import LOAD_S, Shards, cut
-from llmgw.wait import wait_for
 
 pytestmark = pytest.mark.skipif(not llama.is_built(), reason=llama.MISSING)
 

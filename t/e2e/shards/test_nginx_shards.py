@@ -3,10 +3,11 @@ shard or an orchestrator was lost."""
 
 import pytest
 
-from llmgw import llama, sse
-from llmgw.llama import chat
+from llmgw.model import llama
+from llmgw.model.llama import chat
+from llmgw.proc.wait import wait_for
 from llmgw.shards.replica import Shards
-from llmgw.wait import wait_for
+from llmgw.speak import sse
 
 pytestmark = pytest.mark.skipif(not llama.is_built(), reason=llama.MISSING)
 

@@ -12,10 +12,10 @@ import subprocess
 
 import pytest
 
-from llmgw import llama
-from llmgw.llama import Call, ask, chat, request
+from llmgw.model import llama
+from llmgw.model.llama import Call, ask, chat, request
+from llmgw.proc.wait import wait_for
 from llmgw.shards.replica import LOGITS, Shards, until
-from llmgw.wait import wait_for
 
 pytestmark = pytest.mark.skipif(not llama.is_built(), reason=llama.MISSING)
 

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from llmgw import llama
+from llmgw.model import llama
 from llmgw.shards.replica import Shards
 
 pytestmark = pytest.mark.skipif(not llama.is_built(), reason=llama.MISSING)

@@ -5,9 +5,9 @@ import os
 
 import pytest
 
-from llmgw import llama
-from llmgw.llama import Call, chat, request
-from llmgw.seed import rng
+from llmgw.model import llama
+from llmgw.model.llama import Call, chat, request
+from llmgw.proc.seed import rng
 from llmgw.shards.replica import LOGITS, Shards
 
 pytestmark = pytest.mark.skipif(not llama.is_built(), reason=llama.MISSING)

@@ -6,10 +6,12 @@ import subprocess
 
 import pytest
 
-from llmgw import gguf, llama, place, sse
-from llmgw.commands import Commands, split
+from llmgw.model import gguf, llama
+from llmgw.pages.commands import Commands, split
+from llmgw.proc import place
+from llmgw.proc.wait import wait_for
 from llmgw.shards.replica import LOAD_S
-from llmgw.wait import wait_for
+from llmgw.speak import sse
 
 pytestmark = pytest.mark.skipif(not llama.is_built(), reason=llama.MISSING)
 

@@ -8,10 +8,10 @@ import json
 
 import pytest
 
-from llmgw import place
-from llmgw.reporter import Reporter
+from llmgw.engine.report_connection import Reporter
+from llmgw.proc import place
+from llmgw.proc.wait import wait_for
 from llmgw.shards.told import OTHER_WEIGHTS, WEIGHTS, ToldShard
-from llmgw.wait import wait_for
 
 PIPELINES = {
     "ready": True, "streams": 2, "tokens": 700, "constructs": 4,

@@ -9,10 +9,11 @@ import subprocess
 
 import pytest
 
-from llmgw import gguf, llama, place
-from llmgw.gguf_read import Gguf, flip
-from llmgw.preload import compiled
-from llmgw.wait import wait_for
+from llmgw.model import gguf, llama
+from llmgw.model.gguf_read import Gguf, flip
+from llmgw.proc import place
+from llmgw.proc.preload import compiled
+from llmgw.proc.wait import wait_for
 
 pytestmark = pytest.mark.skipif(not llama.is_built(), reason=llama.MISSING)
 

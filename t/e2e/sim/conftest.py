@@ -2,7 +2,7 @@
 
 import pytest
 
-from llmgw.blis import Blis
+from llmgw.sim.blis import Blis
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,8 @@ import subprocess
 
 import pytest
 
-from llmgw import place, words
+from llmgw.fleet import words
+from llmgw.proc import place
 
 SIM = place.binary("llmgw-sim")
 LINE = {"time": "2026-11-22T20:00:10+00:00", "request_id": "a", "client": "c",

@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from llmgw import place
+from llmgw.proc import place
 
 SIM = place.binary("llmgw-sim")
 COLUMNS = (

@@ -6,8 +6,8 @@ import subprocess
 
 import pytest
 
-from llmgw.blis import SIM
-from llmgw.browser import Browser
+from llmgw.pages.browser import Browser
+from llmgw.sim.blis import SIM
 
 FLEET = ("--trace-header", "b.yaml", "--trace-data", "b.csv",
          "--total-kv-blocks", "20000", "--num-instances", "4",

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from llmgw.blis import FAKE, SIM, blocks
+from llmgw.sim.blis import FAKE, SIM, blocks
 
 RUNS, SHARES = 135, 9       # runs, and parts of them that a test takes
 

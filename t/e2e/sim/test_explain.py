@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from llmgw.blis import SIM
+from llmgw.sim.blis import SIM
 
 POLICIES = {
     "round-robin": ("round-robin",),

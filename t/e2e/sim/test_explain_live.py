@@ -7,10 +7,12 @@ import subprocess
 
 import pytest
 
-from llmgw import place, rpc, words
-from llmgw.blis import SIM
-from llmgw.callers import finish
-from llmgw.wait import wait_for
+from llmgw.fleet import words
+from llmgw.proc import place
+from llmgw.proc.wait import wait_for
+from llmgw.sim.blis import SIM
+from llmgw.speak import rpc
+from llmgw.speak.callers import finish
 
 POLICIES = ("affinity", "round_robin", "least_loaded", "weighted default",
             "weighted llm-d")

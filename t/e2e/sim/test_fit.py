@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from llmgw import place
+from llmgw.proc import place
 
 SIM = place.binary("llmgw-sim")
 BETA = (20000, 60, 1000)      # us: a step, a prompt's token, a decoded token

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from llmgw.blis import SIM
+from llmgw.sim.blis import SIM
 
 MODEL = ["--model", "qwen/qwen3-14b", "--hardware", "H100", "--num-instances",
          "16", "--total-kv-blocks", "20000"]

@@ -7,8 +7,9 @@ import time
 import grpc
 import pytest
 
-from llmgw import place, rpc, sse
-from llmgw.wait import wait_for
+from llmgw.proc import place
+from llmgw.proc.wait import wait_for
+from llmgw.speak import rpc, sse
 
 # A step takes 20 ms, 1 ms more for a token of a prompt.
 LINEAR = {"engine": "model", "latency_model": "linear", "token_delay": None,

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from llmgw import place
+from llmgw.proc import place
 
 SIM = place.binary("llmgw-sim")
 LENGTHS = ["--prompt-tokens", "30", "--prompt-tokens-stdev", "0",

@@ -6,8 +6,8 @@ import subprocess
 
 import pytest
 
-from llmgw import place
-from llmgw.seed import rng
+from llmgw.proc import place
+from llmgw.proc.seed import rng
 
 SIM = place.binary("llmgw-sim")
 RUNS = 200

@@ -11,9 +11,9 @@ import statistics
 
 import pytest
 
-from llmgw import place
-from llmgw.reality import MODEL, Observation, percentile, simulate
-from llmgw.wait import wait_for
+from llmgw.proc import place
+from llmgw.proc.wait import wait_for
+from llmgw.sim.reality import MODEL, Observation, percentile, simulate
 
 ROUNDS = int(os.environ.get("LLMGW_REALITY", "0"))
 

@@ -22,12 +22,12 @@ import time
 
 import pytest
 
-from llmgw import place
-from llmgw.cluster import Cluster
-from llmgw.machine import Machine, unavailable
-from llmgw.reality import MODEL, Observation, percentile, simulate
-from llmgw.updates import Fleet
-from llmgw.wait import wait_for
+from llmgw.fleet.cluster import Cluster
+from llmgw.fleet.updates import Fleet
+from llmgw.proc import place
+from llmgw.proc.machine import Machine, unavailable
+from llmgw.proc.wait import wait_for
+from llmgw.sim.reality import MODEL, Observation, percentile, simulate
 
 ROUNDS = int(os.environ.get("LLMGW_REALITY", "0"))
 REPLICAS, VICTIM, RATE = 8, 2, 40

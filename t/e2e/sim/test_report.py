@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from llmgw.blis import SIM, blocks
+from llmgw.sim.blis import SIM, blocks
 
 FAST = ("--total-kv-blocks", "4000", "--num-instances", "3",
         "--routing-policy", "least-loaded")

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from llmgw.blis import SIM
+from llmgw.sim.blis import SIM
 
 FLEET = ("--trace-header", "b.yaml", "--trace-data", "b.csv",
          "--total-kv-blocks", "20000", "--snapshot-refresh-interval", "0",

@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from llmgw import place
-from llmgw.page import runs
+from llmgw.pages.document import runs
+from llmgw.proc import place
 
 PAGE = place.ROOT / "docs/simulator.md"
 

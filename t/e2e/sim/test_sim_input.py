@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from llmgw import place
+from llmgw.proc import place
 
 SIM = place.binary("llmgw-sim")
 HEADER = ("trace_version: 3\ntime_unit: microseconds\nmode: generated\n"

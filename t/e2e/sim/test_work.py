@@ -8,7 +8,7 @@ import tarfile
 
 import pytest
 
-from llmgw import place
+from llmgw.proc import place
 
 SIM = place.binary("llmgw-sim")
 SESSIONS = place.ROOT / "t/data/blis/sessions.tar.xz"

@@ -3,10 +3,11 @@ counts as hung."""
 
 import pytest
 
-from llmgw import place, rpc
+from llmgw.proc import place
+from llmgw.proc.wait import still, wait_for
+from llmgw.speak import rpc
 from llmgw.standby.group import Group
 from llmgw.standby.lock import slow
-from llmgw.wait import still, wait_for
 
 
 # Long enough for an engine that only has no processor.

@@ -9,11 +9,13 @@ import subprocess
 
 import pytest
 
-from llmgw import place, rpc, words
-from llmgw.proc import pids_of_group, rss_kb
+from llmgw.fleet import words
+from llmgw.proc import place
+from llmgw.proc.process import pids_of_group, rss_kb
+from llmgw.proc.wait import never, wait_for
+from llmgw.speak import rpc
 from llmgw.standby.group import Group, tokens_in_order
 from llmgw.standby.lock import take_lock_file
-from llmgw.wait import never, wait_for
 
 
 def refused(one):

@@ -7,9 +7,10 @@ import time
 
 import pytest
 
-from llmgw import place, segment
-from llmgw.reporter import Reporter
-from llmgw.wait import never, wait_for
+from llmgw.engine.report_connection import Reporter
+from llmgw.fleet import segment
+from llmgw.proc import place
+from llmgw.proc.wait import never, wait_for
 
 LOCK = "00000000deadbeef"
 EPOCH = int(time.time() * 1e6)

@@ -7,10 +7,12 @@ import subprocess
 
 import pytest
 
-from llmgw import gguf, llama, memory, place, words
-from llmgw.llama import ask, chat, request
-from llmgw.wait import wait_for
-from llmgw.weights import WeightsService, id_of
+from llmgw.fleet import words
+from llmgw.model import gguf, llama
+from llmgw.model.llama import ask, chat, request
+from llmgw.model.weights import WeightsService, id_of
+from llmgw.proc import memory, place
+from llmgw.proc.wait import wait_for
 
 MB = 1 << 20
 SIZE = 64 * MB

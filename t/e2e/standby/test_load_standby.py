@@ -5,11 +5,14 @@ import os
 
 import pytest
 
-from llmgw import gguf, llama, memory, sse, words
-from llmgw.llama import ask, chat, request
+from llmgw.fleet import words
+from llmgw.model import gguf, llama
+from llmgw.model.llama import ask, chat, request
+from llmgw.model.weights import WeightsService
+from llmgw.proc import memory
+from llmgw.proc.wait import still, wait_for
+from llmgw.speak import sse
 from llmgw.standby.group import Group
-from llmgw.wait import still, wait_for
-from llmgw.weights import WeightsService
 
 MB = 1 << 20
 SIZE = 16 * MB

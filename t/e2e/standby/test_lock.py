@@ -8,11 +8,11 @@ import time
 
 import pytest
 
-from llmgw import place
-from llmgw.preload import compiled
+from llmgw.proc import place
+from llmgw.proc.preload import compiled
+from llmgw.proc.wait import never, wait_for
 from llmgw.standby.lock import (LockClient, LockService, Refused, slow,
-                                take_lock_file)
-from llmgw.wait import never, wait_for
+    take_lock_file)
 
 LONG = "600s"               # a window that no test waits for
 

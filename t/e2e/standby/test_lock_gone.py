@@ -14,10 +14,10 @@ import time
 
 import pytest
 
-from llmgw import place
-from llmgw.preload import compiled
+from llmgw.proc import place
+from llmgw.proc.preload import compiled
+from llmgw.proc.wait import never, wait_for
 from llmgw.standby.lock import LockService, slow
-from llmgw.wait import never, wait_for
 
 MEMORY_MB = 1024        # at most
 

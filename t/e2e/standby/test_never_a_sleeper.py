@@ -7,11 +7,12 @@ import subprocess
 
 import pytest
 
-from llmgw import place, words
-from llmgw.callers import Caller, finish
-from llmgw.nginx import listen
+from llmgw.fleet import words
+from llmgw.fleet.nginx import listen
+from llmgw.proc import place
+from llmgw.proc.wait import wait_for
+from llmgw.speak.callers import Caller, finish
 from llmgw.standby.group import Group
-from llmgw.wait import wait_for
 
 # What an old configuration, or another gateway, may still have.
 STATIC = """

@@ -8,11 +8,11 @@ import subprocess
 
 import pytest
 
-from llmgw.place import FLAVOUR
-from llmgw.preload import compiled
+from llmgw.proc.place import FLAVOUR
+from llmgw.proc.preload import compiled
+from llmgw.proc.wait import wait_for
 from llmgw.standby.group import Group
 from llmgw.standby.lock import slow
-from llmgw.wait import wait_for
 
 
 class Clock:

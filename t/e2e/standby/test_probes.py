@@ -5,8 +5,8 @@ import time
 
 import pytest
 
+from llmgw.proc.wait import wait_for
 from llmgw.standby.group import Group
-from llmgw.wait import wait_for
 
 
 @pytest.fixture(scope="module")

@@ -6,13 +6,14 @@ import signal
 
 import pytest
 
-from llmgw import rpc, sse, words
-from llmgw.callers import finish
-from llmgw.native import QUEUED, grpc
+from llmgw.fleet import words
+from llmgw.fleet.native import QUEUED, grpc
+from llmgw.proc.wait import wait_for
+from llmgw.speak import rpc, sse
+from llmgw.speak.callers import finish
+from llmgw.speak.traffic import Stream
 from llmgw.standby import told
 from llmgw.standby.told import group, states
-from llmgw.traffic import Stream
-from llmgw.wait import wait_for
 
 METRICS = "location = /metrics { llmgw_metrics; }"
 LONG = 100000                       # tokens: it ends when a test cancels it

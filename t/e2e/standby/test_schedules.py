@@ -11,7 +11,7 @@ import subprocess
 
 import pytest
 
-from llmgw.seed import rng
+from llmgw.proc.seed import rng
 from llmgw.standby.group import Step
 from llmgw.standby.schedule import APART, Schedule, Stage, Token, judge
 

@@ -11,10 +11,11 @@ import urllib.request
 import pytest
 import yaml
 
-from llmgw import place, supervised
-from llmgw.commands import Commands, split
-from llmgw.kubelet import keyring
-from llmgw.wait import wait_for
+from llmgw.fleet import supervised
+from llmgw.kube.kubelet import keyring
+from llmgw.pages.commands import Commands, split
+from llmgw.proc import place
+from llmgw.proc.wait import wait_for
 
 PAGE = (place.ROOT / "docs" / "standby.md").read_text()
 POD = place.ROOT / "packaging" / "kubernetes" / "standby.yaml"

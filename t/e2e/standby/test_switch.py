@@ -5,12 +5,13 @@ import signal
 
 import pytest
 
-from llmgw import place, rpc
+from llmgw.model.weights import WeightsService, id_of
+from llmgw.proc import place
+from llmgw.proc.wait import never, wait_for
+from llmgw.speak import rpc
+from llmgw.speak.traffic import Stream, Traffic
 from llmgw.standby.fleet import GroupFleet
 from llmgw.standby.group import Group
-from llmgw.traffic import Stream, Traffic
-from llmgw.wait import never, wait_for
-from llmgw.weights import WeightsService, id_of
 
 PAIR = {"g": ["r1", "r2"]}
 

@@ -8,10 +8,10 @@ import time
 
 import pytest
 
-from llmgw import place
+from llmgw.fleet.supervised import stat
+from llmgw.proc import place
+from llmgw.proc.wait import never, wait_for
 from llmgw.standby.reporter import GroupReporter
-from llmgw.supervised import stat
-from llmgw.wait import never, wait_for
 
 
 class Scene:

@@ -4,9 +4,9 @@ import os
 
 import pytest
 
+from llmgw.proc.wait import wait_for
 from llmgw.standby.group import Group
 from llmgw.standby.lock import LockClient
-from llmgw.wait import wait_for
 
 SERVICE, A, B, STRANGER = 4241, 4243, 4244, 4245
 SHARED = 4242           # the group of the service's socket

@@ -10,9 +10,10 @@ import time
 
 import pytest
 
-from llmgw.preload import compiled
-from llmgw.wait import wait_for
-from llmgw.weights import (CHUNK, SEALS, WeightsService, id_of, memfd, read)
+from llmgw.model.weights import (CHUNK, SEALS, WeightsService, id_of, memfd,
+    read)
+from llmgw.proc.preload import compiled
+from llmgw.proc.wait import wait_for
 
 DATA = os.urandom(1 << 20)
 OTHER = os.urandom(1 << 20)
@@ -197,7 +198,7 @@ def test_fixed_roles_never_wait_for_each_other(devices, first):
 def crashing(cluster, devices, commits):
     """A primary that is killed -9 when it has written both devices."""
     primary = cluster.script(f"primary-{len(cluster.procs)}",
-                             "weights_writer.py", commits,
+                             "model/weights_writer.py", commits,
                              *(one.path for one in devices))
     wait_for(lambda: "device 1" in primary.text(), "the primary")
     wait_for(lambda: devices[1].memfds() == 1, "its bytes")

@@ -6,9 +6,9 @@ import os
 
 import pytest
 
-from llmgw.wait import wait_for
-from llmgw.weights import (SEALS, WeightsClient, WeightsService, id_of, memfd,
-                           seal)
+from llmgw.model.weights import (SEALS, WeightsClient, WeightsService, id_of,
+    memfd, seal)
+from llmgw.proc.wait import wait_for
 
 DATA = os.urandom(1 << 20)
 OTHER = os.urandom(1 << 20)

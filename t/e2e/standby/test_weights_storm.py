@@ -4,9 +4,9 @@ import os
 
 import pytest
 
-from llmgw.seed import rng
-from llmgw.wait import wait_for
-from llmgw.weights import SEALS, WeightsService, id_of, memfd
+from llmgw.model.weights import SEALS, WeightsService, id_of, memfd
+from llmgw.proc.seed import rng
+from llmgw.proc.wait import wait_for
 
 ENGINES = 5
 RIGHT, WRONG = b"r" * 8192, b"w" * 8192

@@ -8,9 +8,9 @@ import subprocess
 
 import pytest
 
-from llmgw import place
-from llmgw.certs import Pki
-from llmgw.wait import wait_for
+from llmgw.fleet.certs import Pki
+from llmgw.proc import place
+from llmgw.proc.wait import wait_for
 
 
 @pytest.fixture

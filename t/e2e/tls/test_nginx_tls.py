@@ -7,12 +7,13 @@ import struct
 
 import pytest
 
-from llmgw import place, rpc
-from llmgw.certs import Pki
-from llmgw.relay import Relay
-from llmgw.traffic import Traffic
-from llmgw.updates import fleets
-from llmgw.wait import never, wait_for
+from llmgw.fleet.certs import Pki
+from llmgw.fleet.relay import Relay
+from llmgw.fleet.updates import fleets
+from llmgw.proc import place
+from llmgw.proc.wait import never, wait_for
+from llmgw.speak import rpc
+from llmgw.speak.traffic import Traffic
 
 NO_TLS = "llmgw: no TLS with replica"
 

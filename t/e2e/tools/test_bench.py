@@ -11,9 +11,11 @@ import time
 import grpc
 import pytest
 
-from llmgw import place, rpc, words
-from llmgw.scripted import scripted
-from llmgw.wait import wait_for
+from llmgw.engine.scripted import scripted
+from llmgw.fleet import words
+from llmgw.proc import place
+from llmgw.proc.wait import wait_for
+from llmgw.speak import rpc
 
 CLIENT = place.binary("llmgw-client")
 TIMES = {"count", "min", "mean", "p50", "p90", "p99", "p999", "max"}

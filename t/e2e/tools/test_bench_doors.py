@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from llmgw import place
+from llmgw.proc import place
 
 sys.path[:0] = [str(place.ROOT / "bench")]
 import doors  # noqa: E402

@@ -6,8 +6,8 @@ import subprocess
 
 import pytest
 
-from llmgw import place
-from llmgw.certs import Authority
+from llmgw.fleet.certs import Authority
+from llmgw.proc import place
 
 
 def bench(target, *options, code=0):

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from llmgw import place
+from llmgw.proc import place
 
 sys.path.insert(0, str(place.ROOT / "bench"))
 import operations  # noqa: E402

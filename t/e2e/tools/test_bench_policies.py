@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from llmgw import place
+from llmgw.proc import place
 
 sys.path.insert(0, str(place.ROOT / "bench"))
 from measure import policies, policy_page  # noqa: E402

@@ -8,7 +8,8 @@ import sys
 
 import pytest
 
-from llmgw import llama, place
+from llmgw.model import llama
+from llmgw.proc import place
 
 sys.path.insert(0, str(place.ROOT / "bench"))
 import standby  # noqa: E402

@@ -5,8 +5,9 @@ import subprocess
 
 import pytest
 
-from llmgw import llama, place
-from llmgw.place import SLOW
+from llmgw.model import llama
+from llmgw.proc import place
+from llmgw.proc.place import SLOW
 
 
 def run(name):

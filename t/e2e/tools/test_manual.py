@@ -6,7 +6,8 @@ import subprocess
 
 import pytest
 
-from llmgw import llama, place
+from llmgw.model import llama
+from llmgw.proc import place
 
 PAGES = {
     "llmgw.1": [["llmgw", command] for command in (

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from llmgw import place
+from llmgw.proc import place
 
 DEBIAN = place.ROOT / "debian"
 META = {"llmgw"}                    # depends, and has nothing

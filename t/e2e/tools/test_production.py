@@ -13,9 +13,9 @@ import urllib.request
 
 import pytest
 
-from llmgw import place
-from llmgw.nginx import TOKEN_TIMEOUT, sanitizer_env
-from llmgw.wait import PATIENCE, wait_for
+from llmgw.fleet.nginx import TOKEN_TIMEOUT, sanitizer_env
+from llmgw.proc import place
+from llmgw.proc.wait import PATIENCE, wait_for
 
 PAGE = (place.ROOT / "docs" / "production.md").read_text()
 BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", PAGE, re.M | re.S)

@@ -6,9 +6,9 @@ import shlex
 import signal
 import subprocess
 
-from llmgw import place
-from llmgw.readme import MODEL, commands, tokens
-from llmgw.wait import PATIENCE, wait_for
+from llmgw.pages.readme import MODEL, commands, tokens
+from llmgw.proc import place
+from llmgw.proc.wait import PATIENCE, wait_for
 
 
 def test_first_evening(cluster):

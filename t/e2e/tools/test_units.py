@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from llmgw import place
+from llmgw.proc import place
 
 UNITS = sorted((place.ROOT / "packaging" / "systemd").glob("*.service"))
 DOCS = place.ROOT / "docs" / "systemd.md"

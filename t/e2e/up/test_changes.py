@@ -6,9 +6,10 @@ import subprocess
 
 import pytest
 
-from llmgw import place, preload, sse
-from llmgw.launcher import Launcher
-from llmgw.wait import wait_for
+from llmgw.fleet.launcher import Launcher
+from llmgw.proc import place, preload
+from llmgw.proc.wait import wait_for
+from llmgw.speak import sse
 
 HELD = 3
 

@@ -8,10 +8,10 @@ import signal
 
 import pytest
 
-from llmgw import clients, sse
-from llmgw.launched import WHERE, lives, runs_of, tree_command
-from llmgw.launcher import Launcher
-from llmgw.wait import wait_for
+from llmgw.fleet.launched import WHERE, lives, runs_of, tree_command
+from llmgw.fleet.launcher import Launcher
+from llmgw.proc.wait import wait_for
+from llmgw.speak import clients, sse
 
 HELD = 3
 GATE = ["--faults", f'{{"gate": {HELD}}}']      # SIGUSR1 opens it

@@ -7,10 +7,10 @@ import subprocess
 
 import pytest
 
-from llmgw import sse
-from llmgw.launcher import Launcher
-from llmgw.supervised import pids, stat
-from llmgw.wait import wait_for
+from llmgw.fleet.launcher import Launcher
+from llmgw.fleet.supervised import pids, stat
+from llmgw.proc.wait import wait_for
+from llmgw.speak import sse
 
 HELD = 3
 UNSHARE = ("unshare", "--pid", "--fork", "--mount-proc")

@@ -10,11 +10,12 @@ import subprocess
 
 import pytest
 
-from llmgw import gguf, place
-from llmgw.launcher import Launcher, curl_of
-from llmgw.real import LlamaServer
-from llmgw.supervised import cmdline, pids
-from llmgw.wait import wait_for
+from llmgw.engine.real import LlamaServer
+from llmgw.fleet.launcher import Launcher, curl_of
+from llmgw.fleet.supervised import cmdline, pids
+from llmgw.model import gguf
+from llmgw.proc import place
+from llmgw.proc.wait import wait_for
 
 pytestmark = [pytest.mark.soak, pytest.mark.skipif(
     not place.LLAMA_SERVER, reason="needs LLAMA_SERVER, llama.cpp's server")]

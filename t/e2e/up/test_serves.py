@@ -7,9 +7,10 @@ import subprocess
 
 import pytest
 
-from llmgw import clients, place, sse
-from llmgw.launcher import Launcher, curl_of
-from llmgw.wait import wait_for
+from llmgw.fleet.launcher import Launcher, curl_of
+from llmgw.proc import place
+from llmgw.proc.wait import wait_for
+from llmgw.speak import clients, sse
 
 
 def test_curl_line_it_prints_gets_tokens(cluster):

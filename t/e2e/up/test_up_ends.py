@@ -5,10 +5,10 @@ import signal
 
 import pytest
 
-from llmgw import sse
-from llmgw.launcher import Launcher
-from llmgw.proc import pids_of_group
-from llmgw.wait import wait_for
+from llmgw.fleet.launcher import Launcher
+from llmgw.proc.process import pids_of_group
+from llmgw.proc.wait import wait_for
+from llmgw.speak import sse
 
 HELD = 3
 

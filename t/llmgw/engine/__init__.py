@@ -11,4 +11,12 @@ OpenAI server does, without a model: for adapters, fronts and clients.
   vllm.py, sglang.py, llamacpp.py   what they do otherwise
   other.py    embeddings, /v1/responses, /v1/messages
   more.py     what is neither: rerankers, tokens, images, sound
+
+Beside these, engines of other kinds, and what tests know of them:
+  pyreplica.py, pyhttp.py, scripted.py   a foreign LLMReplica; HTTP/1.1; answers
+                that a test writes itself
+  liars.py      many engines in one process, which report another's model
+  real.py       real engines in place of the mock
+  report_connection.py   a replica's half of the report connection
+  endpoints.py  what is no chat; budget.py: a device's memory, as a directory
 """

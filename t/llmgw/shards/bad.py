@@ -13,8 +13,8 @@ import time
 
 import grpc
 
-from .. import rpc
-from ..relay import Relay
+from ..fleet.relay import Relay
+from ..speak import rpc
 
 
 def _floats(result, change):

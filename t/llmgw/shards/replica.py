@@ -14,9 +14,11 @@ import os
 import pathlib
 import subprocess
 
-from .. import gguf, llama, place, words
-from ..preload import llama_calls
-from ..wait import QUICK, wait_for
+from ..fleet import words
+from ..model import gguf, llama
+from ..proc import place
+from ..proc.preload import llama_calls
+from ..proc.wait import QUICK, wait_for
 
 LOGITS = -1         # in place of a layer
 LOAD_S = 10         # a tiny model, beside others that load theirs

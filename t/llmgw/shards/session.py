@@ -22,8 +22,8 @@ import time
 import grpc
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
-from llmgw import rpc  # noqa: E402
-from llmgw.wait import wait_for  # noqa: E402
+from llmgw.proc.wait import wait_for  # noqa: E402
+from llmgw.speak import rpc  # noqa: E402
 
 pb = rpc.shard
 CHUNK, HEADER, TENSOR = 1 << 20, 4096, 64 << 20

@@ -4,7 +4,7 @@ Its agent is real, and hears of it from a Reporter; so gossip, the segment,
 llmgwctl and nginx are what they are in production. Nobody computes anything.
 """
 
-from ..reporter import Reporter
+from ..engine.report_connection import Reporter
 
 WEIGHTS = "0123456789abcdef" * 4
 OTHER_WEIGHTS = "fedcba9876543210" * 4

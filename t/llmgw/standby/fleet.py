@@ -1,7 +1,7 @@
 """Fleets with standby groups, whose version can be changed."""
 
-from ..updates import Fleet
-from ..wait import QUICK, wait_for
+from ..fleet.updates import Fleet
+from ..proc.wait import QUICK, wait_for
 from .lock import LockService
 
 

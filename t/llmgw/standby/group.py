@@ -5,8 +5,8 @@ import urllib.error
 import urllib.request
 from collections import namedtuple
 
-from ..cluster import Replica
-from ..wait import PATIENCE, QUICK, wait_for
+from ..fleet.cluster import Replica
+from ..proc.wait import PATIENCE, QUICK, wait_for
 from .lock import LockService
 
 Step = namedtuple("Step", "state epoch at")

@@ -14,9 +14,9 @@ import threading
 import time
 from collections import namedtuple
 
-from .. import place
-from ..daemon import Daemon
-from ..wait import PATIENCE, QUICK, Stopwatch, TooLate, wait_for
+from ..proc import place
+from ..proc.daemon import Daemon
+from ..proc.wait import PATIENCE, QUICK, Stopwatch, TooLate, wait_for
 
 F_OFD_SETLK = 37
 

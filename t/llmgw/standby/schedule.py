@@ -12,10 +12,10 @@ import signal
 import subprocess
 import time
 
-from .. import place
-from ..daemon import Daemon
-from ..wait import wait_for
-from ..weights import WeightsService
+from ..model.weights import WeightsService
+from ..proc import place
+from ..proc.daemon import Daemon
+from ..proc.wait import wait_for
 from .group import Group
 from .lock import LockService, slow
 

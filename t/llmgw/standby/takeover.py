@@ -1,7 +1,7 @@
 """How long a takeover took, as the lock service and the engines logged it: they
 and the test read one clock."""
 
-from ..wait import wait_for
+from ..proc.wait import wait_for
 
 PHASES = {"gone": "its last process is dead", "granted": "the standby has the "
           "lock", "active": "it serves"}

@@ -8,8 +8,8 @@ active: before that nobody listens, as with a standby.
 
 import time
 
-from ..reporter import Reporter
-from ..wait import wait_for
+from ..engine.report_connection import Reporter
+from ..proc.wait import wait_for
 
 LOCK = "5d1f0c66a1b2c3d4"           # the instance of a lock service
 OTHER_LOCK = "77aa0c66a1b2c3d4"

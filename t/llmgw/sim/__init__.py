@@ -1,0 +1,1 @@
+"""The simulator: beside BLIS's results, and beside real processes."""
