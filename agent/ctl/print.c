@@ -55,7 +55,8 @@ ctl_follow(const ctl_t *ctl, json_t *request, ctl_event_pt on_event,
     json_t  *answer;
 
     status = ctl_link_follow(ctl, request,
-                             ctl->is_json ? ctl_print_event : on_event, NULL,
+                             ctl->is_json && on_event ? ctl_print_event
+                                                       : on_event, NULL,
                              CTL_LINK_LIVELY, &answer);
 
     if (ctl->is_json && answer != NULL) {

@@ -230,9 +230,10 @@ ctl_check_words(const ctl_verb_t *verb, const ctl_t *ctl)
     }
 
     if (ctl->nwords < verb->min_words) {
-        snprintf(command, sizeof(command), "%s%s%s", verb->name,
-                 verb->verb ? " " : "", verb->verb ? verb->verb : "");
-        return ctl_usage("a word is missing after", command);
+        snprintf(command, sizeof(command), "%s%s%s %s", verb->name,
+                 verb->verb ? " " : "", verb->verb ? verb->verb : "",
+                 verb->words);
+        return ctl_usage("words are missing of", command);
     }
 
     return -1;
