@@ -59,7 +59,7 @@ def test_agent_without_descriptors_answers_again(exhausted, door):
 
     def complaints():
         return agent.proc.text().count(
-            f"no connection is accepted at the {where}: Too many open files")
+            f"cannot accept connections at the {where}: Too many open files")
     wait_for(complaints, "its words")
     more += [door(agent) for _ in range(4)]
     for s in taken + more:

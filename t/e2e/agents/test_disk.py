@@ -262,7 +262,7 @@ def test_agent_starts_on_a_full_state_disk(cluster, tiny):
              "r1")
     assert "No space left" in troubles(r1)["state"]
     assert "No space left" in r1.ctl("status").stdout
-    assert r1.proc.text().count("is not written: No space left") == 1
+    assert r1.proc.text().count("cannot be written: No space left") == 1
     never(lambda: r1.proc.text().count("No space left") != 1, 1.2,
           "said again")
     (tiny / "filler").unlink()
@@ -299,7 +299,7 @@ def test_gateway_starts_on_a_full_members_disk(cluster, tiny, client, expect):
     nginx = cluster.nginx()
     wait_for(lambda: (troubles(gw) or {}).get("segment"), "it to say so")
     assert "No space left" in troubles(gw)["segment"]
-    assert gw.proc.text().count("is not written") == 1
+    assert gw.proc.text().count("cannot be written") == 1
     assert nginx.routable() == []
     (tiny / "filler").unlink()
     wait_for(lambda: nginx.routable() == ["r1"], "r1 to be routable")

@@ -356,7 +356,7 @@ def test_state_that_makes_no_sense_is_one_warning(cluster, tmp_path, text):
     wait_for(lambda: record(replica.agent, "r1").get("service") == "READY",
              "r1")
     assert drained_by(replica.agent, "r1") is None
-    assert replica.agent.proc.text().count("is not known from") == 1
+    assert replica.agent.proc.text().count("cannot be read from") == 1
 
 
 # which replicas get Drain, and which do not
@@ -394,7 +394,7 @@ def test_engine_that_knows_no_drain_is_held_back_by_gateways(cluster,
     assert out.returncode == 5
     assert json.loads(out.stdout.splitlines()[-1])["active_requests"] is None
     assert "does not report" in out.stderr
-    wait_for(lambda: "does not know Drain" in
+    wait_for(lambda: "does not implement Drain" in
              cluster.agents["p1"].proc.text(), what="the agent's words")
     routable(nginx, "p2")
     for i in range(20):

@@ -202,7 +202,7 @@ BAD = [
     (["--engine", "vllm", "--engine-command", "vllm 'serve {port}"],
      "--engine-command: a quote that does not end"),
     (["--engine", "sim", "--engine-command", "a {port}"],
-     "--engine-command: not with --engine sim"),
+     "unknown option \"--engine-command\""),
     (["--engine", "vllm", "--engine-url", "http://h:1",
       "--engine-stop-timeout", "1s"],
      "--engine-stop-timeout: needs --engine-command"),

@@ -4,6 +4,7 @@ import pytest
 
 from llmgw.engine.pyhttp import HttpEngine
 from llmgw.engine.report_connection import Reporter
+from llmgw.proc.wait import wait_for
 
 
 @pytest.fixture
@@ -26,6 +27,7 @@ def serving(cluster):
     these; returns who tells it."""
     def make(id, models, capacity=1):
         replica = cluster.replica(id, token_delay="1ms")
+        wait_for(lambda: "serving" in replica.proc.text(), id)
         agent = cluster.agent(id, grpc=replica.target)
         return Reporter(cluster, agent, models=models, max_capacity=capacity)
     return make
