@@ -288,7 +288,7 @@ job_read_delivered(core_job_t *job, const Llmgateway__Delivered *delivered)
 
 
 core_job_t *
-job_create(const Llmgateway__GenerateRequest *request, hold_t *hold,
+llama_job_create(const Llmgateway__GenerateRequest *request, hold_t *hold,
     job_error_t *error)
 {
     int            rc;

@@ -27,7 +27,7 @@ typedef struct {
  * The job, and the stop strings into hold->stops.  NULL: see error; status 0:
  * out of memory.
  */
-core_job_t *job_create(const Llmgateway__GenerateRequest *request,
+core_job_t *llama_job_create(const Llmgateway__GenerateRequest *request,
     hold_t *hold, job_error_t *error);
 
 #endif /* JOB_H */

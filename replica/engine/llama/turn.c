@@ -346,7 +346,7 @@ turn_start(run_t *run)
     l = run->engine->data;
     r = (llama_run_t *) run;
     answer_init(&r->answer, run);
-    job = job_create(run->request, &r->hold, &error);
+    job = llama_job_create(run->request, &r->hold, &error);
 
     if (job == NULL) {
         if (error.status == 0) {

@@ -477,7 +477,7 @@ switch_that_is_refused_fails(void **state)
     renew(&s, 0);
     scene_expect(&s, ROLLOUT_SWITCH, 1);
     scene_result(&s, 1, "its agent cannot be reached");
-    assert_failed(&s, 1, ROLLOUT_SWITCHING, "not reached");
+    assert_failed(&s, 1, ROLLOUT_SWITCHING, "cannot be reached");
     scene_close(&s);
 }
 

@@ -120,7 +120,7 @@ long_output_is_bounded(void **state)
     assert_int_equal(strncmp(scene.error, "exit status 5", 13), 0);
     assert_ends("yes x | head -c 2000000",
                 "exit status 1: it wrote more than 1024 KiB, which belongs "
-                "into a log of its own");
+                "in a log of its own");
 }
 
 

@@ -34,7 +34,7 @@ read_body(scene_t *s, Llmgateway__Api api, const char *body)
     s->openai.body.data = (uint8_t *) body;
     s->openai.body.len = strlen(body);
 
-    return job_create(&s->request, &s->hold, &s->error);
+    return llama_job_create(&s->request, &s->hold, &s->error);
 }
 
 
@@ -117,7 +117,7 @@ test_defaults_are_openai_s(void **state)
     done(&s, job);
 
     s.openai.id = "chatcmpl-2";
-    job = job_create(&s.request, &s.hold, &s.error);
+    job = llama_job_create(&s.request, &s.hold, &s.error);
     assert_true(job->sample.seed != seed);
     done(&s, job);
 }
@@ -298,7 +298,7 @@ test_infer_is_greedy_and_continues(void **state)
     delivered.prompt_tokens = 3;
     delivered.prompt_hash = 77;
 
-    job = job_create(&s.request, &s.hold, &s.error);
+    job = llama_job_create(&s.request, &s.hold, &s.error);
     assert_non_null(job);
     assert_float_equal(job->sample.temperature, 0, 0);
     assert_string_equal(job->text, "ab");

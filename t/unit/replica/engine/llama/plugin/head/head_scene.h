@@ -48,7 +48,8 @@ files_write_model(const char *path, int seed)
     char  command[512];
 
     snprintf(command, sizeof(command), "/usr/bin/python3 -c \"import sys; "
-             "sys.path.insert(0, 't/llmgw'); import gguf; gguf.write('%s', "
+             "sys.path.insert(0, 't'); from llmgw.model import gguf; "
+             "gguf.write('%s', "
              "layers=%d, seed=%d, context=%d)\"", path, LAYERS, seed,
              CONTEXT);
     assert_int_equal(system(command), 0);

@@ -59,7 +59,8 @@ model_make(model_t *m, const char *options)
     assert_non_null(mkdtemp(m->folder));
     snprintf(path, sizeof(path), "%s/model.gguf", m->folder);
     snprintf(command, sizeof(command), "/usr/bin/python3 -c \"import sys; "
-             "sys.path.insert(0, 't/llmgw'); import gguf; gguf.write('%s', "
+             "sys.path.insert(0, 't'); from llmgw.model import gguf; "
+             "gguf.write('%s', "
              "layers=%d, %s)\"", path, LAYERS, options);
     assert_int_equal(system(command), 0);
     assert_int_equal(whole_open(&m->whole, path, "tiny", error), 0);
