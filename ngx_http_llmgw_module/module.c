@@ -39,6 +39,7 @@
 #include "front/pool_size.h"
 #include "front/refusal.h"
 #include "front/stream.h"
+#include "http/goaway.h"
 #include "keys/keys.h"
 #include "native/native.h"
 #include "pages/pages.h"
@@ -255,7 +256,9 @@ ngx_http_llmgw_postconfiguration(ngx_conf_t *cf)
 
     ngx_http_llmgw_pool_size_conf(cf, lmcf);
 
-    if (ngx_http_llmgw_refusal_init(cf) != NGX_OK) {
+    if (ngx_http_llmgw_goaway_init(cf) != NGX_OK
+        || ngx_http_llmgw_refusal_init(cf) != NGX_OK)
+    {
         return NGX_ERROR;
     }
 

@@ -21,7 +21,6 @@
 
 
 static void ngx_http_llmgw_stream_watch(ngx_event_t *rev);
-static void ngx_http_llmgw_stream_goaway(ngx_http_request_t *r);
 static ngx_http_llmgw_stream_t *ngx_http_llmgw_stream_create(
     ngx_http_request_t *r, const ngx_http_llmgw_front_t *front);
 static void ngx_http_llmgw_stream_sent(ngx_http_llmgw_stream_t *stream);
@@ -61,7 +60,6 @@ ngx_http_llmgw_stream_open(ngx_http_request_t *r,
     r->write_event_handler = ngx_http_llmgw_output_write_handler;
 
     ngx_http_llmgw_stream_watch(r->connection->read);
-    ngx_http_llmgw_stream_goaway(r);
 
     stream->running = 1;
     ngx_http_llmgw_pool_stream_begins(stream->pool);
@@ -83,34 +81,6 @@ ngx_http_llmgw_stream_watch(ngx_event_t *rev)
 #if (NGX_HAVE_EPOLLRDHUP)
     if (rev->pending_eof) {
         ngx_post_event(rev, &ngx_posted_events);
-    }
-#endif
-}
-
-
-/*
- * A worker that is to exit sends GOAWAY to its HTTP/2 connections, and nginx
- * before 1.27.1 forgets those that are still in their handshake.  Such a client
- * would stay for as long as it has requests (keepalive_time, an hour), with the
- * former configuration and module.  So its first request does what nginx does
- * with the others: c->close makes the connection's read handler send GOAWAY.
- */
-
-static void
-ngx_http_llmgw_stream_goaway(ngx_http_request_t *r)
-{
-#if (NGX_HTTP_V2)
-    ngx_connection_t  *c;
-
-    if (!ngx_exiting || r->stream == NULL || r->stream->connection->goaway) {
-        return;
-    }
-
-    c = r->stream->connection->connection;
-
-    if (!c->read->posted) {     /* that event brings bytes: the next request */
-        c->close = 1;
-        ngx_post_event(c->read, &ngx_posted_events);
     }
 #endif
 }

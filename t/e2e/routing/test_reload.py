@@ -1,11 +1,13 @@
 """Reload and graceful stop finish running streams."""
 
 import os
+import pathlib
 import re
 import signal
 
 import pytest
 
+from llmgw.fleet.native import grpc
 from llmgw.fleet.nginx import version
 from llmgw.proc.process import pids_of_group
 from llmgw.proc.wait import wait_for
@@ -16,8 +18,16 @@ def is_there(pid):
     return os.path.exists(f"/proc/{pid}/exe")
 
 
-def descriptors(pid):
-    return len(os.listdir(f"/proc/{pid}/fd"))
+def is_accepted(sock):
+    """Whether the other end, on this machine, is some process's: before that
+    it has no inode."""
+    port, peer = (f":{at[1]:04X}" for at in (sock.getsockname(),
+                                             sock.getpeername()))
+    for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        field = line.split()
+        if field[1].endswith(peer) and field[2].endswith(port):
+            return field[9] != "0"
+    return False
 
 
 @pytest.mark.parametrize("reloads, streams", [
@@ -155,18 +165,20 @@ class Late(rawh2.RawH2):
 
 
 @pytest.mark.skipif(version() >= (1, 27, 1), reason="nginx closes it at once")
-def test_late_connection_is_told_to_go(cluster, expect):
-    """It was accepted before the worker was told to exit, and speaks after."""
-    nginx = cluster.fleet(1)
-    worker = nginx.workers()[0]
-    before = descriptors(worker)
+@pytest.mark.parametrize("method", [rpc.INFER, rpc.GENERATE, rpc.CHECK])
+def test_late_connection_is_told_to_go(cluster, expect, method):
+    """It was accepted before the worker was told to exit, and speaks after: to
+    a front, to a native pass, or to a handler that has no stream."""
+    nginx = cluster.fleet(1, nginx=grpc(""))
     with Late(nginx.target) as late:
-        wait_for(lambda: descriptors(worker) > before, "it to be accepted")
+        wait_for(lambda: is_accepted(late.sock), "it to be accepted")
         nginx.quit()
         wait_for(lambda: "gracefully shutting down" in nginx.log(), "the quit")
         late.may_send = True
-        sid = rpc.ask(late, "late", 3)
-        assert rpc.tokens(late.wait(sid)) == expect("late", 3)
+        answer = late.wait(rpc.ask(late, "late", 3, method=method))
+        assert answer.grpc_status == 0
+        if method == rpc.INFER:
+            assert rpc.tokens(answer) == expect("late", 3)
         wait_for(lambda: late.goaway or late.pump(.1) and late.goaway,
                  "GOAWAY")
     assert nginx.proc.wait(2) == 0

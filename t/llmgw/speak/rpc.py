@@ -193,10 +193,14 @@ class Client:
         return result
 
 
-def ask(h, prompt, max_tokens, headers=()):
-    """Starts Infer as a stream of h, a RawH2; returns the stream's id."""
-    body = pb.InferRequest(prompt=prompt, max_tokens=max_tokens)
-    return h.request(INFER, rawh2.frame(body.SerializeToString()),
+REQUESTS = {INFER: pb.InferRequest, GENERATE: pb.GenerateRequest,
+            CHECK: lambda **_: health.HealthCheckRequest()}
+
+
+def ask(h, prompt, max_tokens, headers=(), method=INFER):
+    """Starts a call as a stream of h, a RawH2; returns the stream's id."""
+    body = REQUESTS[method](prompt=prompt, max_tokens=max_tokens)
+    return h.request(method, rawh2.frame(body.SerializeToString()),
                      headers=headers)
 
 
