@@ -3,11 +3,9 @@
  * An engine's key.
  */
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "common/keys/key.h"
 #include "common/os/private_file.h"
@@ -26,28 +24,6 @@ key_fail(char *error, const char *path, const char *format, ...)
     va_end(args);
 
     return -1;
-}
-
-
-static int
-key_check_file(FILE *file, const char *path, char *error)
-{
-    struct stat  st;
-
-    if (fstat(fileno(file), &st) == -1) {
-        return key_fail(error, path, "%s", strerror(errno));
-    }
-
-    if (!S_ISREG(st.st_mode)) {
-        return key_fail(error, path, "not a regular file");
-    }
-
-    if (!private_file_is_closed(&st)) {
-        return key_fail(error, path, "its mode is %04o, others than its owner "
-                        "may use it: chmod 600", (unsigned) st.st_mode & 07777);
-    }
-
-    return 0;
 }
 
 
@@ -82,24 +58,20 @@ key_read(const char *path, char key[KEY_BYTES], char error[KEY_ERROR_BYTES])
 {
     int    rc;
     FILE  *file;
+    char   why[PRIVATE_FILE_WHY_BYTES];
 
-    file = fopen(path, "re");
+    file = private_file_open(path, why);
 
     if (file == NULL) {
-        return key_fail(error, path, "%s", strerror(errno));
+        return key_fail(error, path, "%s", why);
     }
 
-    rc = key_check_file(file, path, error);
-
-    if (rc == 0) {
-
-        if (fgets(key, KEY_BYTES, file) == NULL) {
-            key[0] = '\0';
-        }
-
-        key[strcspn(key, "\r\n")] = '\0';
-        rc = key_check(key, path, error);
+    if (fgets(key, KEY_BYTES, file) == NULL) {
+        key[0] = '\0';
     }
+
+    key[strcspn(key, "\r\n")] = '\0';
+    rc = key_check(key, path, error);
 
     fclose(file);
 

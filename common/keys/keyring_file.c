@@ -187,25 +187,13 @@ keyring_read_lines(keyring_ring_t *ring, FILE *file, const char *path,
 }
 
 
-/* Owner and mode, of the file that is open. */
 static int
-keyring_check_file(FILE *file, const char *path, char *error)
+keyring_check_owner(FILE *file, const char *path, char *error)
 {
     struct stat  st;
 
     if (fstat(fileno(file), &st) == -1) {
         return keyring_fail(error, path, "%s", strerror(errno));
-    }
-
-    if (!S_ISREG(st.st_mode)) {
-        return keyring_fail(error, path, "it is no file");
-    }
-
-    if (!private_file_is_closed(&st)) {
-        return keyring_fail(error, path,
-                            "its mode is %04o, others than its owner may "
-                            "use it: chmod 600",
-                            (unsigned) st.st_mode & 07777);
     }
 
     if (st.st_uid != geteuid() && st.st_uid != 0) {
@@ -222,16 +210,18 @@ keyring_file_read(keyring_ring_t *ring, const char *path, char *error)
     int              rc;
     FILE            *file;
     keyring_ring_t   read;
+    char             why[PRIVATE_FILE_WHY_BYTES];
 
-    file = fopen(path, "re");
+    file = private_file_open(path, why);
+
     if (file == NULL) {
-        return keyring_fail(error, path, "%s", strerror(errno));
+        return keyring_fail(error, path, "%s", why);
     }
 
     setvbuf(file, NULL, _IONBF, 0);     /* no keys in freed memory */
     memset(&read, 0, sizeof(read));
 
-    rc = keyring_check_file(file, path, error) != 0
+    rc = keyring_check_owner(file, path, error) != 0
          || keyring_read_lines(&read, file, path, error) != 0 ? -1 : 0;
     fclose(file);
 

@@ -6,7 +6,10 @@
 #ifndef COMMON_OS_PRIVATE_FILE_H
 #define COMMON_OS_PRIVATE_FILE_H
 
+#include <stdio.h>
 #include <sys/stat.h>
+
+#define PRIVATE_FILE_WHY_BYTES  128
 
 /*
  * Whether its owner alone may use it.  Of a file that another user owns, root
@@ -14,5 +17,11 @@
  * user so, and Kubernetes gives a Secret in no other way (fsGroup).
  */
 int private_file_is_closed(const struct stat *st);
+
+/*
+ * Opens such a file to be read.  It must be a regular one (a FIFO is not waited
+ * for), and closed to others.  NULL: why says, without the path, what is wrong.
+ */
+FILE *private_file_open(const char *path, char why[PRIVATE_FILE_WHY_BYTES]);
 
 #endif /* COMMON_OS_PRIVATE_FILE_H */

@@ -5,6 +5,9 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -43,12 +46,54 @@ test_another_user_may_let_our_group_read_it(void **state)
 }
 
 
+static void
+test_only_a_closed_regular_file_is_opened(void **state)
+{
+    FILE  *file;
+    char   why[PRIVATE_FILE_WHY_BYTES];
+    char   dir[] = "/tmp/test_private_file.XXXXXX", path[64];
+
+    assert_non_null(mkdtemp(dir));
+    snprintf(path, sizeof(path), "%s/key", dir);
+
+    assert_null(private_file_open(path, why));
+    assert_string_equal(why, "No such file or directory");
+
+    assert_null(private_file_open(dir, why));
+    assert_string_equal(why, "not a regular file");
+
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_null(private_file_open(path, why));
+    assert_string_equal(why, "not a regular file");
+    unlink(path);
+
+    file = fopen(path, "w");
+    assert_non_null(file);
+    fputs("secret\n", file);
+    fclose(file);
+
+    assert_int_equal(chmod(path, 0644), 0);
+    assert_null(private_file_open(path, why));
+    assert_non_null(strstr(why, "its mode is 0644"));
+
+    assert_int_equal(chmod(path, 0600), 0);
+    file = private_file_open(path, why);
+    assert_non_null(file);
+    assert_int_equal(fgetc(file), 's');
+    fclose(file);
+
+    unlink(path);
+    rmdir(dir);
+}
+
+
 int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_owner_alone_may_use_it),
-        cmocka_unit_test(test_another_user_may_let_our_group_read_it)
+        cmocka_unit_test(test_another_user_may_let_our_group_read_it),
+        cmocka_unit_test(test_only_a_closed_regular_file_is_opened)
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
