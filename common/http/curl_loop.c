@@ -3,9 +3,12 @@
  * libcurl's multi interface on a libev loop (libcurl's manual,
  * CURLMOPT_SOCKETFUNCTION and CURLMOPT_TIMERFUNCTION).
  *
- *   a socket is ready ---> curl_multi_socket_action() ---> transfers end
- *   the timer fires   --'                                       |
- *                              on_end, for each of them <-------'
+ *   a socket is ready ---> curl_multi_socket_action()
+ *   the timer fires   --'         |
+ *                                 v
+ *                   .--> steps deferred meanwhile run
+ *                   |             |
+ *                   '-- on_end of each transfer that has ended
  *
  * A watcher belongs to its socket for as long as libcurl names it.
  */
@@ -22,24 +25,60 @@ typedef struct {
 
 
 static void
-curl_loop_act(curl_loop_t *curl, curl_socket_t fd, int events)
+curl_loop_run_deferred(curl_loop_t *curl)
+{
+    curl_deferred_t  *step;
+
+    while (curl->depth == 0 && (step = curl->deferred) != NULL) {
+        curl->deferred = step->next;
+        step->is_deferred = 0;
+
+        curl->depth++;
+        step->run(step);
+        curl->depth--;
+    }
+}
+
+
+/* After each call into libcurl: deferred steps, and what has ended. */
+static void
+curl_loop_settle(curl_loop_t *curl)
 {
     int       left;
     CURL     *easy;
-    CURLMsg  *said;
+    CURLMsg  *message;
     CURLcode  rc;
 
-    (void) curl_multi_socket_action(curl->multi, fd, events, &left);
-
-    while ((said = curl_multi_info_read(curl->multi, &left)) != NULL) {
-
-        if (said->msg == CURLMSG_DONE) {
-            easy = said->easy_handle;
-            rc = said->data.result;
-            (void) curl_multi_remove_handle(curl->multi, easy);
-            curl->on_end(curl->data, easy, rc);
-        }
+    if (curl->depth > 0) {
+        return;                         /* the outer call will */
     }
+
+    curl_loop_run_deferred(curl);
+
+    while ((message = curl_multi_info_read(curl->multi, &left)) != NULL) {
+        easy = message->easy_handle;
+        rc = message->data.result;
+        (void) curl_multi_remove_handle(curl->multi, easy);
+
+        curl->depth++;
+        curl->on_end(curl->data, easy, rc);
+        curl->depth--;
+
+        curl_loop_run_deferred(curl);
+    }
+}
+
+
+static void
+curl_loop_act(curl_loop_t *curl, curl_socket_t fd, int events)
+{
+    int  running;
+
+    curl->depth++;
+    (void) curl_multi_socket_action(curl->multi, fd, events, &running);
+    curl->depth--;
+
+    curl_loop_settle(curl);
 }
 
 
@@ -161,6 +200,37 @@ void
 curl_loop_remove(curl_loop_t *curl, CURL *easy)
 {
     (void) curl_multi_remove_handle(curl->multi, easy);
+}
+
+
+int
+curl_loop_is_busy(const curl_loop_t *curl)
+{
+    return curl->depth > 0;
+}
+
+
+void
+curl_loop_defer(curl_loop_t *curl, curl_deferred_t *step)
+{
+    if (!step->is_deferred) {
+        step->is_deferred = 1;
+        step->next = curl->deferred;
+        curl->deferred = step;
+    }
+
+    curl_loop_run_deferred(curl);
+}
+
+
+void
+curl_loop_resume(curl_loop_t *curl, CURL *easy)
+{
+    curl->depth++;
+    (void) curl_easy_pause(easy, CURLPAUSE_CONT);
+    curl->depth--;
+
+    curl_loop_settle(curl);
 }
 
 

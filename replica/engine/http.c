@@ -1,7 +1,13 @@
 
 /*
- * One request and its answer.  How libcurl is driven, and why some steps are
- * put off, is told in http_multi.c.
+ * One request and its answer.  While libcurl runs, a start and an end are
+ * deferred (common/http/curl_loop.h):
+ *
+ *   http_start()   NEW ------> RUNNING -----> ended: on_end, freed
+ *                   |  added    |   |
+ *   http_cancel()   '-----------'---|-------> CANCELLED --> freed
+ *                               ^   v
+ *   http_leave()                '- LEFT ----> ended, freed
  *
  * An easy handle lives as long as its request: an idle one costs 9 kB.
  * Connections live on in the multi handle.
@@ -43,7 +49,7 @@ static void http_on_left(struct ev_loop *loop, ev_timer *w, int revents);
 
 /* --- the end of a request */
 
-void
+static void
 http_free(http_request_t *r)
 {
     *r->link = r->next;
@@ -52,8 +58,8 @@ http_free(http_request_t *r)
         r->next->link = r->link;
     }
 
-    ev_timer_stop(r->client->loop, &r->timer);
-    (void) curl_multi_remove_handle(r->client->multi, r->easy);
+    ev_timer_stop(r->client->curl.loop, &r->timer);
+    curl_loop_remove(&r->client->curl, r->easy);
     curl_easy_cleanup(r->easy);
     free(r);
 }
@@ -105,14 +111,10 @@ http_end_of(const http_request_t *r, CURLcode code)
 }
 
 
-void
+static void
 http_ended(http_request_t *r, CURLcode code)
 {
     char  why[HTTP_WHY_BYTES];
-
-    if (r->state == HTTP_CANCELLED) {
-        return;                         /* it is in the list */
-    }
 
     if (r->state == HTTP_LEFT) {
         http_free(r);
@@ -128,14 +130,50 @@ http_ended(http_request_t *r, CURLcode code)
                  ? r->error : curl_easy_strerror(code));
     }
 
-    /* It may cancel itself. */
-
-    r->client->depth++;
     r->callbacks->on_end(r, http_end_of(r, code), why);
-    r->client->depth--;
 
     if (r->state != HTTP_CANCELLED) {
+        http_free(r);                   /* else its step does */
+    }
+}
+
+
+void
+http_on_end(void *client, CURL *easy, CURLcode code)
+{
+    http_request_t  *r;
+
+    curl_easy_getinfo(easy, CURLINFO_PRIVATE, &r);
+    http_ended(r, code);
+}
+
+
+static int
+http_add(http_request_t *r)
+{
+    if (curl_loop_add(&r->client->curl, r->easy) != 0) {
+        return -1;
+    }
+
+    r->state = HTTP_RUNNING;
+
+    return 0;
+}
+
+
+/* What was deferred. */
+static void
+http_run_deferred(curl_deferred_t *step)
+{
+    http_request_t  *r;
+
+    r = (http_request_t *) step;
+
+    if (r->state == HTTP_CANCELLED) {
         http_free(r);
+
+    } else if (http_add(r) != 0) {
+        http_ended(r, CURLE_OUT_OF_MEMORY);
     }
 }
 
@@ -355,6 +393,7 @@ http_create_request(http_client_t *c, const http_call_t *call)
         r->error = r->id + len + type;
     }
 
+    r->deferred.run = http_run_deferred;
     r->client = c;
     r->callbacks = call->callbacks;
     r->data = call->data;
@@ -394,6 +433,7 @@ http_link(http_request_t *r)
 http_request_t *
 http_start(http_client_t *c, const http_call_t *call)
 {
+    int              is_busy;
     http_request_t  *r;
 
     r = http_create_request(c, call);
@@ -412,13 +452,15 @@ http_start(http_client_t *c, const http_call_t *call)
     http_link(r);
     http_set_habits(r);
 
-    if (http_set_call(r, call) != 0 || (c->depth == 0 && http_add(r) != 0)) {
+    is_busy = curl_loop_is_busy(&c->curl);
+
+    if (http_set_call(r, call) != 0 || (!is_busy && http_add(r) != 0)) {
         http_free(r);
         return NULL;
     }
 
-    if (c->depth > 0) {
-        http_put_off(r);
+    if (is_busy) {
+        curl_loop_defer(&c->curl, &r->deferred);
     }
 
     return r;
@@ -428,16 +470,8 @@ http_start(http_client_t *c, const http_call_t *call)
 void
 http_cancel(http_request_t *r)
 {
-    http_client_t  *c;
-
-    c = r->client;
-
     r->state = HTTP_CANCELLED;
-    http_put_off(r);
-
-    if (c->depth == 0) {
-        http_settle_later(c);
-    }
+    curl_loop_defer(&r->client->curl, &r->deferred);
 }
 
 
@@ -459,7 +493,7 @@ http_leave(http_request_t *r)
     r->state = HTTP_LEFT;
     r->is_paused = 0;
     ev_timer_set(&r->timer, HTTP_LEAVE_S, 0);
-    ev_timer_start(r->client->loop, &r->timer);
+    ev_timer_start(r->client->curl.loop, &r->timer);
 }
 
 
@@ -473,22 +507,11 @@ http_pause(http_request_t *r)
 void
 http_resume(http_request_t *r)
 {
-    http_client_t  *c;
-
-    c = r->client;
     r->is_paused = 0;
 
-    if (!r->is_held) {
-        return;
-    }
-
-    r->is_held = 0;
-    c->depth++;
-    (void) curl_easy_pause(r->easy, CURLPAUSE_CONT);
-    c->depth--;
-
-    if (c->depth == 0) {
-        http_settle(c);
+    if (r->is_held) {
+        r->is_held = 0;
+        curl_loop_resume(&r->client->curl, r->easy);
     }
 }
 

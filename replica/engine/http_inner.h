@@ -1,14 +1,13 @@
 
 /*
- * What http.c, requests and their answers, and http_multi.c, libcurl's multi
- * handle on libev, share.
+ * What http.c, requests and their answers, and http_client.c, what they have in
+ * common, share.
  */
 
 #ifndef HTTP_INNER_H
 #define HTTP_INNER_H
 
-#include <curl/curl.h>
-
+#include "common/http/curl_loop.h"
 #include "replica/engine/http.h"
 
 
@@ -20,26 +19,22 @@ typedef enum {
 } http_state_t;
 
 struct http_client_s {
-    struct ev_loop     *loop;
-    CURLM              *multi;
-    ev_timer            timer;
+    curl_loop_t         curl;
     struct curl_slist  *fields;         /* of each request */
     char                url[URL_BYTES];
     const char         *socket;         /* NULL: by TCP */
     const char         *ca_file;        /* NULL: the system's */
     http_request_t     *requests;       /* all */
-    http_request_t     *later;          /* to be added, or to be freed */
-    int                 depth;          /* of calls into libcurl */
 };
 
 struct http_request_s {
+    curl_deferred_t          deferred;  /* start or end; the first member */
     http_client_t           *client;
     const http_callbacks_t  *callbacks;
     void                    *data;
     CURL                    *easy;
     http_request_t          *next;      /* of all */
     http_request_t         **link;      /* what points to this one */
-    http_request_t          *later;
     struct curl_slist        fields;    /* its own; the client's follow */
     struct curl_slist        type;      /* in place of the client's first */
     int64_t                  retry_ms;      /* -1: the answer does not say */
@@ -47,7 +42,6 @@ struct http_request_s {
     size_t                   left_bytes;    /* read since it was left */
     ev_timer                 timer;         /* when it was left */
     http_state_t             state;
-    int                      is_later;      /* in the client's list */
     int                      is_paused;
     int                      is_held;       /* libcurl holds bytes back */
     int                      is_compressed;
@@ -59,19 +53,7 @@ struct http_request_s {
 };
 
 
-void http_free(http_request_t *request);
-
-/* libcurl has finished it: on_end, and freed. */
-void http_ended(http_request_t *request, CURLcode code);
-
-/* 0, or -1: out of memory. */
-int http_add(http_request_t *request);
-
-/* To be added, or freed, when libcurl has returned. */
-void http_put_off(http_request_t *request);
-void http_settle_later(http_client_t *client);
-
-/* Behind every call into libcurl: what was put off, and what has ended. */
-void http_settle(http_client_t *client);
+/* The loop's on_end: a request of that client has ended. */
+void http_on_end(void *client, CURL *easy, CURLcode code);
 
 #endif /* HTTP_INNER_H */
