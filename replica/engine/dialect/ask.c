@@ -314,7 +314,7 @@ ask_edit_text(dialect_call_t *call, ask_t *ask)
 
 
 static void
-ask_members(const dialect_call_t *call, unsigned rule, buf_t *body)
+ask_members(const dialect_call_t *call, key_rule_t rule, buf_t *body)
 {
     size_t                            i;
     const char                       *key;
@@ -329,7 +329,7 @@ ask_members(const dialect_call_t *call, unsigned rule, buf_t *body)
             continue;
         }
 
-        if (can_key(call->dialect->ops, key) & rule) {
+        if (can_key(call->dialect->ops->keys, key) == rule) {
             buf_add(body, openai->body.data + openai->members[i]->begin,
                     openai->members[i]->end - openai->members[i]->begin);
             buf_text(body, ",");

@@ -14,18 +14,109 @@
 #include "replica/engine/dialect/dialect_inner.h"
 
 
-unsigned
-can_key(const dialect_ops_t *ops, const char *name)
-{
-    const dialect_key_t  *key;
+enum {
+    NONE = KEY_UNKNOWN,
+    KEEP = KEY_KEEP,
+    DROP = KEY_DROP,
+    RENDER = KEY_RENDER
+};
 
-    for (key = ops->keys; key->name != NULL; key++) {
-        if (strcmp(key->name, name) == 0) {
-            return key->rules;
+/* The keys that a rendered request may have; any other keeps it from that. */
+static const struct {
+    const char     *name;
+    unsigned char   rules[KEYS_COLUMNS];
+} can_keys[] = {
+    /*                                   vllm    sglang  llamacpp */
+    { "add_generation_prompt",         { RENDER, NONE,   DROP   } },
+    { "add_special_tokens",            { RENDER, NONE,   NONE   } },
+    { "allowed_token_ids",             { KEEP,   NONE,   NONE   } },
+    { "bad_words",                     { KEEP,   NONE,   NONE   } },
+    { "best_of",                       { DROP,   DROP,   DROP   } },
+    { "cache_prompt",                  { NONE,   NONE,   KEEP   } },
+    { "cache_salt",                    { KEEP,   KEEP,   NONE   } },
+    { "chat_template",                 { RENDER, NONE,   NONE   } },
+    { "chat_template_kwargs",          { RENDER, RENDER, DROP   } },
+    { "continue_final_message",        { RENDER, RENDER, NONE   } },
+    { "custom_params",                 { NONE,   KEEP,   NONE   } },
+    { "dry_allowed_length",            { NONE,   NONE,   KEEP   } },
+    { "dry_base",                      { NONE,   NONE,   KEEP   } },
+    { "dry_multiplier",                { NONE,   NONE,   KEEP   } },
+    { "dry_penalty_last_n",            { NONE,   NONE,   KEEP   } },
+    { "dynatemp_exponent",             { NONE,   NONE,   KEEP   } },
+    { "dynatemp_range",                { NONE,   NONE,   KEEP   } },
+    { "echo",                          { DROP,   DROP,   DROP   } },
+    { "extra_key",                     { NONE,   KEEP,   NONE   } },
+    { "frequency_penalty",             { KEEP,   KEEP,   KEEP   } },
+    { "ignore_eos",                    { KEEP,   KEEP,   KEEP   } },
+    { "include_reasoning",             { DROP,   NONE,   NONE   } },
+    { "include_stop_str_in_output",    { DROP,   NONE,   NONE   } },
+    { "length_penalty",                { KEEP,   NONE,   NONE   } },
+    { "logit_bias",                    { KEEP,   KEEP,   KEEP   } },
+    { "logprobs",                      { DROP,   DROP,   DROP   } },
+    { "lora_path",                     { NONE,   KEEP,   NONE   } },
+    { "max_completion_tokens",         { DROP,   DROP,   DROP   } },
+    { "max_tokens",                    { DROP,   DROP,   DROP   } },
+    { "messages",                      { RENDER, RENDER, DROP   } },
+    { "metadata",                      { DROP,   DROP,   DROP   } },
+    { "min_p",                         { KEEP,   KEEP,   KEEP   } },
+    { "min_tokens",                    { DROP,   DROP,   NONE   } },
+    { "model",                         { DROP,   DROP,   DROP   } },
+    { "n",                             { DROP,   DROP,   DROP   } },
+    { "no_stop_trim",                  { NONE,   DROP,   NONE   } },
+    { "parallel_tool_calls",           { DROP,   DROP,   DROP   } },
+    { "presence_penalty",              { KEEP,   KEEP,   KEEP   } },
+    { "priority",                      { KEEP,   KEEP,   NONE   } },
+    { "prompt",                        { RENDER, RENDER, DROP   } },
+    { "prompt_cache_key",              { DROP,   DROP,   DROP   } },
+    { "reasoning_effort",              { DROP,   RENDER, NONE   } },
+    { "repeat_last_n",                 { NONE,   NONE,   KEEP   } },
+    { "repeat_penalty",                { NONE,   NONE,   KEEP   } },
+    { "repetition_penalty",            { KEEP,   KEEP,   NONE   } },
+    { "response_format",               { DROP,   DROP,   DROP   } },
+    { "return_token_ids",              { DROP,   DROP,   NONE   } },
+    { "safety_identifier",             { DROP,   DROP,   DROP   } },
+    { "samplers",                      { NONE,   NONE,   KEEP   } },
+    { "seed",                          { KEEP,   KEEP,   KEEP   } },
+    { "separate_reasoning",            { NONE,   DROP,   NONE   } },
+    { "service_tier",                  { DROP,   DROP,   DROP   } },
+    { "skip_special_tokens",           { KEEP,   KEEP,   NONE   } },
+    { "spaces_between_special_tokens", { KEEP,   NONE,   NONE   } },
+    { "stop",                          { DROP,   DROP,   DROP   } },
+    { "stop_token_ids",                { KEEP,   KEEP,   NONE   } },
+    { "store",                         { DROP,   DROP,   DROP   } },
+    { "stream",                        { DROP,   DROP,   DROP   } },
+    { "stream_options",                { DROP,   DROP,   DROP   } },
+    { "stream_reasoning",              { NONE,   DROP,   NONE   } },
+    { "temperature",                   { KEEP,   KEEP,   KEEP   } },
+    { "tool_choice",                   { DROP,   RENDER, DROP   } },
+    { "tools",                         { RENDER, RENDER, DROP   } },
+    { "top_k",                         { KEEP,   KEEP,   KEEP   } },
+    { "top_logprobs",                  { DROP,   DROP,   DROP   } },
+    { "top_n_sigma",                   { NONE,   NONE,   KEEP   } },
+    { "top_p",                         { KEEP,   KEEP,   KEEP   } },
+    { "typical_p",                     { NONE,   NONE,   KEEP   } },
+    { "user",                          { KEEP,   KEEP,   DROP   } },
+    { "xtc_probability",               { NONE,   NONE,   KEEP   } },
+    { "xtc_threshold",                 { NONE,   NONE,   KEEP   } }
+};
+
+
+key_rule_t
+can_key(keys_column_t column, const char *name)
+{
+    size_t  i;
+
+    if (column == KEYS_NONE) {
+        return KEY_UNKNOWN;
+    }
+
+    for (i = 0; i < sizeof(can_keys) / sizeof(can_keys[0]); i++) {
+        if (strcmp(can_keys[i].name, name) == 0) {
+            return can_keys[i].rules[column - 1];
         }
     }
 
-    return 0;
+    return KEY_UNKNOWN;
 }
 
 
@@ -197,7 +288,9 @@ can_ids(dialect_call_t *call)
                                                  : can_prompt_ids(call);
 
     for (i = 0; i < openai->n_members && why == NULL; i++) {
-        if (can_key(call->dialect->ops, openai->members[i]->key) == 0) {
+        if (can_key(call->dialect->ops->keys, openai->members[i]->key)
+            == KEY_UNKNOWN)
+        {
             why = "a key that a completion may not know";
         }
     }

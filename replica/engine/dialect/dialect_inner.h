@@ -213,19 +213,23 @@ struct dialect_call_s {
 
 /* What a key of the client's body means for a request of another kind. */
 typedef enum {
-    KEY_KEEP = 1,       /* goes on, in a completion too */
-    KEY_DROP = 2,       /* has no meaning there, or is written anew */
-    KEY_RENDER = 4      /* shapes the prompt: rendering has to know it */
+    KEY_UNKNOWN = 0,    /* perhaps much: there is no such request */
+    KEY_KEEP,           /* goes on, in a completion too */
+    KEY_DROP,           /* has no meaning there, or is written anew */
+    KEY_RENDER          /* shapes the prompt: rendering has to know it */
 } key_rule_t;
 
-typedef struct {
-    const char  *name;
-    unsigned     rules;         /* a sum of key_rule_t */
-} dialect_key_t;
+/* Whose rules: a column of the table in can.c. */
+typedef enum {
+    KEYS_NONE = 0,      /* knows no keys */
+    KEYS_VLLM,
+    KEYS_SGLANG,
+    KEYS_LLAMACPP,
+    KEYS_COLUMNS = KEYS_LLAMACPP
+} keys_column_t;
 
 struct dialect_ops_s {
-    /* Keys that a rendered request may have; others keep it from that. */
-    const dialect_key_t  *keys;
+    keys_column_t  keys;            /* that a rendered request may have */
 
     const char  *render_path;       /* of a chat; NULL: it cannot be had */
     const char  *completion_path;   /* of a rendered prompt */
@@ -318,8 +322,8 @@ const char *can_text(dialect_call_t *call);
 /* A whole answer from a stream's texts, without a loss. */
 int can_assemble(const dialect_call_t *call);
 
-/* The rules of a key; 0: it is not known. */
-unsigned can_key(const dialect_ops_t *ops, const char *name);
+/* The rule of a key of the client's body. */
+key_rule_t can_key(keys_column_t column, const char *name);
 
 
 /* --- ask.c: the requests' bodies */

@@ -29,58 +29,6 @@
 #define LLAMACPP_MAX_COUNTER  999999
 
 
-static const dialect_key_t  llamacpp_keys[] = {
-    { "add_generation_prompt", KEY_DROP },
-    { "best_of", KEY_DROP },
-    { "cache_prompt", KEY_KEEP },
-    { "chat_template_kwargs", KEY_DROP },
-    { "dry_allowed_length", KEY_KEEP },
-    { "dry_base", KEY_KEEP },
-    { "dry_multiplier", KEY_KEEP },
-    { "dry_penalty_last_n", KEY_KEEP },
-    { "dynatemp_exponent", KEY_KEEP },
-    { "dynatemp_range", KEY_KEEP },
-    { "echo", KEY_DROP },
-    { "frequency_penalty", KEY_KEEP },
-    { "ignore_eos", KEY_KEEP },
-    { "logit_bias", KEY_KEEP },
-    { "logprobs", KEY_DROP },
-    { "max_completion_tokens", KEY_DROP },
-    { "max_tokens", KEY_DROP },
-    { "messages", KEY_DROP },
-    { "metadata", KEY_DROP },
-    { "min_p", KEY_KEEP },
-    { "model", KEY_DROP },
-    { "n", KEY_DROP },
-    { "parallel_tool_calls", KEY_DROP },
-    { "presence_penalty", KEY_KEEP },
-    { "prompt", KEY_DROP },
-    { "prompt_cache_key", KEY_DROP },
-    { "repeat_last_n", KEY_KEEP },
-    { "repeat_penalty", KEY_KEEP },
-    { "response_format", KEY_DROP },
-    { "safety_identifier", KEY_DROP },
-    { "samplers", KEY_KEEP },
-    { "seed", KEY_KEEP },
-    { "service_tier", KEY_DROP },
-    { "stop", KEY_DROP },
-    { "store", KEY_DROP },
-    { "stream", KEY_DROP },
-    { "stream_options", KEY_DROP },
-    { "temperature", KEY_KEEP },
-    { "tool_choice", KEY_DROP },
-    { "tools", KEY_DROP },
-    { "top_k", KEY_KEEP },
-    { "top_logprobs", KEY_DROP },
-    { "top_n_sigma", KEY_KEEP },
-    { "top_p", KEY_KEEP },
-    { "typical_p", KEY_KEEP },
-    { "user", KEY_DROP },
-    { "xtc_probability", KEY_KEEP },
-    { "xtc_threshold", KEY_KEEP },
-    { NULL, 0 }
-};
-
 static const prom_name_t  llamacpp_names[] = {
     { "llamacpp:requests_processing", FACTS_RUNNING, PROM_SUM, NULL },
     { "llamacpp:requests_deferred", FACTS_WAITING, PROM_SUM, NULL },
@@ -353,7 +301,7 @@ static const dialect_probe_t  llamacpp_probes[] = {
 };
 
 static const dialect_ops_t  llamacpp_ops = {
-    .keys = llamacpp_keys,
+    .keys = KEYS_LLAMACPP,
     .render_path = "/apply-template",
     .completion_path = "/completion",
     .tokenize_path = "/tokenize",

@@ -14,11 +14,6 @@
 #include "replica/engine/dialect/facts.h"
 
 
-static const dialect_key_t  openai_keys[] = {
-    { NULL, 0 }
-};
-
-
 static int
 openai_learn_models(dialect_facts_t *facts, unsigned status, const char *body,
     size_t len)
@@ -39,7 +34,6 @@ static const dialect_probe_t  openai_probes[] = {
 };
 
 static const dialect_ops_t  openai_ops = {
-    .keys = openai_keys,
     .completion_tokens = 16
 };
 

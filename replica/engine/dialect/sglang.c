@@ -22,58 +22,6 @@
 #include "replica/engine/dialect/facts.h"
 
 
-static const dialect_key_t  sglang_keys[] = {
-    { "best_of", KEY_DROP },
-    { "cache_salt", KEY_KEEP },
-    { "chat_template_kwargs", KEY_RENDER },
-    { "continue_final_message", KEY_RENDER },
-    { "custom_params", KEY_KEEP },
-    { "echo", KEY_DROP },
-    { "extra_key", KEY_KEEP },
-    { "frequency_penalty", KEY_KEEP },
-    { "ignore_eos", KEY_KEEP },
-    { "logit_bias", KEY_KEEP },
-    { "logprobs", KEY_DROP },
-    { "lora_path", KEY_KEEP },
-    { "max_completion_tokens", KEY_DROP },
-    { "max_tokens", KEY_DROP },
-    { "messages", KEY_RENDER },
-    { "metadata", KEY_DROP },
-    { "min_p", KEY_KEEP },
-    { "min_tokens", KEY_DROP },
-    { "model", KEY_DROP },
-    { "n", KEY_DROP },
-    { "no_stop_trim", KEY_DROP },
-    { "parallel_tool_calls", KEY_DROP },
-    { "presence_penalty", KEY_KEEP },
-    { "priority", KEY_KEEP },
-    { "prompt", KEY_RENDER },
-    { "prompt_cache_key", KEY_DROP },
-    { "reasoning_effort", KEY_RENDER },
-    { "repetition_penalty", KEY_KEEP },
-    { "response_format", KEY_DROP },
-    { "return_token_ids", KEY_DROP },
-    { "safety_identifier", KEY_DROP },
-    { "seed", KEY_KEEP },
-    { "separate_reasoning", KEY_DROP },
-    { "service_tier", KEY_DROP },
-    { "skip_special_tokens", KEY_KEEP },
-    { "stop", KEY_DROP },
-    { "stop_token_ids", KEY_KEEP },
-    { "store", KEY_DROP },
-    { "stream", KEY_DROP },
-    { "stream_options", KEY_DROP },
-    { "stream_reasoning", KEY_DROP },
-    { "temperature", KEY_KEEP },
-    { "tool_choice", KEY_RENDER },
-    { "tools", KEY_RENDER },
-    { "top_k", KEY_KEEP },
-    { "top_logprobs", KEY_DROP },
-    { "top_p", KEY_KEEP },
-    { "user", KEY_KEEP },
-    { NULL, 0 }
-};
-
 static const prom_name_t  sglang_names[] = {
     { "sglang:num_running_reqs", FACTS_RUNNING, PROM_SUM, NULL },
     { "sglang:num_queue_reqs", FACTS_WAITING, PROM_SUM, NULL },
@@ -170,7 +118,7 @@ static const dialect_probe_t  sglang_probes[] = {
 };
 
 static const dialect_ops_t  sglang_ops = {
-    .keys = sglang_keys,
+    .keys = KEYS_SGLANG,
     .render_path = "/tokenize",
     .completion_path = "/v1/completions",
     .detokenize_path = "/detokenize",
