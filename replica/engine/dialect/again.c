@@ -14,6 +14,11 @@
  *
  * An event is kept if all that it said is in its bytes: it was no choice's
  * first or last, had no usage, and one text.
+ *
+ * What it gains: an event of vLLM's takes .15 us in place of 2.0
+ * (bench/micro/dialect.c).  An adapter without it takes 1.19 times the CPU for
+ * a token: 200 streams of 20 ms through nginx, median of 24 rounds, in which
+ * a second adapter with it took .97 times that of the first.
  */
 
 #include <string.h>

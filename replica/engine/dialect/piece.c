@@ -12,7 +12,9 @@
  *       1  0       ASCII before it  a character
  *                  or 0             or 0: no more text
  *
- * So nothing but ids lies at the gateway, and their number is right.
+ * So nothing but ids lies at the gateway, and their number is right.  Without
+ * pieces the first emoji of an answer, which has two tokens or three, would end
+ * the resume by ids for all of the rest.
  */
 
 #include <stdio.h>
