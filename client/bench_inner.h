@@ -10,7 +10,6 @@
  *   bench_openai.c  the same over OpenAI's API, a connection each
  *   bench_tally.c   errors by kind
  *   bench_report.c  what is printed; bench_json.c: as JSON
- *   histogram.c     times
  *
  * A slot runs one stream at a time, and never changes its connection:
  *
@@ -36,7 +35,7 @@
 #include "client/bench_tally.h"
 #include "client/client_key.h"
 #include "client/client_tls.h"
-#include "client/histogram.h"
+#include "common/data/histogram.h"
 #include "common/grpc/conn.h"
 #include "common/http/curl_loop.h"
 

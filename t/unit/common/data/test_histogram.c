@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "client/histogram.h"
+#include "common/data/histogram.h"
 
 
 static histogram_t  h;      /* 37 KB: not for the stack */

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "client/histogram.h"
+#include "common/data/histogram.h"
 
 
 void
