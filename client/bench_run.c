@@ -323,12 +323,6 @@ bench_run_prepare(bench_t *bench)
         bench->options.max_tokens = INT32_MAX;
     }
 
-    histogram_init(&bench->counts.first_token);
-    histogram_init(&bench->counts.total);
-    histogram_init(&bench->counts.refusal);
-    histogram_init(&bench->counts.gap);
-    histogram_init(&bench->counts.takeover);
-    histogram_init(&bench->counts.lag);
     bench_stream_init(bench);
 
     ev_init(&bench->phase_timer, bench_run_on_timer);

@@ -6,17 +6,8 @@
  */
 
 #include <math.h>
-#include <string.h>
 
 #include "common/data/histogram.h"
-
-
-void
-histogram_init(histogram_t *h)
-{
-    memset(h, 0, sizeof(*h));
-    h->min = UINT64_MAX;
-}
 
 
 static unsigned
@@ -58,10 +49,10 @@ histogram_record(histogram_t *h, uint64_t value)
     }
 
     h->counts[histogram_bucket(value)]++;
-    h->n++;
+    h->kept++;
     h->sum += (double) value;
 
-    if (value < h->min) {
+    if (h->n++ == 0 || value < h->min) {
         h->min = value;
     }
 
@@ -71,17 +62,35 @@ histogram_record(histogram_t *h, uint64_t value)
 }
 
 
+void
+histogram_record_recent(histogram_t *h, uint64_t value)
+{
+    unsigned  i;
+
+    if (h->kept >= HISTOGRAM_RECENT) {
+        h->kept = 0;
+
+        for (i = 0; i < HISTOGRAM_BUCKETS; i++) {
+            h->counts[i] /= 2;
+            h->kept += h->counts[i];
+        }
+    }
+
+    histogram_record(h, value);
+}
+
+
 uint64_t
 histogram_quantile(const histogram_t *h, double share)
 {
     unsigned  i;
     uint64_t  wanted, seen, end;
 
-    if (h->n == 0) {
+    if (h->kept == 0) {
         return 0;
     }
 
-    wanted = (uint64_t) ceil(share * (double) h->n);
+    wanted = (uint64_t) ceil(share * (double) h->kept);
     wanted = wanted > 0 ? wanted : 1;
     seen = 0;
 

@@ -1,6 +1,6 @@
 
 /*
- * A histogram of times in nanoseconds, for percentiles far out in the tail.
+ * A histogram of durations, for percentiles far out in the tail.
  *
  * Buckets as in HdrHistogram (Gil Tene, http://hdrhistogram.org): a
  * power of two is cut into HISTOGRAM_STEPS equal steps, so that a bucket is
@@ -11,8 +11,13 @@
  *     value    0 .. 255    256 .. 511    512 .. 1023    ...
  *     width        1            2             4         ...
  *
- * Values above HISTOGRAM_MAX (73 minutes) count as HISTOGRAM_MAX.  The exact
- * least, greatest and mean are kept beside the buckets.
+ * Values above HISTOGRAM_MAX count as HISTOGRAM_MAX: 73 minutes in nanoseconds,
+ * 50 days in microseconds.  The exact least, greatest and mean of all values
+ * are kept beside the buckets.
+ *
+ * One that lives as long as its process should tell how things are now: it is
+ * filled by histogram_record_recent(), and what is old counts less in its
+ * quantiles.
  */
 
 #ifndef HISTOGRAM_H
@@ -28,19 +33,24 @@
 #define HISTOGRAM_BUCKETS                                                     \
     ((HISTOGRAM_MAX_BITS - HISTOGRAM_STEP_BITS + 1) * HISTOGRAM_STEPS)
 
+/* All buckets are halved once they hold so many recent values. */
+#define HISTOGRAM_RECENT  4096
+
+/* All zero: empty. */
 typedef struct {
-    uint64_t  n;
+    uint64_t  n;                        /* recorded at any time */
     uint64_t  min;
     uint64_t  max;
     double    sum;
+    uint64_t  kept;                     /* in the buckets */
     uint64_t  counts[HISTOGRAM_BUCKETS];
 } histogram_t;
 
-void histogram_init(histogram_t *histogram);
 void histogram_record(histogram_t *histogram, uint64_t value);
+void histogram_record_recent(histogram_t *histogram, uint64_t value);
 
 /*
- * The least value that a share of all values (0 .. 1] does not exceed: the
+ * The least value that a share of the kept values (0 .. 1] does not exceed: the
  * upper end of its bucket, but never more than the greatest recorded.  0
  * where nothing was recorded.
  */

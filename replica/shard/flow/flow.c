@@ -469,7 +469,8 @@ flow_count_token(flow_t *flow)
     if (!flow->has_token) {
         flow->has_token = 1;
         now = flows_now(flows);
-        spread_add(&flows->first_token, (now - flow->opened_ns) / 1000);
+        histogram_record_recent(&flows->first_token,
+                                (now - flow->opened_ns) / 1000);
     }
 }
 

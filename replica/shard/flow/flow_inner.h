@@ -16,7 +16,6 @@
 #include "replica/shard/flow/flow.h"
 #include "replica/shard/flow/lane.h"
 #include "replica/shard/flow/rows.h"
-#include "replica/shard/flow/spread.h"
 
 
 /* Until a session is Opened by a shard that loads first: by then it has said
@@ -183,8 +182,8 @@ struct flows_s {
     /* counters, see stats.h */
     size_t               nflows;
     uint64_t             tokens;
-    spread_t             construct;
-    spread_t             first_token;
+    histogram_t          construct;     /* in us, as the next */
+    histogram_t          first_token;
     uint64_t             failovers[SHARD_REASONS_COUNT];
     uint64_t             stalls;
     uint64_t             replays;

@@ -356,7 +356,8 @@ hop_measure(hop_t *hop, const hop_step_t *step, uint64_t now)
     flows = hop->flow->flows;
     lane_took(hop->lane, step->rows, now - step->started_ns);
     hop->lane->steps++;
-    spread_add(&hop->lane->latency, (now - step->sent_ns) / 1000);
+    histogram_record_recent(&hop->lane->latency,
+                            (now - step->sent_ns) / 1000);
     flows->world->worked(flows->fleet, hop->at.key);
 }
 

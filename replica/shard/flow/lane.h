@@ -14,8 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/data/histogram.h"
 #include "replica/shard/fleet/fleet.h"
-#include "replica/shard/flow/spread.h"
 
 
 /* From Started to the whole Result: so many times the mean, at least ... */
@@ -37,7 +37,7 @@ typedef struct {
     uint64_t     claim;         /* by turn.c: it is promised in this round */
 
     uint64_t     row_ns[2];     /* alone, of a chunk; 0: not known */
-    spread_t     latency;       /* from a step to its result */
+    histogram_t  latency;       /* from a step to its result, in us */
     uint64_t     steps;
     uint64_t     failovers;
     uint64_t     corruptions;

@@ -12,13 +12,13 @@
 
 
 static void
-stats_times(flow_times_t *times, const spread_t *spread)
+stats_times(flow_times_t *times, const histogram_t *us)
 {
     *times = (flow_times_t) {
-        .sum_us = spread->sum_us,
-        .count = spread->count,
-        .p50_us = spread_quantile_us(spread, 500),
-        .p95_us = spread_quantile_us(spread, 950)
+        .sum_us = (uint64_t) us->sum,
+        .count = us->n,
+        .p50_us = histogram_quantile(us, 0.5),
+        .p95_us = histogram_quantile(us, 0.95)
     };
 }
 

@@ -118,7 +118,8 @@ turn_built(flow_t *flow)
     if (!flow->is_built) {
         flow->is_built = 1;
         now = flows_now(flow->flows);
-        spread_add(&flow->flows->construct, (now - flow->opened_ns) / 1000);
+        histogram_record_recent(&flow->flows->construct,
+                                (now - flow->opened_ns) / 1000);
     }
 }
 

@@ -1,5 +1,5 @@
 
-/* The load generator's histogram: its buckets, its quantiles, its edges. */
+/* Buckets, quantiles and edges of histograms, and what is old in them. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,7 +18,7 @@ static histogram_t  h;      /* 37 KB: not for the stack */
 static int
 begin(void **state)
 {
-    histogram_init(&h);
+    memset(&h, 0, sizeof(h));
 
     return 0;
 }
@@ -91,7 +91,7 @@ every_value_lands_within_one_part_in_128(void **state)
         for (around = -2; around <= 2; around++) {
             value = (1ULL << power) + (uint64_t) (int64_t) around;
 
-            histogram_init(&h);
+            memset(&h, 0, sizeof(h));
             histogram_record(&h, value);
             histogram_record(&h, HISTOGRAM_MAX);
             got = histogram_quantile(&h, 0.5);
@@ -149,6 +149,41 @@ quantiles_are_those_of_the_samples(void **state)
 }
 
 
+static void
+recent_values_are_counted_with_all_others(void **state)
+{
+    uint64_t  i;
+
+    for (i = 0; i < 100000; i++) {
+        histogram_record_recent(&h, 1000 + mix(i) % 10000);
+    }
+
+    assert_in_range(histogram_quantile(&h, 0.5), 5700, 6300);
+    assert_in_range(histogram_quantile(&h, 0.95), 10300, 10700);
+    assert_int_equal(h.n, 100000);
+    assert_in_range((uint64_t) h.sum, 598000000, 602000000);
+    assert_in_range(h.kept, HISTOGRAM_RECENT / 4, HISTOGRAM_RECENT);
+}
+
+
+static void
+what_is_old_counts_less(void **state)
+{
+    int  i;
+
+    for (i = 0; i < HISTOGRAM_RECENT; i++) {
+        histogram_record_recent(&h, 1000000);
+    }
+
+    for (i = 0; i < 10 * HISTOGRAM_RECENT; i++) {
+        histogram_record_recent(&h, 100);
+    }
+
+    assert_int_equal(histogram_quantile(&h, 0.999), 100);
+    assert_true(h.max == 1000000);
+}
+
+
 int
 main(void)
 {
@@ -161,6 +196,9 @@ main(void)
         cmocka_unit_test_setup(values_above_the_range_count_at_its_end,
                                begin),
         cmocka_unit_test_setup(quantiles_are_those_of_the_samples, begin),
+        cmocka_unit_test_setup(recent_values_are_counted_with_all_others,
+                               begin),
+        cmocka_unit_test_setup(what_is_old_counts_less, begin),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

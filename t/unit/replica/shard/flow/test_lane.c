@@ -1,5 +1,5 @@
 
-/* What is remembered of shards, and how durations are spread. */
+/* What is remembered of shards. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,9 +8,7 @@
 #include <stdio.h>
 #include <cmocka.h>
 
-#include "common/rnd.h"
 #include "replica/shard/flow/lane.h"
-#include "replica/shard/flow/spread.h"
 
 #define MS  1000000ULL
 
@@ -90,61 +88,6 @@ shards_come_and_go_within_a_limit(void **state)
 }
 
 
-static void
-a_quantile_is_right_within_an_eighth(void **state)
-{
-    rnd_t     rnd = { 1 };
-    uint64_t  i;
-    spread_t  spread = { 0 };
-
-    assert_int_equal(spread_quantile_us(&spread, 950), 0);
-
-    for (i = 0; i < 100000; i++) {
-        spread_add(&spread, 1000 + rnd_below(&rnd, 10000));
-    }
-
-    assert_in_range(spread_quantile_us(&spread, 500), 5900, 6900);
-    assert_in_range(spread_quantile_us(&spread, 950), 10300, 11900);
-    assert_int_equal(spread.count, 100000);
-    assert_in_range(spread.sum_us, 598000000, 602000000);
-}
-
-
-static void
-what_is_old_counts_less(void **state)
-{
-    int       i;
-    spread_t  spread = { 0 };
-
-    for (i = 0; i < 4096; i++) {
-        spread_add(&spread, 1000000);
-    }
-
-    for (i = 0; i < 40960; i++) {
-        spread_add(&spread, 100);
-    }
-
-    assert_in_range(spread_quantile_us(&spread, 999), 100, 112);
-}
-
-
-static void
-durations_have_no_limit(void **state)
-{
-    unsigned  i;
-    spread_t  spread = { 0 };
-
-    for (i = 0; i < 64; i++) {
-        spread_add(&spread, (1ULL << i) - 1);
-        spread_add(&spread, 1ULL << i);
-    }
-
-    spread_add(&spread, UINT64_MAX);
-    assert_true(spread_quantile_us(&spread, 1000) > 1ULL << 27);
-    assert_int_equal(spread_quantile_us(&spread, 1), 0);
-}
-
-
 int
 main(void)
 {
@@ -153,9 +96,6 @@ main(void)
         cmocka_unit_test(a_step_has_at_least_a_second),
         cmocka_unit_test(a_mean_follows_what_is_measured),
         cmocka_unit_test(shards_come_and_go_within_a_limit),
-        cmocka_unit_test(a_quantile_is_right_within_an_eighth),
-        cmocka_unit_test(what_is_old_counts_less),
-        cmocka_unit_test(durations_have_no_limit),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
