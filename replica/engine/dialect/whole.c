@@ -6,7 +6,7 @@
  * thoughts and the arguments of tool calls joined, the other members of a tool
  * call as they came first.  Two kinds of whole answer are asked as a stream.
  * A plain one of any engine is, so that it may be resumed; it needs this file
- * when the model begins with a thought or a tool call (chunk.c).  With llama.cpp
+ * when the model begins with a thought or a tool call (chunk.c).  Of llama.cpp
  * nearly all are: its server notices after a second that the client of a whole
  * answer has left, and computes on in the meantime, in one of its few slots.
  */
