@@ -24,7 +24,7 @@
 #include <string.h>
 
 #include "proto/members/members.h"
-#include "replica/engine/held.h"
+#include "replica/engine/engine_weights.h"
 #include "replica/engine/llama/llama.h"
 #include "replica/engine/llama/llama_inner.h"
 #include "replica/engine/llama/parts.h"

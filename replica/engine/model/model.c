@@ -27,10 +27,10 @@
 #include <time.h>
 
 #include "common/sim_token.h"
-#include "replica/engine/held.h"
+#include "replica/engine/engine_weights.h"
 #include "replica/engine/hits.h"
 #include "replica/engine/model/model.h"
-#include "replica/engine/model/owed.h"
+#include "replica/engine/model/delivery.h"
 #include "replica/engine/model/prompt.h"
 #include "replica/engine/model/settings.h"
 #include "sim/model/replica.h"

@@ -32,7 +32,7 @@
 #include <time.h>
 
 #include "common/sim_token.h"
-#include "replica/engine/held.h"
+#include "replica/engine/engine_weights.h"
 #include "replica/engine/sim/due.h"
 #include "replica/engine/sim/sim.h"
 

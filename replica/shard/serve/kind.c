@@ -15,7 +15,7 @@
 #include <time.h>
 
 #include "proto/members/shards.h"
-#include "replica/engine/held.h"
+#include "replica/engine/engine_weights.h"
 #include "replica/shard/serve/kind.h"
 #include "replica/shard/serve/kind_inner.h"
 

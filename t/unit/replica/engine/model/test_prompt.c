@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "replica/engine/model/owed.h"
+#include "replica/engine/model/delivery.h"
 #include "replica/engine/model/prompt.h"
 
 

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "replica/engine/held.h"
+#include "replica/engine/engine_weights.h"
 
 
 static void

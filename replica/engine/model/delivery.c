@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "replica/engine/model/owed.h"
+#include "replica/engine/model/delivery.h"
 
 
 /* Room for one more at the end: to the array's begin, or a larger one. */
