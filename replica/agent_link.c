@@ -14,8 +14,8 @@
  *        |  v                                                       |
  *       waiting  a short pause: redial.h <--------------------------'
  *
- * An agent that was restarted shows nobody a replica before this one has
- * reported to it, so the longest pause between attempts is short.
+ * An agent that was restarted shows no replica to other members until this one
+ * has reported to it, so the longest pause between attempts is short.
  *
  * The replica serves whether its agent is there or not; the log has one line
  * when the link is lost and one when it is back.
@@ -116,8 +116,8 @@ agent_link_report_facts(json_t *report, const engine_facts_t *f)
 }
 
 
-/* Until an engine is the Active one of its group it is starting, to whoever
-   knows nothing of groups. */
+/* An engine that is not yet the Active one of its group is reported as
+   starting, which members that know nothing of groups understand. */
 static void
 agent_link_report_state(json_t *report, const engine_t *e)
 {
@@ -226,7 +226,7 @@ agent_link_on_report_due(struct ev_loop *loop, ev_timer *w, int revents)
 }
 
 
-/* Before each sleep of the loop: has anything changed that is to be told? */
+/* Before each sleep of the loop: has anything changed that is reported? */
 static void
 agent_link_on_turn(struct ev_loop *loop, ev_prepare *w, int revents)
 {

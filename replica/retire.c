@@ -13,19 +13,20 @@
  *                      STOPPING <--------------------'
  *                                 it was started here
  *
- * An engine that was started here is told to end when no stream is left; a
+ * An engine that was started here is asked to end when no stream is left; a
  * second signal has it killed.
  *
- * An engine that is not the Active one of its group serves nobody, and leaves
- * at the first signal.
+ * An engine that is not the Active one of its group has no streams, and its
+ * process ends at the first signal.
  *
- * While the Active one drains nobody serves for its group.  So it drains only
- * as long as it has no successor: then it ends its streams, which go on there.
+ * While the Active one drains, its group serves no new streams.  So it drains
+ * only as long as it has no successor: then it ends its streams, which continue
+ * there.
  *
- * While draining the replica goes on to accept, so that a gateway which does
- * not know yet is told "draining", and not "connection refused", which would
- * count against the replica.  What still runs at the end of that time gets
- * the same answer as a trailer, and goes on elsewhere.
+ * While draining the replica accepts connections, so that a gateway which does
+ * not know yet gets the answer "draining" and not "connection refused", which
+ * would count against the replica.  What still runs at the end of that time
+ * gets the same answer as a trailer, and continues elsewhere.
  */
 
 #include "replica/retire.h"

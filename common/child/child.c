@@ -32,7 +32,7 @@ child_empty(child_t *child)
 
 
 void
-child_tell_end(int status, char how[CHILD_END_BYTES])
+child_describe_end(int status, char how[CHILD_END_BYTES])
 {
     if (WIFSIGNALED(status)) {
         snprintf(how, CHILD_END_BYTES, "signal %d", WTERMSIG(status));
@@ -50,7 +50,7 @@ child_reaped(struct ev_loop *loop, ev_child *reaper, int events)
     pid_t     pid;
     child_t  *child = reaper->data;
 
-    child_tell_end(reaper->rstatus, how);
+    child_describe_end(reaper->rstatus, how);
     pid = child->pid;
     child_empty(child);
     child->on_gone(child->data, pid, how);

@@ -57,7 +57,7 @@ void child_init(child_t *child, struct ev_loop *loop, child_gone_pt on_gone,
 void child_done(child_t *child);
 
 /* "exit status 1" or "signal 9", of what waitpid() says. */
-void child_tell_end(int status, char how[CHILD_END_BYTES]);
+void child_describe_end(int status, char how[CHILD_END_BYTES]);
 
 /* argv[0] is looked for in PATH.  0, or -1 and a reason in error. */
 int child_start(child_t *child, char *const *argv, char *error);

@@ -176,7 +176,7 @@ tree_is_gone(void)
 
 
 static void
-tree_tell_one(void *data, pid_t pid)
+tree_describe_one(void *data, pid_t pid)
 {
     char   *text, name[32];
     size_t  len;
@@ -194,8 +194,8 @@ tree_tell_one(void *data, pid_t pid)
 
 
 void
-tree_tell(char text[TREE_TEXT_BYTES])
+tree_describe(char text[TREE_TEXT_BYTES])
 {
     text[0] = '\0';
-    tree_walk(tree_tell_one, text);
+    tree_walk(tree_describe_one, text);
 }

@@ -35,6 +35,6 @@ void tree_kill(const char *but);
 int tree_is_gone(void);
 
 /* Which children there are, for people: "12 python3, 13 python3". */
-void tree_tell(char text[TREE_TEXT_BYTES]);
+void tree_describe(char text[TREE_TEXT_BYTES]);
 
 #endif /* TREE_H */

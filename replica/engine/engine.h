@@ -60,8 +60,8 @@ typedef struct {
     uint64_t  epoch;                    /* of the grant; 0: none yet */
     uint64_t  lock;                     /* instance of the lock service that
                                            granted it */
-    int       is_lock_away;             /* that service is not reached: nobody
-                                           could take over */
+    int       is_lock_away;             /* that service is not reached: no
+                                           takeover is possible */
 } engine_group_t;
 
 /* What the reports say of an engine. */
@@ -70,7 +70,7 @@ typedef struct {
     int             is_leaving;         /* it takes nothing new, until it says
                                            otherwise */
     int32_t         max_capacity;       /* streams; 0: no limit */
-    int64_t         running;            /* whoever asked; -1: not known */
+    int64_t         running;            /* for any client; -1: not known */
     int64_t         waiting;            /* at the engine; -1: not known */
     int32_t         kv_permille;        /* of its cache; -1: not known */
     int64_t         kv_free_blocks;     /* of its cache; -1: not known */
@@ -85,7 +85,7 @@ typedef struct {
                                                        one that is started
                                                        here; "": it does */
     engine_group_t  group;
-    uint32_t        generation;         /* raised by engine_told(): a report
+    uint32_t        generation;         /* raised by engine_publish(): a report
                                            is due */
 } engine_facts_t;
 
@@ -259,8 +259,13 @@ int engine_is_draining(const engine_t *engine);
 /* Of no group, or the Active one of its group. */
 int engine_is_active(const engine_t *engine);
 
-/* The kind has written other facts. */
-void engine_told(engine_t *engine);
+/* To be called when facts have changed: they are reported before the loop
+   sleeps. */
+void engine_publish(engine_t *engine);
+
+/* It will never serve: DOWN, and the process ends.  engine: an engine_t, so
+   that this can be a callback. */
+void engine_fail(void *engine);
 
 /* The monotonic clock, for what an engine's own time is judged by. */
 uint64_t engine_clock_ms(void);

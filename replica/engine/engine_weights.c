@@ -6,58 +6,48 @@
 
 
 static void
-held_become(engine_t *engine, engine_state_t state)
+engine_weights_become(engine_t *engine, engine_state_t state)
 {
     engine->facts.state = state;
-    engine_told(engine);
+    engine_publish(engine);
 }
 
 
 static void
-held_on_loaded(void *data)
+engine_weights_on_loaded(void *data)
 {
     weights_sleep(((engine_t *) data)->weights);
 }
 
 
 static void
-held_on_asleep(void *data)
+engine_weights_on_asleep(void *data)
 {
-    held_become(data, ENGINE_ASLEEP);
+    engine_weights_become(data, ENGINE_ASLEEP);
 }
 
 
 static void
-held_on_awake(void *data)
+engine_weights_on_awake(void *data)
 {
-    held_become(data, ENGINE_READY);
-}
-
-
-void
-held_fail(void *data)
-{
-    engine_t  *engine;
-
-    engine = data;
-    engine->is_broken = 1;
-    held_become(engine, ENGINE_DOWN);
-    ev_break(engine->loop, EVBREAK_ALL);
+    engine_weights_become(data, ENGINE_READY);
 }
 
 
 /* text: the list, which becomes its items. */
 static int
-held_open_files(engine_t *engine, const engine_options_t *o, char *text)
+engine_weights_open_files(engine_t *engine, const engine_options_t *o,
+    char *text)
 {
     char                 *rest;
     size_t                n;
     const char           *files[WEIGHTS_DEVICES_MAX];
     weights_callbacks_t   callbacks = {
-        .on_ready = o->is_standby ? held_on_loaded : held_on_awake,
-        .on_asleep = held_on_asleep,
-        .on_awake = held_on_awake,
-        .on_failed = held_fail
+        .on_ready = o->is_standby ? engine_weights_on_loaded
+                                  : engine_weights_on_awake,
+        .on_asleep = engine_weights_on_asleep,
+        .on_awake = engine_weights_on_awake,
+        .on_failed = engine_fail
     };
 
     n = 0;
@@ -66,7 +56,7 @@ held_open_files(engine_t *engine, const engine_options_t *o, char *text)
         files[n++] = rest;
     }
 
-    held_become(engine, ENGINE_STARTING);
+    engine_weights_become(engine, ENGINE_STARTING);
     engine->weights = weights_open(engine->loop, engine->log, &o->weights,
                                    files, 1, &callbacks, engine);
 
@@ -75,13 +65,14 @@ held_open_files(engine_t *engine, const engine_options_t *o, char *text)
 
 
 int
-held_open(engine_t *engine, const engine_options_t *o)
+engine_weights_open(engine_t *engine, const engine_options_t *o)
 {
     int    rc;
     char  *text;
 
     if (o->weights.sockets == NULL) {
-        held_become(engine, o->is_standby ? ENGINE_ASLEEP : ENGINE_READY);
+        engine_weights_become(engine, o->is_standby ? ENGINE_ASLEEP
+                                                    : ENGINE_READY);
         return 0;
     }
 
@@ -92,7 +83,7 @@ held_open(engine_t *engine, const engine_options_t *o)
         return -1;
     }
 
-    rc = held_open_files(engine, o, text);
+    rc = engine_weights_open_files(engine, o, text);
     free(text);
 
     return rc;
@@ -100,20 +91,20 @@ held_open(engine_t *engine, const engine_options_t *o)
 
 
 void
-held_wake(engine_t *engine)
+engine_weights_wake(engine_t *engine)
 {
     if (engine->weights == NULL) {
-        held_become(engine, ENGINE_READY);
+        engine_weights_become(engine, ENGINE_READY);
         return;
     }
 
-    held_become(engine, ENGINE_STARTING);
+    engine_weights_become(engine, ENGINE_STARTING);
     weights_wake(engine->weights);
 }
 
 
 void
-held_close(engine_t *engine)
+engine_weights_close(engine_t *engine)
 {
     if (engine->weights != NULL) {
         weights_close(engine->weights);

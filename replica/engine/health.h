@@ -115,7 +115,7 @@ void health_refused(health_t *health, int has_streams);
 
 /*
  * A scrape was answered.  counter: of its progress, -1: it says none;
- * requests: in the engine, running and waiting, whoever asked.
+ * requests: in the engine, running and waiting, of all its clients.
  */
 void health_scrape(health_t *health, int64_t counter, int64_t requests,
     uint64_t now_ms);

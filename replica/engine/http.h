@@ -6,8 +6,8 @@
  * used again only within 4 s, since engines close theirs after 5; a request on
  * a reused connection that dies before the first byte of its answer is sent
  * again, any other never is; no proxies, redirects, cookies, compression or
- * "Expect: 100-continue".  A request that is cancelled takes its connection
- * with it at once: that is how an engine learns that nobody wants the answer.
+ * "Expect: 100-continue".  The connection of a cancelled request is closed at
+ * once: that is how an engine learns that it can stop.
  *
  * Callbacks may start, pause and cancel any request, their own included.
  */
@@ -29,10 +29,10 @@ typedef struct http_request_s  http_request_t;
 
 typedef enum {
     HTTP_COMPLETE = 0,      /* the answer ended as HTTP says it should */
-    HTTP_REFUSED,           /* nobody listens there */
+    HTTP_REFUSED,           /* no process listens there */
     HTTP_UNREACHED,         /* its name has no address, it speaks no TLS, or
                                no connection can be made from here */
-    HTTP_UNTRUSTED,         /* somebody does, with a certificate of no use */
+    HTTP_UNTRUSTED,         /* its certificate is not accepted */
     HTTP_TIMED_OUT,         /* to connect, or as the call says */
     HTTP_BROKEN,            /* the connection, whenever */
     HTTP_UNFIT              /* an answer that cannot be read; memory */

@@ -171,7 +171,7 @@ openai_send(openai_run_t *r)
 
 /* The run may have ended when it returns. */
 static void
-openai_obey(openai_run_t *r, dialect_do_t what)
+openai_do(openai_run_t *r, dialect_do_t what)
 {
     if (openai_send(r) != 0) {
         openai_fail(r, LLMGW_GRPC_RESOURCE_EXHAUSTED, "out of memory");
@@ -224,7 +224,7 @@ openai_on_head(http_request_t *request, unsigned status,
     r->is_generated = status == 200 && !dialect_http(r->call)->is_step;
     what = dialect_head(r->call, status, content_type);
     r->reads_events = dialect_reads_events(r->call);
-    openai_obey(r, what);
+    openai_do(r, what);
 }
 
 
@@ -255,7 +255,7 @@ openai_fed(openai_run_t *r, sse_rc_t rc)
     }
 
     if (rc == SSE_STOPPED && r->then != DIALECT_MORE) {
-        openai_obey(r, r->then);
+        openai_do(r, r->then);
         return;
     }
 
@@ -280,7 +280,7 @@ openai_on_bytes(http_request_t *request, const char *bytes, size_t len)
     if (r->reads_events) {
         openai_fed(r, sse_feed(&r->sse, bytes, len));
     } else {
-        openai_obey(r, dialect_bytes(r->call, bytes, len));
+        openai_do(r, dialect_bytes(r->call, bytes, len));
     }
 
     if (r->http == request && run_is_full(&r->run)) {
@@ -303,7 +303,7 @@ openai_on_complete(openai_run_t *r)
         return;
     }
 
-    openai_obey(r, dialect_end(r->call));
+    openai_do(r, dialect_end(r->call));
 
     if (r->call != NULL && r->http == NULL) {
         openai_fail(r, LLMGW_GRPC_UNAVAILABLE, "engine's answer ended early");
@@ -422,7 +422,7 @@ openai_start(run_t *run)
         return;
     }
 
-    openai_obey(r, dialect_start(r->call));
+    openai_do(r, dialect_start(r->call));
 }
 
 

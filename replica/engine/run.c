@@ -52,9 +52,22 @@ engine_is_active(const engine_t *engine)
 
 
 void
-engine_told(engine_t *engine)
+engine_publish(engine_t *engine)
 {
     engine->facts.generation++;
+}
+
+
+void
+engine_fail(void *data)
+{
+    engine_t  *engine;
+
+    engine = data;
+    engine->is_broken = 1;
+    engine->facts.state = ENGINE_DOWN;
+    engine_publish(engine);
+    ev_break(engine->loop, EVBREAK_ALL);
 }
 
 

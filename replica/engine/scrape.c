@@ -86,7 +86,7 @@ scrape_publish(scrape_t *s)
 
     if (memcmp(&f, &s->engine->facts, sizeof(f)) != 0) {
         s->engine->facts = f;
-        engine_told(s->engine);
+        engine_publish(s->engine);
     }
 }
 

@@ -31,7 +31,7 @@ typedef struct {
     uint64_t            began_ms;       /* this look */
     size_t              at;             /* in the table of probes */
     health_capacity_t   capacity;
-    int32_t             max_capacity;   /* told; ENGINE_CAPACITY_AUTO */
+    int32_t             max_capacity;   /* configured; ENGINE_CAPACITY_AUTO */
     uint64_t            once_ms;        /* when it was last asked for what
                                            seldom changes; 0: never */
     int                 is_urgent;      /* look again right away */

@@ -32,20 +32,20 @@ device_read(const devices_t *d, int i, device_memory_t *memory)
     void                  *device;
     device_handle_pt       handle;
     device_memory_pt       ask;
-    device_nvml_memory_t   told;
+    device_nvml_memory_t   got;
 
     handle = (device_handle_pt) device_symbol(
                  d, "nvmlDeviceGetHandleByIndex_v2");
     ask = (device_memory_pt) device_symbol(d, "nvmlDeviceGetMemoryInfo");
 
     if (handle == NULL || ask == NULL || handle((unsigned) i, &device) != 0
-        || ask(device, &told) != 0)
+        || ask(device, &got) != 0)
     {
         return -1;
     }
 
-    memory->free_bytes = told.free;
-    memory->used_bytes = told.used;
+    memory->free_bytes = got.free;
+    memory->used_bytes = got.used;
 
     return 0;
 }

@@ -64,9 +64,9 @@ keeper_words(char *depth, const char *cgroup, char *const *command)
 }
 
 
-/* An adapter that is gone hears nothing, which is as well. */
+/* Without effect if the adapter has ended. */
 static void
-keeper_tell(char what, const char *text)
+keeper_report(char what, const char *text)
 {
     int   n;
     char  word[KEEPER_WORD_BYTES];
@@ -133,7 +133,7 @@ keeper_spawn_engine(const keeper_t *k, char **argv, char *error)
 }
 
 
-/* 0, or -1, which the adapter was told. */
+/* 0, or -1, which was reported to the adapter. */
 static int
 keeper_start(keeper_t *k, char **argv)
 {
@@ -144,13 +144,13 @@ keeper_start(keeper_t *k, char **argv)
 
     if (k->child == -1) {
         k->child = 0;
-        keeper_tell(KEEPER_ENDED, error);
+        keeper_report(KEEPER_ENDED, error);
         return -1;
     }
 
     if (k->depth == 1) {
         snprintf(number, sizeof(number), "%d", (int) k->child);
-        keeper_tell(KEEPER_STARTED, number);
+        keeper_report(KEEPER_STARTED, number);
     }
 
     return 0;
@@ -214,8 +214,8 @@ keeper_reap(keeper_t *k)
             k->child = 0;
 
             if (k->depth == 1) {
-                child_tell_end(status, how);
-                keeper_tell(KEEPER_ENDED, how);
+                child_describe_end(status, how);
+                keeper_report(KEEPER_ENDED, how);
             }
         }
     }
@@ -310,7 +310,7 @@ keeper_main(int argc, char **argv)
     (void) prctl(PR_SET_NAME, KEEPER_NAME);
 
     if (tree_adopt() != 0 || keeper_watch_signals(&k) != 0) {
-        keeper_tell(KEEPER_ENDED, strerror(errno));
+        keeper_report(KEEPER_ENDED, strerror(errno));
         return 1;
     }
 

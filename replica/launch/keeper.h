@@ -14,7 +14,7 @@
  * until there is none, and ends: its end proves that nothing of the engine is
  * left.  The adapter does the same when a keeper dies.
  *
- *               its child has ended: that is told
+ *               its child has ended: reported
  *   WATCHING ----------------------------------------> ENDING ----> end
  *      |  ^      adapter gone, or says so             kill children  no child
  *      '--'      (end of file on the socket)          every 20 ms
@@ -42,7 +42,7 @@
 
 /*
  * What it tells on its socket, one message each: KEEPER_STARTED and a pid;
- * KEEPER_ENDED and how, as child_tell_end() says it.
+ * KEEPER_ENDED and how, as child_describe_end() says it.
  */
 #define KEEPER_STARTED      '+'
 #define KEEPER_ENDED        '-'

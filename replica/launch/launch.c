@@ -32,7 +32,7 @@ launch_now_us(void)
 
 /* Told to the agent; format NULL: there is nothing to tell.  1: it is news. */
 static int __attribute__((format(printf, 2, 3)))
-launch_tell(launch_t *l, const char *format, ...)
+launch_report(launch_t *l, const char *format, ...)
 {
     char      detail[ENGINE_DETAIL_BYTES];
     va_list   args;
@@ -52,7 +52,7 @@ launch_tell(launch_t *l, const char *format, ...)
     }
 
     strcpy(e->facts.detail, detail);
-    engine_told(e);
+    engine_publish(e);
 
     return 1;
 }
@@ -107,7 +107,7 @@ launch_gone(launch_t *l)
         log_write(l->log, LOG_WARN, "engine, pid %d, ended (%s), starting it "
                   "again in %llu ms", l->pid, l->how, (unsigned long long)
                   supervise_pause_us(&l->supervise) / 1000);
-        (void) launch_tell(l, "engine ended (%s), starts again", l->how);
+        (void) launch_report(l, "engine ended (%s), starts again", l->how);
 
     } else {
         log_write(l->log, LOG_INFO, "engine, pid %d, ended (%s)", l->pid,
@@ -169,7 +169,7 @@ launch_on_give_up(struct ev_loop *loop, ev_timer *w, int revents)
     launch_t  *l;
 
     l = w->data;
-    tree_tell(left);
+    tree_describe(left);
     log_write(l->log, LOG_ERROR, "engine, pid %d, was killed and has not "
               "ended, its memory is not free; left behind: %s", l->pid, left);
     l->is_left = 1;
@@ -190,13 +190,13 @@ launch_word(launch_t *l, const char *word)
     }
 
     snprintf(l->how, sizeof(l->how), "%s", word + 1);
-    (void) launch_tell(l, "engine ended (%s), what is left of it is killed",
+    (void) launch_report(l, "engine ended (%s), what is left of it is killed",
                        l->how);
     openai_look_now(l->engine);
 }
 
 
-/* At the end of file the keepers are gone, and their end is told elsewhere. */
+/* At the end of file the keepers have ended, which is reported elsewhere. */
 static void
 launch_read(launch_t *l)
 {
@@ -316,7 +316,7 @@ launch_start(launch_t *l)
 
     if (rc == 0) {
         supervise_started(&l->supervise, launch_now_us());
-        (void) launch_tell(l, NULL);
+        (void) launch_report(l, NULL);
         return;
     }
 
@@ -324,7 +324,7 @@ launch_start(launch_t *l)
     log_write(l->log, LOG_ERROR, "cannot start the engine: %s, trying again "
               "in %llu ms", error, (unsigned long long)
               supervise_pause_us(&l->supervise) / 1000);
-    (void) launch_tell(l, "cannot start: %s", error);
+    (void) launch_report(l, "cannot start: %s", error);
 }
 
 
@@ -348,7 +348,7 @@ launch_is_alone(launch_t *l)
 {
     if (!l->is_locked && folder_lock(&l->folder) != 0) {
 
-        if (launch_tell(l, "waits: an earlier engine has not ended yet")) {
+        if (launch_report(l, "waits: an earlier engine has not ended yet")) {
             log_write(l->log, LOG_WARN, "an engine of an earlier run has not "
                       "ended, or another adapter has this id: waiting for "
                       "\"%s/lock\"", l->folder.path);
@@ -365,7 +365,7 @@ launch_is_alone(launch_t *l)
     }
 
     if (l->cgroup[0] != '\0' && !cgroup_is_empty(l->cgroup)) {
-        (void) launch_tell(l, "waits: an earlier engine is killed");
+        (void) launch_report(l, "waits: an earlier engine is killed");
         cgroup_kill(l->cgroup);
         return 0;
     }
@@ -374,7 +374,7 @@ launch_is_alone(launch_t *l)
 }
 
 
-/* 1: as much memory is free as it took the last time, or nobody can wait. */
+/* 1: as much memory is free as it took the last time, or waiting is no use. */
 static int
 launch_has_memory(launch_t *l)
 {
@@ -401,7 +401,7 @@ launch_has_memory(launch_t *l)
         return 1;
     }
 
-    (void) launch_tell(l, "waits for memory: device %d has %llu of %llu MiB",
+    (void) launch_report(l, "waits for memory: device %d has %llu of %llu MiB",
                        device, (unsigned long long) free_bytes >> 20,
                        (unsigned long long) l->devices.took[device] >> 20);
 

@@ -11,14 +11,14 @@
  *     |  pause, doubling          no child left  v         v   v
  *     '------------------------ GONE <-------- SWEEPING <------'
  *                                 |              kill what came to this process
- *                                 '--- told to stop: over
+ *                                 '--- asked to stop: over
  *
  * When to start and to stop is decided by common/child/supervise.h, as for an
  * agent's replica.  There is no second start before nothing is left of the
  * first: that is what the end of the keeper says or, if it was killed itself,
  * an adapter without children.
  *
- * What keeps an engine from running is told in the facts' detail, for
+ * What keeps an engine from running is reported in the facts' detail, for
  * `llmgwctl members`.
  */
 
@@ -73,7 +73,7 @@ typedef struct {
     ev_timer         give_up;
     ev_prepare       watch;             /* has it become ready? */
     int              pid;               /* the engine's main process; 0: none */
-    char             how[LAUNCH_HOW_BYTES];     /* it ended; "": not told */
+    char             how[LAUNCH_HOW_BYTES];     /* it ended; "": not known */
     int              is_waiting;        /* START is put off */
     uint64_t         waiting_ms;        /* for memory since then; 0: not */
     int              is_measured;

@@ -25,7 +25,7 @@ standby_tell(standby_t *s, llmgw_group_state_t state)
 
     if (group->state != state) {
         group->state = (uint8_t) state;
-        engine_told(s->engine);
+        engine_publish(s->engine);
     }
 }
 
@@ -39,7 +39,7 @@ standby_tell_lock(standby_t *s, int is_away)
 
     if (group->is_lock_away != is_away) {
         group->is_lock_away = is_away;
-        engine_told(s->engine);
+        engine_publish(s->engine);
     }
 }
 
@@ -131,7 +131,7 @@ standby_on_regranted(void *data, uint64_t lock)
 
     s = data;
     s->engine->facts.group.lock = lock;
-    engine_told(s->engine);
+    engine_publish(s->engine);
 }
 
 

@@ -51,7 +51,8 @@ slot_base(const char *file)
 
 /* A line for each tenth, and none for what is there in one go. */
 static void
-slot_tell(const slot_t *slot, const log_t *log, uint64_t before, uint64_t now)
+slot_log_progress(const slot_t *slot, const log_t *log, uint64_t before,
+    uint64_t now)
 {
     if (before * SLOT_LINES / slot->bytes != now * SLOT_LINES / slot->bytes
         && now < slot->bytes)
@@ -87,7 +88,7 @@ slot_copy(slot_t *slot, int in, const log_t *log,
                              n == 0 ? "it became shorter" : strerror(errno));
         }
 
-        slot_tell(slot, log, at, at + (uint64_t) n);
+        slot_log_progress(slot, log, at, at + (uint64_t) n);
     }
 
     return 0;

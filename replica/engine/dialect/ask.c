@@ -91,20 +91,20 @@ ask_ready(dialect_call_t *call)
 
 
 /*
- * The request's priority as its engine knows it.  -1: none is told to an engine
+ * The request's priority as its engine knows it.  -1: none is sent to an engine
  * that schedules by none, nor under paths where engines have no such key.
  */
 static int
 ask_priority(const dialect_call_t *call, int32_t *priority)
 {
     int                          sign;
-    const Llmgateway__Priority  *told;
+    const Llmgateway__Priority  *wanted;
 
-    told = call->request->priority;
+    wanted = call->request->priority;
     sign = call->dialect->ops->priority != 0 ? call->dialect->ops->priority
                                              : call->facts->priority;
 
-    if (told == NULL || !told->has_value_case || sign == 0
+    if (wanted == NULL || !wanted->has_value_case || sign == 0
         || (!call->is_infer && call->api != LLMGATEWAY__API__API_CHAT
             && call->api != LLMGATEWAY__API__API_COMPLETIONS
             && call->api != LLMGATEWAY__API__API_RESPONSES))
@@ -112,7 +112,7 @@ ask_priority(const dialect_call_t *call, int32_t *priority)
         return -1;
     }
 
-    *priority = sign * told->value;
+    *priority = sign * wanted->value;
 
     return 0;
 }

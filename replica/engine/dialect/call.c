@@ -375,7 +375,7 @@ call_take_raw(dialect_call_t *call)
     }
 
     if (call->passes) {
-        pass_tell(call, &call->raw_message);
+        pass_fill(call, &call->raw_message);
     }
 
     call->raw_at += len;
@@ -403,7 +403,7 @@ dialect_take(dialect_call_t *call)
         call->has_final = 0;
         message_begin(call);
         call->message.is_final = 1;
-        extra_tell(call);
+        extra_fill(call);
         return &call->message;
     }
 

@@ -100,7 +100,7 @@ typedef struct {
     unsigned           was_cr:1;
     unsigned           has_ended:1;     /* the event's or the answer's text */
     unsigned           has_text:1;      /* of the event: it is a token */
-    unsigned           has_usage:1;     /* call->usage, not told yet */
+    unsigned           has_usage:1;     /* call->usage, not reported yet */
     unsigned           has_id:1;        /* the same of id */
     unsigned           column;          /* of the line, as far as it matters */
     llmgw_json_scan_t  scan;            /* of the event, or of the answer */
@@ -108,7 +108,7 @@ typedef struct {
     const char        *object;          /* where its counts were found */
     pass_counts_t      found;           /* in the event, or in the answer */
     pass_counts_t      counts;
-    uint32_t           tokens;          /* that came, not told yet */
+    uint32_t           tokens;          /* that came, not reported yet */
     char               id[129];         /* of a response */
 } pass_t;
 
@@ -176,7 +176,7 @@ struct dialect_call_s {
     uint32_t          nfinished;
     uint32_t          ncounted;         /* choices whose usage has come */
     Llmgateway__Usage counted;          /* its sum */
-    unsigned          has_prompt:1;     /* known, and not told yet */
+    unsigned          has_prompt:1;     /* known, and not reported yet */
     unsigned          has_reasoned:1;
     unsigned          has_called:1;     /* a tool */
     unsigned          has_text:1;
@@ -403,7 +403,7 @@ void extra_write_choice(const dialect_call_t *call, uint32_t index, buf_t *to);
 int extra_write_usage(const dialect_call_t *call, buf_t *to);
 
 /* All of it, in the last message. */
-void extra_tell(dialect_call_t *call);
+void extra_fill(dialect_call_t *call);
 void extra_free(dialect_call_t *call);
 
 
@@ -458,7 +458,7 @@ void pass_begin(dialect_call_t *call);
 void pass_bytes(dialect_call_t *call, const char *data, size_t len);
 
 /* Puts what was found since the last time beside the bytes. */
-void pass_tell(dialect_call_t *call, Llmgateway__GenerateResponse *message);
+void pass_fill(dialect_call_t *call, Llmgateway__GenerateResponse *message);
 
 
 /* --- fault.c: errors */

@@ -35,7 +35,7 @@ struct extra_s {
     extra_object_t  answer;
     extra_object_t  choices[CALL_MAX_CHOICES];
     buf_t           usage;
-    buf_t           told;       /* of the last message: answer, choice */
+    buf_t           sent;       /* of the last message: answer, choice */
 };
 
 
@@ -71,7 +71,7 @@ extra_free(dialect_call_t *call)
     }
 
     buf_free(&extra->usage);
-    buf_free(&extra->told);
+    buf_free(&extra->sent);
     free(extra);
     call->extra = NULL;
 }
@@ -273,10 +273,10 @@ extra_write_usage(const dialect_call_t *call, buf_t *to)
 
 
 void
-extra_tell(dialect_call_t *call)
+extra_fill(dialect_call_t *call)
 {
     size_t              len;
-    buf_t              *told;
+    buf_t              *sent;
     Llmgateway__Extra  *message;
 
     if (call->extra == NULL || call->out != OUT_TEXT) {
@@ -285,21 +285,21 @@ extra_tell(dialect_call_t *call)
 
     message = &call->message_extra;
     llmgateway__extra__init(message);
-    told = &call->extra->told;
-    told->len = 0;
+    sent = &call->extra->sent;
+    sent->len = 0;
 
-    extra_write_answer(call, told);
-    len = told->len;
-    extra_write_choice(call, 0, told);
+    extra_write_answer(call, sent);
+    len = sent->len;
+    extra_write_choice(call, 0, sent);
 
-    if (told->failed || call->extra->usage.failed) {
+    if (sent->failed || call->extra->usage.failed) {
         return;             /* no memory: the answer is whole without them */
     }
 
-    message->answer.data = (uint8_t *) told->data;
+    message->answer.data = (uint8_t *) sent->data;
     message->answer.len = len;
-    message->choice.data = (uint8_t *) told->data + len;
-    message->choice.len = told->len - len;
+    message->choice.data = (uint8_t *) sent->data + len;
+    message->choice.len = sent->len - len;
     message->usage.data = (uint8_t *) call->extra->usage.data;
     message->usage.len = call->extra->usage.len;
     call->message.extra = message;

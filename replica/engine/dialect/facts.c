@@ -296,7 +296,7 @@ facts_read_model(dialect_facts_t *facts, llmgw_json_t model)
 {
     uint64_t                  context;
 
-    static const char *const  told[] = {
+    static const char *const  mixed[] = {
         "vocab_type", "n_vocab", "n_ctx_train", "n_embd", "n_params", "size",
         NULL
     };
@@ -310,7 +310,7 @@ facts_read_model(dialect_facts_t *facts, llmgw_json_t model)
     facts->numerics[FACTS_OF_MODELS] = 0;
     facts_mix(&facts->numerics[FACTS_OF_MODELS], "root",
               llmgw_json_member(model, "root"));
-    facts_mix_all(&facts->numerics[FACTS_OF_MODELS], told,
+    facts_mix_all(&facts->numerics[FACTS_OF_MODELS], mixed,
                   llmgw_json_member(model, "meta"));
 }
 

@@ -4,7 +4,7 @@
  *
  *   4xx                the request's own fault: passed on; but for a stream
  *                      that goes on here: it cannot
- *   404 of a model     the same, and the gateway is told that it is of a model:
+ *   404 of a model     the same, and marked for the gateway as of a model:
  *                      it knows whether this replica reports that name
  *   401                our key is wrong: another replica may do better
  *   429, 503           full: another replica, and no try is used up

@@ -261,7 +261,7 @@ llamacpp_learn_props(dialect_facts_t *facts, unsigned status, const char *body,
     uint64_t      slots, context;
     llmgw_json_t  object, settings;
 
-    static const char *const  told[] = { "build_info", "chat_template", NULL };
+    static const char *const  mixed[] = { "build_info", "chat_template", NULL };
 
     if (facts_object(status, body, len, &object) != 0) {
         return -1;
@@ -284,7 +284,7 @@ llamacpp_learn_props(dialect_facts_t *facts, unsigned status, const char *body,
     llmgw_json_copy(llmgw_json_member(object, "build_info"), facts->version,
                     sizeof(facts->version));
     facts->numerics[FACTS_OF_SERVER] = 0;
-    facts_mix_all(&facts->numerics[FACTS_OF_SERVER], told, object);
+    facts_mix_all(&facts->numerics[FACTS_OF_SERVER], mixed, object);
     facts->chat_is_text = !llamacpp_has_thoughts(llmgw_json_member(object,
                                                             "chat_template"));
 

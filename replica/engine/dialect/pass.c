@@ -424,7 +424,7 @@ pass_bytes(dialect_call_t *call, const char *data, size_t len)
 
 
 void
-pass_tell(dialect_call_t *call, Llmgateway__GenerateResponse *message)
+pass_fill(dialect_call_t *call, Llmgateway__GenerateResponse *message)
 {
     message->raw_tokens = call->pass.tokens;
     call->pass.tokens = 0;

@@ -515,7 +515,7 @@ plan_without(dialect_call_t *call, unsigned status, dialect_do_t *next)
     }
 
     if (call->step == STEP_DETOKENIZE && (status == 404 || status == 405)) {
-        *next = plan_render(call);   /* an engine without it: as it was told */
+        *next = plan_render(call);      /* it has no such path: all are kept */
         return 0;
     }
 
@@ -528,7 +528,7 @@ plan_without(dialect_call_t *call, unsigned status, dialect_do_t *next)
         return 0;
     }
 
-    /* The request's fault, perhaps: then it is told what is wrong. */
+    /* Perhaps the request's fault: the answer then says what is wrong. */
     call->is_rendered = 0;
     plan_resume_by(call, "the engine does not render the prompt");
     *next = plan_direct(call);

@@ -50,7 +50,7 @@ sglang_learn_metrics(dialect_facts_t *facts, unsigned status, const char *body,
 }
 
 
-/* It may be told to refuse what has a priority where it schedules by none. */
+/* It can be configured to refuse a priority where it schedules by none. */
 static int
 sglang_priority(llmgw_json_t server)
 {
@@ -72,7 +72,7 @@ sglang_learn_server(dialect_facts_t *facts, unsigned status, const char *body,
     uint64_t      running, engines;
     llmgw_json_t  object, parser, defaults;
 
-    static const char *const  told[] = {
+    static const char *const  mixed[] = {
         "model_path", "revision", "dtype", "quantization", "kv_cache_dtype",
         "tp_size", "ep_size", "attention_backend", "sampling_backend",
         "enable_deterministic_inference", "chat_template",
@@ -98,7 +98,7 @@ sglang_learn_server(dialect_facts_t *facts, unsigned status, const char *body,
     llmgw_json_copy(llmgw_json_member(object, "version"), facts->version,
                     sizeof(facts->version));
     facts->numerics[FACTS_OF_SERVER] = 0;
-    facts_mix_all(&facts->numerics[FACTS_OF_SERVER], told, object);
+    facts_mix_all(&facts->numerics[FACTS_OF_SERVER], mixed, object);
     parser = llmgw_json_member(object, "reasoning_parser");
     defaults = llmgw_json_member(object, "sampling_defaults");
     facts->chat_is_text = llmgw_json_is_null(parser)

@@ -127,12 +127,12 @@ static void
 llama_become(llama_t *l, engine_state_t state)
 {
     l->engine->facts.state = state;
-    engine_told(l->engine);
+    engine_publish(l->engine);
 }
 
 
 void
-llama_told(engine_t *engine)
+llama_remote_changed(engine_t *engine)
 {
     llama_t  *l;
 
@@ -160,11 +160,11 @@ llama_on_ready(llama_t *l)
     if (r->head != NULL
         && r->on_loaded(r->data, l->plugin, l->core, &l->facts) != 0)
     {
-        held_fail(l->engine);
+        engine_fail(l->engine);
         return;
     }
 
-    llama_told(l->engine);
+    llama_remote_changed(l->engine);
 }
 
 
@@ -173,7 +173,7 @@ static void
 llama_on_loaded(llama_t *l)
 {
     if (llama_name_late(l) != 0) {
-        held_fail(l->engine);
+        engine_fail(l->engine);
         return;
     }
 
@@ -205,7 +205,7 @@ llama_on_state(llama_t *l)
 
     case CORE_BROKEN:
         log_write(l->engine->log, LOG_ERROR, "%s", l->facts.error);
-        held_fail(l->engine);
+        engine_fail(l->engine);
         break;
 
     case CORE_ASLEEP:
@@ -328,7 +328,7 @@ llama_close(engine_t *engine)
         l->plugin->close(l->core);
     }
 
-    held_close(engine);
+    engine_weights_close(engine);
 
     ev_async_stop(engine->loop, &l->notified);
     ev_timer_stop(engine->loop, &l->progress);
@@ -420,7 +420,7 @@ llama_on_weights(void *data)
     }
 
     if (llama_go_on(l, files, n) != 0) {
-        held_fail(l->engine);
+        engine_fail(l->engine);
     }
 }
 
@@ -428,7 +428,7 @@ llama_on_weights(void *data)
 static void
 llama_on_weights_failed(void *data)
 {
-    held_fail(((llama_t *) data)->engine);
+    engine_fail(((llama_t *) data)->engine);
 }
 
 

@@ -27,7 +27,8 @@ typedef struct {
     int   (*on_loaded)(void *data, const core_plugin_t *plugin, core_t *core,
                        const core_facts_t *facts);
 
-    /* Whether requests can be computed now; llama_told() when that changes. */
+    /* Whether requests can be computed now; llama_remote_changed() when that
+       changes. */
     int   (*is_ready)(void *data);
 
     /* The core may have steps.  step.data is a void **, zeroed at first and
@@ -46,7 +47,7 @@ int llama_open_remote(engine_t *engine, const engine_options_t *options,
     const llama_remote_t *remote);
 
 /* is_ready() has another answer. */
-void llama_told(engine_t *engine);
+void llama_remote_changed(engine_t *engine);
 
 void llama_close(engine_t *engine);
 

@@ -7,10 +7,10 @@
 
 /* Room for one more at the end: to the array's begin, or a larger one. */
 static int
-owed_reserve(model_owed_list_t *list)
+model_delivery_reserve(model_deliveries_t *list)
 {
     size_t         capacity;
-    model_owed_t  *items;
+    model_delivery_t  *items;
 
     if (list->first + list->n < list->capacity) {
         return 0;
@@ -18,7 +18,7 @@ owed_reserve(model_owed_list_t *list)
 
     if (list->n > list->capacity / 2 || list->capacity == 0) {
         capacity = list->capacity > 0 ? 2 * list->capacity : 64;
-        items = realloc(list->items, capacity * sizeof(model_owed_t));
+        items = realloc(list->items, capacity * sizeof(model_delivery_t));
 
         if (items == NULL) {
             return -1;
@@ -29,7 +29,7 @@ owed_reserve(model_owed_list_t *list)
     }
 
     memmove(list->items, list->items + list->first,
-            list->n * sizeof(model_owed_t));
+            list->n * sizeof(model_delivery_t));
     list->first = 0;
 
     return 0;
@@ -37,11 +37,11 @@ owed_reserve(model_owed_list_t *list)
 
 
 int
-model_owed_add(model_owed_list_t *list, void *run, int64_t at_us)
+model_delivery_add(model_deliveries_t *list, void *run, int64_t at_us)
 {
-    model_owed_t  *item;
+    model_delivery_t  *item;
 
-    if (owed_reserve(list) != 0) {
+    if (model_delivery_reserve(list) != 0) {
         return -1;
     }
 
@@ -61,14 +61,14 @@ model_owed_add(model_owed_list_t *list, void *run, int64_t at_us)
 
 
 int64_t
-model_owed_at(const model_owed_list_t *list)
+model_delivery_at(const model_deliveries_t *list)
 {
     return list->n > 0 ? list->items[list->first].at_us : INT64_MAX;
 }
 
 
 void *
-model_owed_pop(model_owed_list_t *list)
+model_delivery_pop(model_deliveries_t *list)
 {
     list->n--;
 
@@ -77,10 +77,10 @@ model_owed_pop(model_owed_list_t *list)
 
 
 void
-model_owed_drop(model_owed_list_t *list, const void *run)
+model_delivery_drop(model_deliveries_t *list, const void *run)
 {
     size_t         i, n;
-    model_owed_t  *items;
+    model_delivery_t  *items;
 
     n = 0;
     items = list->items + list->first;
@@ -96,8 +96,8 @@ model_owed_drop(model_owed_list_t *list, const void *run)
 
 
 void
-model_owed_done(model_owed_list_t *list)
+model_delivery_done(model_deliveries_t *list)
 {
     free(list->items);
-    memset(list, 0, sizeof(model_owed_list_t));
+    memset(list, 0, sizeof(model_deliveries_t));
 }

@@ -6,8 +6,8 @@
  * always belongs at the end.
  */
 
-#ifndef MODEL_OWED_H
-#define MODEL_OWED_H
+#ifndef MODEL_DELIVERY_H
+#define MODEL_DELIVERY_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -16,26 +16,26 @@
 typedef struct {
     int64_t   at_us;
     void     *run;
-} model_owed_t;
+} model_delivery_t;
 
 typedef struct {
-    model_owed_t  *items;
+    model_delivery_t  *items;
     size_t         first, n, capacity;
-} model_owed_list_t;
+} model_deliveries_t;
 
 
 /* 0, or -1: memory. */
-int model_owed_add(model_owed_list_t *list, void *run, int64_t at_us);
+int model_delivery_add(model_deliveries_t *list, void *run, int64_t at_us);
 
 /* The time of the first one; INT64_MAX: there is none. */
-int64_t model_owed_at(const model_owed_list_t *list);
+int64_t model_delivery_at(const model_deliveries_t *list);
 
 /* Takes the first one: its run. */
-void *model_owed_pop(model_owed_list_t *list);
+void *model_delivery_pop(model_deliveries_t *list);
 
 /* Drops all of a run that ends. */
-void model_owed_drop(model_owed_list_t *list, const void *run);
+void model_delivery_drop(model_deliveries_t *list, const void *run);
 
-void model_owed_done(model_owed_list_t *list);
+void model_delivery_done(model_deliveries_t *list);
 
-#endif /* MODEL_OWED_H */
+#endif /* MODEL_DELIVERY_H */

@@ -43,7 +43,7 @@ typedef struct {
     engine_t           *engine;
     model_config_t      config;
     model_replica_t    *replica;
-    model_owed_list_t   owed;
+    model_deliveries_t  deliveries;
     hits_t              hits;
     ev_timer            timer;
     int                 is_short;   /* of memory, within a hook */
@@ -82,7 +82,7 @@ model_run_forget(model_engine_t *m, model_run_t *r)
         model_replica_remove(m->replica, &r->request);
     }
 
-    model_owed_drop(&m->owed, r);
+    model_delivery_drop(&m->deliveries, r);
     free(r->hashes);
     r->hashes = NULL;
 }
@@ -164,7 +164,7 @@ model_on_token(void *data, model_request_t *request, int64_t at_us)
     if (++r->made > r->promised) {
         r->promised++;
 
-        if (model_owed_add(&m->owed, r, at_us) != 0) {
+        if (model_delivery_add(&m->deliveries, r, at_us) != 0) {
             m->is_short = 1;
         }
     }
@@ -192,7 +192,7 @@ model_on_ended(void *data, model_request_t *request, model_end_t end,
     if (end != MODEL_COMPLETED) {
         r->is_refused = 1;
 
-        if (model_owed_add(&m->owed, r, at_us) != 0) {
+        if (model_delivery_add(&m->deliveries, r, at_us) != 0) {
             m->is_short = 1;
         }
     }
@@ -226,31 +226,31 @@ model_count_prompts(model_engine_t *m)
 
 
 static void
-model_tell_facts(model_engine_t *m)
+model_publish(model_engine_t *m)
 {
     model_facts_t      facts;
-    engine_facts_t    *told;
+    engine_facts_t    *to;
     model_counters_t   counters;
 
-    told = &m->engine->facts;
+    to = &m->engine->facts;
     model_replica_facts(m->replica, &facts);
     model_replica_counters(m->replica, &counters);
     facts.queue_depth += facts.pending;
 
-    told->kv_free_blocks = facts.free_blocks;
-    told->hit_permille = hits_permille(&m->hits,
-                                       (uint64_t) model_now_us() / 1000,
-                                       counters.prompt_hits,
-                                       counters.prompt_blocks);
+    to->kv_free_blocks = facts.free_blocks;
+    to->hit_permille = hits_permille(&m->hits,
+                                     (uint64_t) model_now_us() / 1000,
+                                     counters.prompt_hits,
+                                     counters.prompt_blocks);
 
-    if (told->running != facts.batch_size
-        || told->waiting != facts.queue_depth
-        || told->kv_permille != model_permille(&facts))
+    if (to->running != facts.batch_size
+        || to->waiting != facts.queue_depth
+        || to->kv_permille != model_permille(&facts))
     {
-        told->running = facts.batch_size;
-        told->waiting = facts.queue_depth;
-        told->kv_permille = model_permille(&facts);
-        engine_told(m->engine);
+        to->running = facts.batch_size;
+        to->waiting = facts.queue_depth;
+        to->kv_permille = model_permille(&facts);
+        engine_publish(m->engine);
     }
 }
 
@@ -268,13 +268,13 @@ model_break(model_engine_t *m)
 static int
 model_do_next(model_engine_t *m, int64_t now_us)
 {
-    int64_t  event_us, owed_us;
+    int64_t  event_us, due_us;
 
     event_us = model_replica_next(m->replica);
-    owed_us = model_owed_at(&m->owed);
+    due_us = model_delivery_at(&m->deliveries);
 
-    if (owed_us <= event_us && owed_us <= now_us) {
-        model_deliver(m, model_owed_pop(&m->owed));
+    if (due_us <= event_us && due_us <= now_us) {
+        model_deliver(m, model_delivery_pop(&m->deliveries));
         return 1;
     }
 
@@ -297,7 +297,7 @@ static void
 model_advance(model_engine_t *m)
 {
     int      left;
-    int64_t  now_us, next_us, owed_us;
+    int64_t  now_us, next_us, due_us;
 
     now_us = model_now_us();
     left = MODEL_TURN_EVENTS;
@@ -307,10 +307,10 @@ model_advance(model_engine_t *m)
     }
 
     next_us = model_replica_next(m->replica);
-    owed_us = model_owed_at(&m->owed);
-    next_us = owed_us < next_us ? owed_us : next_us;
+    due_us = model_delivery_at(&m->deliveries);
+    next_us = due_us < next_us ? due_us : next_us;
 
-    model_tell_facts(m);
+    model_publish(m);
     model_count_prompts(m);
     ev_timer_stop(m->engine->loop, &m->timer);
 
@@ -348,10 +348,10 @@ model_close(engine_t *engine)
     model_engine_t  *m;
 
     m = engine->data;
-    held_close(engine);
+    engine_weights_close(engine);
     ev_timer_stop(engine->loop, &m->timer);
     model_replica_destroy(m->replica);
-    model_owed_done(&m->owed);
+    model_delivery_done(&m->deliveries);
     free(m);
 }
 
@@ -401,9 +401,9 @@ model_open(engine_t *engine, const engine_options_t *o)
             ? (int32_t) m->config.max_seqs : ENGINE_CAPACITY_MAX;
     }
 
-    model_tell_facts(m);
+    model_publish(m);
 
-    if (held_open(engine, o) != 0) {
+    if (engine_weights_open(engine, o) != 0) {
         model_close(engine);
         return -1;
     }
@@ -415,7 +415,7 @@ model_open(engine_t *engine, const engine_options_t *o)
 static int
 model_wake(engine_t *engine)
 {
-    held_wake(engine);
+    engine_weights_wake(engine);
 
     return 0;
 }
@@ -514,7 +514,7 @@ model_cancel(run_t *run)
 
     m = run->engine->data;
     model_run_forget(m, (model_run_t *) run);
-    model_tell_facts(m);
+    model_publish(m);
 }
 
 

@@ -240,7 +240,7 @@ sim_close(engine_t *engine)
     sim_t  *sim;
 
     sim = engine->data;
-    held_close(engine);
+    engine_weights_close(engine);
     ev_timer_stop(engine->loop, &sim->timer);
     due_done(&sim->heap);
     free(sim);
@@ -280,7 +280,7 @@ sim_open(engine_t *engine, const engine_options_t *o)
     engine->facts.max_capacity =
         o->max_capacity == ENGINE_CAPACITY_AUTO ? 0 : o->max_capacity;
 
-    if (held_open(engine, o) != 0) {
+    if (engine_weights_open(engine, o) != 0) {
         sim_close(engine);
         return -1;
     }
@@ -292,7 +292,7 @@ sim_open(engine_t *engine, const engine_options_t *o)
 static int
 sim_wake(engine_t *engine)
 {
-    held_wake(engine);
+    engine_weights_wake(engine);
 
     return 0;
 }

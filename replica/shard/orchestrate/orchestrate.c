@@ -225,7 +225,7 @@ orchestrate_name_group(orchestrate_t *o)
     if (strcmp(group, o->engine->facts.resume_group) != 0) {
         snprintf(o->engine->facts.resume_group, ENGINE_GROUP_BYTES, "%s",
                  group);
-        engine_told(o->engine);
+        engine_publish(o->engine);
     }
 }
 
@@ -244,7 +244,7 @@ orchestrate_on_changed(void *data, int is_ready)
 
     o = data;
     orchestrate_name_group(o);
-    llama_told(o->engine);
+    llama_remote_changed(o->engine);
 }
 
 

@@ -15,7 +15,7 @@
 #include <time.h>
 
 #include "proto/members/shards.h"
-#include "replica/engine/engine_weights.h"
+#include "replica/engine/engine.h"
 #include "replica/shard/serve/kind.h"
 #include "replica/shard/serve/kind_inner.h"
 
@@ -125,7 +125,7 @@ kind_on_loaded(void *data, int is_loaded)
     k = data;
     k->is_loaded = is_loaded;
     k->engine->facts.state = ENGINE_READY;
-    engine_told(k->engine);
+    engine_publish(k->engine);
 
     if (is_loaded) {
         kind_log_loaded(k);
@@ -144,7 +144,7 @@ kind_on_broken(void *data, const char *error)
 
     k = data;
     log_write(k->engine->log, LOG_ERROR, "%s", error);
-    held_fail(k->engine);
+    engine_fail(k->engine);
 }
 
 

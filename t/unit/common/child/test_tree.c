@@ -92,7 +92,7 @@ all_of_a_tree_is_killed_whoever_its_parent_is(void **state)
     pid_t  pids[TREE_MEMBERS];
 
     assert_true(tree_is_gone());
-    tree_tell(text);
+    tree_describe(text);
     assert_string_equal(text, "");
     assert_int_equal(tree_adopt(), 0);
     tree_grow(pids);
@@ -103,7 +103,7 @@ all_of_a_tree_is_killed_whoever_its_parent_is(void **state)
     }
 
     assert_false(tree_is_gone());
-    tree_tell(text);
+    tree_describe(text);
     assert_non_null(strstr(text, " test_tree"));
 
     while (!tree_is_gone()) {

@@ -96,30 +96,30 @@ tokens_leave_in_order_of_time(void **state)
 {
     int                i, runs[3];
     int64_t            last;
-    model_owed_list_t  list = { 0 };
+    model_deliveries_t  list = { 0 };
 
-    assert_true(model_owed_at(&list) == INT64_MAX);
+    assert_true(model_delivery_at(&list) == INT64_MAX);
 
     for (i = 0; i < 300; i++) {
-        assert_int_equal(model_owed_add(&list, &runs[i % 3],
+        assert_int_equal(model_delivery_add(&list, &runs[i % 3],
                                         i % 50 == 9 ? i - 5 : i), 0);
 
         if (i % 2 == 1) {
-            (void) model_owed_pop(&list);
+            (void) model_delivery_pop(&list);
         }
     }
 
-    model_owed_drop(&list, &runs[1]);
+    model_delivery_drop(&list, &runs[1]);
     last = 0;
 
     while (list.n > 0) {
-        assert_true(model_owed_at(&list) >= last);
-        last = model_owed_at(&list);
-        assert_ptr_not_equal(model_owed_pop(&list), &runs[1]);
+        assert_true(model_delivery_at(&list) >= last);
+        last = model_delivery_at(&list);
+        assert_ptr_not_equal(model_delivery_pop(&list), &runs[1]);
     }
 
     assert_int_equal(last, 299);
-    model_owed_done(&list);
+    model_delivery_done(&list);
 }
 
 
