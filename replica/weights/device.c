@@ -80,18 +80,18 @@ device_send(device_t *d, json_t *message, int fd)
 
 
 void
-device_run(device_t *d, device_state_t state, int (*run)(work_job_t *job),
-    void (*done)(work_job_t *job, int rc))
+device_run(device_t *d, device_state_t state, int (*run)(thread_job_t *job),
+    void (*done)(thread_job_t *job, int rc))
 {
     d->state = state;
     d->job.run = run;
     d->job.done = done;
-    work_add(&d->weights->work, &d->job);
+    thread_add(&d->weights->thread, &d->job);
 }
 
 
 device_t *
-device_of(work_job_t *job)
+device_of(thread_job_t *job)
 {
     return (device_t *) ((char *) job - offsetof(device_t, job));
 }
@@ -353,7 +353,7 @@ device_begin(device_t *d)
 
 
 static int
-device_run_release(work_job_t *job)
+device_run_release(thread_job_t *job)
 {
     slot_release(&device_of(job)->slot);
 
@@ -362,7 +362,7 @@ device_run_release(work_job_t *job)
 
 
 static void
-device_on_released(work_job_t *job, int rc)
+device_on_released(thread_job_t *job, int rc)
 {
     device_t  *d;
 

@@ -37,20 +37,20 @@ fetch_hello(device_t *d)
 
 
 static int
-fetch_run_fill(work_job_t *job)
+fetch_run_fill(thread_job_t *job)
 {
     device_t  *d;
 
     d = device_of(job);
 
     return slot_fill(&d->slot, d->file, d->weights->options.format,
-                     d->weights->log, &d->weights->work.is_stopping,
+                     d->weights->log, &d->weights->thread.is_stopping,
                      d->error);
 }
 
 
 static void
-fetch_on_filled(work_job_t *job, int rc)
+fetch_on_filled(thread_job_t *job, int rc)
 {
     device_t  *d;
 
@@ -128,19 +128,19 @@ fetch_hold(device_t *d)
 
 
 static int
-fetch_run_map(work_job_t *job)
+fetch_run_map(thread_job_t *job)
 {
     device_t  *d;
 
     d = device_of(job);
 
     return slot_map(&d->slot, d->weights->options.is_locked,
-                    &d->weights->work.is_stopping, d->error);
+                    &d->weights->thread.is_stopping, d->error);
 }
 
 
 static void
-fetch_on_mapped(work_job_t *job, int rc)
+fetch_on_mapped(thread_job_t *job, int rc)
 {
     device_t  *d;
 

@@ -199,7 +199,7 @@ weights_open(struct ev_loop *loop, const log_t *log,
     w->callbacks = *callbacks;
     w->data = data;
 
-    if (weights_init(w, files) != 0 || work_init(&w->work, loop) != 0) {
+    if (weights_init(w, files) != 0 || thread_init(&w->thread, loop) != 0) {
         log_write(log, LOG_ERROR, "no memory for the weights' thread");
         weights_free(w);
         return NULL;
@@ -332,6 +332,6 @@ weights_path(const weights_t *w, size_t i)
 void
 weights_close(weights_t *w)
 {
-    work_done(&w->work);
+    thread_done(&w->thread);
     weights_free(w);
 }

@@ -16,36 +16,36 @@
 #include "replica/weights/weights.h"
 
 
-/* --- work.c: a thread that does one job after the other */
+/* --- thread.c: a thread that does one job after the other */
 
-typedef struct work_job_s  work_job_t;
+typedef struct thread_job_s  thread_job_t;
 
-struct work_job_s {
-    work_job_t   *next;
-    int         (*run)(work_job_t *job);        /* in the thread */
-    void        (*done)(work_job_t *job, int rc);       /* in the loop */
-    int           rc;
+struct thread_job_s {
+    thread_job_t  *next;
+    int          (*run)(thread_job_t *job);         /* in the thread */
+    void         (*done)(thread_job_t *job, int rc);        /* in the loop */
+    int            rc;
 };
 
 typedef struct {
     struct ev_loop   *loop;
-    ev_async          finished;
-    pthread_t         thread;
+    ev_async          async;        /* a job was run */
+    pthread_t         id;
     pthread_mutex_t   lock;
     pthread_cond_t    more;
-    work_job_t       *todo;
-    work_job_t       *told;         /* run, and not done() yet */
+    thread_job_t     *todo;
+    thread_job_t     *ended;        /* run, and not done() yet */
     atomic_int        is_stopping;  /* a job that takes long looks at it */
-} work_t;
+} thread_t;
 
 /* 0, or -1: no thread. */
-int work_init(work_t *work, struct ev_loop *loop);
+int thread_init(thread_t *thread, struct ev_loop *loop);
 
-/* The job is the caller's, and must stay until done() or work_done(). */
-void work_add(work_t *work, work_job_t *job);
+/* The job is the caller's, and must stay until done() or thread_done(). */
+void thread_add(thread_t *thread, thread_job_t *job);
 
-/* Waits for the job that runs.  Of others nothing is heard any more. */
-void work_done(work_t *work);
+/* Waits for the job that runs.  No done() is called any more. */
+void thread_done(thread_t *thread);
 
 
 /* --- slot.c: the memory of one file */
@@ -119,7 +119,7 @@ typedef struct {
     ev_timer         deadline;      /* of what it waits for */
     double           begun_at;
     slot_t           slot;
-    work_job_t       job;
+    thread_job_t     job;
     char             error[WEIGHTS_ERROR_BYTES];    /* of the job */
     unsigned         has_written:1; /* the slot: it was rw */
     unsigned         is_refused:1;  /* and the log has it */
@@ -131,7 +131,7 @@ struct weights_s {
     weights_options_t     options;
     weights_callbacks_t   callbacks;
     void                 *data;
-    work_t                work;
+    thread_t              thread;
     device_t             *devices;
     size_t                ndevices;
     unsigned              is_mapped:1;
@@ -168,8 +168,8 @@ void device_send(device_t *device, json_t *message, int fd);
 
 /* A job of the thread. */
 void device_run(device_t *device, device_state_t state,
-    int (*run)(work_job_t *job), void (*done)(work_job_t *job, int rc));
-device_t *device_of(work_job_t *job);
+    int (*run)(thread_job_t *job), void (*done)(thread_job_t *job, int rc));
+device_t *device_of(thread_job_t *job);
 
 /* Of a message; "": it is not there, or no text. */
 const char *device_text(const json_t *message, const char *name);
