@@ -54,7 +54,7 @@ service_finish(service_call_t *call, llmgw_grpc_status_t status,
 
 
 void
-service_refuse(service_call_t *call, llmgw_grpc_status_t status,
+service_call_refuse(service_call_t *call, llmgw_grpc_status_t status,
     const char *format, ...)
 {
     char     message[256];
@@ -92,8 +92,9 @@ static void
 service_generate(service_call_t *call)
 {
     if (call->service->engine->kind->start == NULL) {
-        service_refuse(call, LLMGW_GRPC_UNIMPLEMENTED, "a %s generates nothing",
-                       call->service->engine->kind->name);
+        service_call_refuse(call, LLMGW_GRPC_UNIMPLEMENTED,
+                            "a %s generates nothing",
+                            call->service->engine->kind->name);
         return;
     }
 
@@ -273,8 +274,8 @@ service_refuse_method(service_call_t *call, const char *path)
     };
 
     if (strcmp(path, SHARD_FORWARD) != 0) {
-        service_refuse(call, LLMGW_GRPC_UNIMPLEMENTED, "unknown method \"%s\"",
-                       path);
+        service_call_refuse(call, LLMGW_GRPC_UNIMPLEMENTED,
+                            "unknown method \"%s\"", path);
         return;
     }
 

@@ -59,7 +59,7 @@ engine_t *service_engine(const service_call_t *call);
 const ProtobufCMessage *service_request(const service_call_t *call);
 
 void service_reply(service_call_t *call, const ProtobufCMessage *response);
-void service_refuse(service_call_t *call, llmgw_grpc_status_t status,
+void service_call_refuse(service_call_t *call, llmgw_grpc_status_t status,
     const char *format, ...) __attribute__((format(printf, 3, 4)));
 
 #endif /* SERVICE_H */

@@ -81,8 +81,8 @@ control_set_faults(service_call_t *call)
     field = faults_error(&faults);
 
     if (field != NULL) {
-        service_refuse(call, LLMGW_GRPC_INVALID_ARGUMENT,
-                       "%s is out of bounds", field);
+        service_call_refuse(call, LLMGW_GRPC_INVALID_ARGUMENT,
+                            "%s is out of bounds", field);
         return;
     }
 
