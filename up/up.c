@@ -238,7 +238,7 @@ up_check_words(const up_t *up)
 static void
 up_done(up_t *up)
 {
-    view_done(&up->view);
+    members_done(&up->members);
     program_done(&up->nginx);
     program_done(&up->agent);
     fleet_done(&up->fleet);
@@ -278,7 +278,7 @@ up_run(up_t *up)
     up->ready.data = up;
 
     files_path(control, up->place.run, FILES_GATEWAY, ".sock");
-    view_init(&up->view, up->loop, control, up_on_members, up);
+    members_init(&up->members, up->loop, control, up_on_members, up);
 
     if (up->ready.client == NULL || up_add_engines(up, error) != 0) {
         fprintf(stderr, "llmgw up: %s\n", up->ready.client != NULL ? error

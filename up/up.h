@@ -12,7 +12,7 @@
  *   fleet/pair.c       one engine: an adapter and its agent
  *   fleet/fleet.c      all of them; of a name, dns.c asks for addresses
  *   fleet/probe.c      what an engine is, for people
- *   fleet/view.c       what the cluster knows of it
+ *   fleet/members.c    what the cluster knows of it
  *   control.c          `llmgw add`, `remove`, `status`, which ask.c sends
  *   show.c             what people are told
  *   end.c              how all of it ends
@@ -24,8 +24,8 @@
 #include "common/service/service.h"
 #include "up/cmdline.h"
 #include "up/fleet/fleet.h"
+#include "up/fleet/members.h"
 #include "up/host/place.h"
-#include "up/fleet/view.h"
 
 
 #define UP_ERROR_BYTES  FILES_ERROR_BYTES
@@ -66,7 +66,7 @@ typedef struct {
     program_t         nginx;
     program_t         agent;
     fleet_t           fleet;
-    view_t            view;
+    members_t         members;
     service_t         service;
 
     http_whole_t           ready;                /* nginx's answer to /ready */

@@ -2,40 +2,40 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "up/fleet/view.h"
+#include "up/fleet/members.h"
 
 
-#define VIEW_PERIOD_S  0.5
+#define MEMBERS_PERIOD_S  0.5
 
 /* Then the connection is made anew. */
-#define VIEW_SILENCE   10
+#define MEMBERS_SILENCE   10
 
-#define VIEW_QUESTION  "{\"cmd\":\"members\"}"
+#define MEMBERS_QUESTION  "{\"cmd\":\"members\"}"
 
 
 static void
-view_drop(view_t *v)
+members_drop(members_t *m)
 {
-    if (v->conn != NULL) {
-        line_conn_destroy(v->conn);
-        v->conn = NULL;
+    if (m->conn != NULL) {
+        line_conn_destroy(m->conn);
+        m->conn = NULL;
     }
 }
 
 
 static void
-view_on_line(line_conn_t *conn, char *line, size_t len)
+members_on_line(line_conn_t *conn, char *line, size_t len)
 {
-    json_t  *answer, *members;
-    view_t  *v;
+    json_t     *answer, *members;
+    members_t  *m;
 
-    v = line_conn_data(conn);
-    v->silence = 0;
+    m = line_conn_data(conn);
+    m->silence = 0;
     answer = json_loadb(line, len, 0, NULL);
     members = json_object_get(answer, "members");
 
     if (json_is_array(members)) {
-        v->on_members(v->data, members);
+        m->on_members(m->data, members);
     }
 
     json_decref(answer);
@@ -43,71 +43,72 @@ view_on_line(line_conn_t *conn, char *line, size_t len)
 
 
 static void
-view_on_close(line_conn_t *conn, const char *reason)
+members_on_close(line_conn_t *conn, const char *reason)
 {
-    view_t  *v;
+    members_t  *m;
 
-    v = line_conn_data(conn);
-    v->conn = NULL;
+    m = line_conn_data(conn);
+    m->conn = NULL;
 }
 
 
 static void
-view_connect(view_t *v)
+members_connect(members_t *m)
 {
     int  fd;
 
     static const line_conn_callbacks_t  callbacks = {
-        view_on_line, view_on_close
+        members_on_line, members_on_close
     };
 
-    fd = line_conn_connect(v->path);
+    fd = line_conn_connect(m->path);
 
     if (fd != -1) {
-        v->conn = line_conn_create(v->loop, fd, &callbacks, v);
-        v->silence = 0;
+        m->conn = line_conn_create(m->loop, fd, &callbacks, m);
+        m->silence = 0;
     }
 }
 
 
 static void
-view_on_timer(struct ev_loop *loop, ev_timer *w, int events)
+members_on_timer(struct ev_loop *loop, ev_timer *w, int events)
 {
-    view_t  *v;
+    members_t  *m;
 
-    v = w->data;
+    m = w->data;
 
-    if (v->silence >= VIEW_SILENCE) {
-        view_drop(v);
+    if (m->silence >= MEMBERS_SILENCE) {
+        members_drop(m);
     }
 
-    if (v->conn == NULL) {
-        view_connect(v);
+    if (m->conn == NULL) {
+        members_connect(m);
     }
 
-    if (v->conn != NULL && v->silence++ == 0) {
-        (void) line_conn_send(v->conn, VIEW_QUESTION, strlen(VIEW_QUESTION));
+    if (m->conn != NULL && m->silence++ == 0) {
+        (void) line_conn_send(m->conn, MEMBERS_QUESTION,
+                              strlen(MEMBERS_QUESTION));
     }
 }
 
 
 void
-view_init(view_t *view, struct ev_loop *loop, const char *path,
-    view_pt on_members, void *data)
+members_init(members_t *members, struct ev_loop *loop, const char *path,
+    members_pt on_members, void *data)
 {
-    view->loop = loop;
-    view->on_members = on_members;
-    view->data = data;
-    snprintf(view->path, sizeof(view->path), "%s", path);
-    ev_timer_init(&view->timer, view_on_timer, 0., VIEW_PERIOD_S);
-    view->timer.data = view;
-    ev_timer_start(loop, &view->timer);
+    members->loop = loop;
+    members->on_members = on_members;
+    members->data = data;
+    snprintf(members->path, sizeof(members->path), "%s", path);
+    ev_timer_init(&members->timer, members_on_timer, 0., MEMBERS_PERIOD_S);
+    members->timer.data = members;
+    ev_timer_start(loop, &members->timer);
 }
 
 
 void
-view_done(view_t *view)
+members_done(members_t *members)
 {
-    ev_timer_stop(view->loop, &view->timer);
-    view_drop(view);
+    ev_timer_stop(members->loop, &members->timer);
+    members_drop(members);
 }

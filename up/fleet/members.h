@@ -4,8 +4,8 @@
  * as `llmgwctl members` does, twice a second.
  */
 
-#ifndef VIEW_H
-#define VIEW_H
+#ifndef UP_MEMBERS_H
+#define UP_MEMBERS_H
 
 #include <ev.h>
 #include <jansson.h>
@@ -14,7 +14,7 @@
 #include "common/line_conn.h"
 
 
-typedef void (*view_pt)(void *data, const json_t *members);
+typedef void (*members_pt)(void *data, const json_t *members);
 
 typedef struct {
     struct ev_loop  *loop;
@@ -22,14 +22,14 @@ typedef struct {
     ev_timer         timer;
     char             path[PATH_MAX];
     unsigned         silence;       /* questions without an answer */
-    view_pt          on_members;
+    members_pt       on_members;
     void            *data;
-} view_t;
+} members_t;
 
 
 /* path: of the control socket, which need not be there yet. */
-void view_init(view_t *view, struct ev_loop *loop, const char *path,
-    view_pt on_members, void *data);
-void view_done(view_t *view);
+void members_init(members_t *members, struct ev_loop *loop, const char *path,
+    members_pt on_members, void *data);
+void members_done(members_t *members);
 
-#endif /* VIEW_H */
+#endif /* UP_MEMBERS_H */

@@ -137,7 +137,7 @@ pair_begin(pair_t *pair, struct ev_loop *loop, const files_t *files,
 
     if (pair->kind == SOURCE_EXEC) {
         files_path(path, files->run, pair->id, ".sock");
-        view_init(&pair->own, loop, path, pair_see_own, pair);
+        members_init(&pair->own, loop, path, pair_see_own, pair);
     }
 
     return 0;
@@ -184,7 +184,7 @@ void
 pair_done(pair_t *pair)
 {
     if (pair->own.loop != NULL) {
-        view_done(&pair->own);
+        members_done(&pair->own);
     }
 
     probe_done(&pair->probe);

@@ -15,8 +15,8 @@
 #include <jansson.h>
 
 #include "up/fleet/files.h"
+#include "up/fleet/members.h"
 #include "up/fleet/probe.h"
-#include "up/fleet/view.h"
 #include "up/host/program.h"
 
 
@@ -63,7 +63,7 @@ struct pair_s {
     program_t        agent;
     probe_t          probe;                 /* of an engine with a URL */
     pair_seen_t      seen;
-    view_t           own;                   /* of an engine that is started */
+    members_t        own;                   /* of an engine that is started */
     char             detail[PAIR_DETAIL_BYTES];     /* why it does not run */
 
     char             said[PAIR_TEXT_BYTES]; /* to people, last */
