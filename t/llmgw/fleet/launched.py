@@ -1,6 +1,7 @@
 """An adapter that starts its engine (`--engine-command`), and the processes of
 both: engine_tree.py plays the engine."""
 
+import contextlib
 import json
 import os
 import shlex
@@ -91,7 +92,8 @@ class Launched:
             (self.pair if name == "adapter" else self.agent).proc.send(
                 signal.SIGKILL)
         elif lives(tree[name]):
-            os.kill(tree[name], signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):   # it ends just now
+                os.kill(tree[name], signal.SIGKILL)
 
     def left(self, tree):
         return {name: pid for name, pid in tree.items() if lives(pid)}
