@@ -64,7 +64,7 @@ attempt_leave(gateway_t *g, uint32_t i)
     if (a->is_there) {
         a->is_there = 0;
         g->nodes[a->replica].active--;
-        update_look(g, a->replica, 0);
+        update_judge(g, a->replica, 0);
     }
 }
 

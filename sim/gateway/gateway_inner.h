@@ -304,8 +304,8 @@ void link_revive_all(gateway_t *g, uint32_t replica);
 /* 1: it was not connected, and this is the first attempt to learn of it. */
 int link_refused(gateway_t *g, uint32_t attempt);
 
-/* An attempt has heard something; or was silent for too long. */
-void link_heard(gateway_t *g, uint32_t attempt);
+/* An attempt has received something; or was silent for too long. */
+void link_received(gateway_t *g, uint32_t attempt);
 void link_timed_out(gateway_t *g, uint32_t attempt);
 
 /* The kernel gives a connection up that had that serial. */
@@ -336,8 +336,8 @@ int faults_is_fit(const node_truth_t *node);
 void faults_settle(gateway_t *g, uint32_t replica);
 
 /* update.c */
-void update_begin(gateway_t *g);
-void update_look(gateway_t *g, uint32_t replica, uint32_t is_late);
+void update_first(gateway_t *g);
+void update_judge(gateway_t *g, uint32_t replica, uint32_t is_late);
 void update_restarted(gateway_t *g, uint32_t replica);
 
 #endif /* GATEWAY_INNER_H */

@@ -171,7 +171,7 @@ link_revive_all(gateway_t *g, uint32_t replica)
 
 
 void
-link_heard(gateway_t *g, uint32_t attempt)
+link_received(gateway_t *g, uint32_t attempt)
 {
     link_of(g, attempt)->heard_us = g->loop.clock_us;
 }

@@ -248,11 +248,11 @@ gateway_event(void *data, const loop_event_t *event)
         return;
 
     case EVENT_UPDATE:
-        update_begin(g);
+        update_first(g);
         return;
 
     case EVENT_UPDATE_LATE:
-        update_look(g, event->subject, 1);
+        update_judge(g, event->subject, 1);
         return;
 
     case EVENT_UPDATE_RESTARTED:

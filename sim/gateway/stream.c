@@ -361,7 +361,7 @@ stream_begun(gateway_t *g, uint32_t attempt)
     g->counts->hedges_won += s->serve.has_second && attempt % 2;
 
     front_answered(g, front, a->replica);
-    link_heard(g, attempt);
+    link_received(g, attempt);
     llmgw_admission_prove(&front->self, &g->config->breaker, &a->lease,
                           gateway_ms(g), &end);
     front_wake(g, front, &end.wake);
@@ -443,7 +443,7 @@ stream_learn(gateway_t *g, uint32_t attempt, llmgw_ending_t ending,
     }
 
     front_answered(g, front, a->replica);
-    link_heard(g, attempt);
+    link_received(g, attempt);
     g->counts->turned_away += ending != LLMGW_ENDING_FINAL;
 
     if (ending == LLMGW_ENDING_FULL) {

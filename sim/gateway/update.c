@@ -28,7 +28,7 @@ update_next(gateway_t *g)
             faults_settle(g, i);
             gateway_later(g, g->loop.clock_us + g->config->update.drain_us,
                           EVENT_UPDATE_LATE, i, 0, 0);
-            update_look(g, i, 0);
+            update_judge(g, i, 0);
             return;
         }
     }
@@ -36,7 +36,7 @@ update_next(gateway_t *g)
 
 
 void
-update_begin(gateway_t *g)
+update_first(gateway_t *g)
 {
     uint32_t  i;
 
@@ -48,7 +48,7 @@ update_begin(gateway_t *g)
 
 /* Is its drain over? */
 void
-update_look(gateway_t *g, uint32_t replica, uint32_t is_late)
+update_judge(gateway_t *g, uint32_t replica, uint32_t is_late)
 {
     node_truth_t  *node = &g->nodes[replica];
 

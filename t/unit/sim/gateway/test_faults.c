@@ -281,11 +281,11 @@ turn(scene_t *s, const loop_event_t *e)
 
     case EVENT_UPDATE:
         update_one(s, e->key.at_us);
-        update_begin(&s->g);
+        update_first(&s->g);
         return;
 
     case EVENT_UPDATE_LATE:
-        update_look(&s->g, e->subject, 1);
+        update_judge(&s->g, e->subject, 1);
         return;
 
     case EVENT_UPDATE_RESTARTED:
