@@ -536,16 +536,13 @@ $(MODULE): $(NGX_OBJS)/Makefile $(MODULE_DEPS) $(GEN_C) $(PAGE) build/flavour
 
 # --- tests
 
-TEST_LIBS = $(O)/libsim.a $(O)/libagent.a $(O)/libreplica.a $(O)/libclient.a \
-            $(O)/libmodel.a $(O)/liblock.a $(O)/libcore.a $(O)/libweights.a \
-            $(O)/libmanifest.a $(O)/libctl.a $(SHARED)
+TEST_LIBS = $(O)/libsim.a $(O)/libagent.a $(O)/libup.a $(O)/libreplica.a \
+            $(O)/libclient.a $(O)/libmodel.a $(O)/liblock.a $(O)/libcore.a \
+            $(O)/libweights.a $(O)/libmanifest.a $(O)/libctl.a $(SHARED)
 
 # A network in memory has the clock and the sockets of real ones: it is looked
 # for behind them, so that only a test that asks for it gets it.
 TEST_LIBS += $(O)/libmesh.a $(O)/libagent.a $(SHARED)
-
-# The launcher has a word for its children that the agent has, too.
-TEST_LIBS += $(O)/libup.a $(O)/libreplica.a $(SHARED)
 
 $(O)/t/unit/%: $(O)/t/unit/%.o $(TEST_LIBS)
 	@mkdir -p $(@D)

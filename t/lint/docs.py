@@ -168,6 +168,7 @@ def _step(tree, path, i, cells):
 
 def _is_called(tree, name, before):
     fields = {field for text in map(tree.text.get, tree.of(".c", ".h"))
+              if name in text     # which is much faster than the search
               for field in re.findall(rf"(?:\.|->)(\w+) = &?{name}\b", text)}
     return any(re.search(rf"\b(?:{'|'.join([name, *fields])})\b",
                          tree.text[path]) for path in before)

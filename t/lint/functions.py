@@ -1,5 +1,5 @@
-"""C functions: how long they are, what the pure ones may call, and that nginx
-calls those of core."""
+"""C functions: how long they are, what the pure ones may call, that nginx calls
+those of core, and that each name stands once."""
 
 import collections
 import re
@@ -26,6 +26,11 @@ PURE = [(CORE + "/", (CLOCK, CHANCE, LOGS, MEMORY)),
         ("sim/model/", (CLOCK, CHANCE, LOGS)),
         ("replica/engine/dialect/", (CLOCK, CHANCE, LOGS))]
 
+DEFINED = re.compile(r"^(?!static\b)\w[^\n;]*\n(\w+)\(", re.M)
+
+# No archive has these, or another may stand in for it when a test is linked.
+LINKED_APART = ("t/", "bench/", "replica/engine/llama/plugin/", "sim/swim/")
+
 
 def check(tree):
     sizes = []
@@ -42,6 +47,7 @@ def check(tree):
             if path.startswith(prefix):
                 _pure(tree, path, patterns)
     _called(tree)
+    _once(tree)
     return _summary(tree, sorted(sizes))
 
 
@@ -106,12 +112,26 @@ def _called(tree):
     for path, text in code.items():
         if not path.startswith(CORE + "/") or path.endswith(".h"):
             continue
-        for got in re.finditer(r"^(?!static\b)\w[^\n;]*\n(\w+)\(", text,
-                               re.M):
+        for got in DEFINED.finditer(text):
             if files[got.group(1)] < 2:
                 tree.say(path, text.count("\n", 0, got.start(1)) + 1,
                          f"{got.group(1)}() has no caller in another file of"
                          " the module")
+
+
+def _once(tree):
+    """A test is linked with all archives: of two external functions with one
+    name it would get the first."""
+    first = {}
+    for path in sorted(tree.of(".c")):
+        if path.startswith(LINKED_APART):
+            continue
+        for got in DEFINED.finditer(tree.text[path]):
+            name = got.group(1)
+            other = first.setdefault(name, path)
+            if name != "main" and other != path:
+                line = tree.text[path].count("\n", 0, got.start(1)) + 1
+                tree.say(path, line, f"{name}() stands in {other}, too")
 
 
 def _pure(tree, path, patterns):

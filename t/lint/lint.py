@@ -3,7 +3,7 @@
 
     lines.py      widths, lengths of files, sources per folder
     functions.py  lengths of C functions; code that decides is pure; nginx calls
-                  what core offers
+                  what core offers; no two of them have one name
     rooms.py      the includes that docs/ARCHITECTURE.md allows; circles
     docs.py       directives, variables, metrics, paths and walks in docs/
     python.py     compiles, no unused import, no test hides another

@@ -310,6 +310,10 @@ PLANTED = {
     "a slice that was green at no commit": (
         {"t/soak.tsv": SOAK + "agents\tHEAD\t2026-01-01\t9\t100\t1\n"},
         "t/soak.tsv:2: 'HEAD' is no commit"),
+    "two functions of one name": (
+        {"common/link.c": "int\nlink_end(void)\n{\n}\n",
+         "proto/link.c": "int\nlink_end(void)\n{\n}\n"},
+        "proto/link.c:2: link_end() stands in common/link.c, too"),
     "two test files of one name": (
         {"t/e2e/x/test_x.py": "def test():\n    pass\n",
          "t/e2e/y/test_x.py": "def test():\n    pass\n"},
