@@ -126,7 +126,7 @@ ngx_http_llmgw_attempt_end(ngx_http_llmgw_attempt_t *attempt,
         ngx_http_llmgw_lease_fails(&attempt->lease);
     }
 
-    if (ending != LLMGW_ENDING_DOUBTED) {
+    if (ending != LLMGW_ENDING_AMBIGUOUS) {
         ngx_http_llmgw_lease_end(&attempt->lease,
                                  llmgw_attempt_verdict(ending, cause));
     }
@@ -164,7 +164,7 @@ ngx_http_llmgw_attempt_ending(ngx_http_llmgw_attempt_t *attempt, int status,
     case LLMGW_GRPC_UNIMPLEMENTED:
         /* not the request's fault: a replica has served tokens of it */
         return attempt->resumes || attempt->state.has_begun
-               ? LLMGW_ENDING_FAILED : LLMGW_ENDING_DOUBTED;
+               ? LLMGW_ENDING_FAILED : LLMGW_ENDING_AMBIGUOUS;
 
     case LLMGW_GRPC_INVALID_ARGUMENT:
     case LLMGW_GRPC_PERMISSION_DENIED:

@@ -102,7 +102,7 @@ struct ngx_http_llmgw_attempt_s {
 /*
  * Starts an attempt with attempt->lease set, which it owns from here on, after
  * `from` tokens of the stream.  It ends exactly once, and the lease with it;
- * only one that ends DOUBTED keeps its lease until it is stopped, so that its
+ * only one that ends AMBIGUOUS keeps its lease until it is stopped, so that its
  * owner may take the lease and say later whether the replica was at fault.
  */
 void ngx_http_llmgw_attempt_start(ngx_http_llmgw_attempt_t *attempt,

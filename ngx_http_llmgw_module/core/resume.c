@@ -61,7 +61,7 @@ llmgw_resume_next(llmgw_resume_t *resume, llmgw_ending_t outcome,
 
     case LLMGW_ENDING_FULL:
     case LLMGW_ENDING_ABSENT:
-    case LLMGW_ENDING_DOUBTED:
+    case LLMGW_ENDING_AMBIGUOUS:
         step.exclude = 1;
         break;
 

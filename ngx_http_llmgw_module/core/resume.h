@@ -11,7 +11,7 @@
  *                 FINAL ------------------------------> FINISH
  *                 PASSED (client's fault) ------------> PASS
  *                 UNABLE (nobody can go on) ----------> BREAK
- *                 DOUBTED (not counted, once) --------> AGAIN, excluded
+ *                 AMBIGUOUS (not counted, once) ------> AGAIN, excluded
  *    attempt ---- DRAINING, FULL (not counted) -------> AGAIN, excluded
  *                 ABSENT (another one of its group is
  *                         to come, not counted) ------> AGAIN, excluded
@@ -57,7 +57,7 @@
 typedef enum {
     LLMGW_ENDING_FINAL = 0,    /* the final token came */
     LLMGW_ENDING_PASSED,       /* the request's own fault, says the replica */
-    LLMGW_ENDING_DOUBTED,      /* the same, or the replica is deployed wrongly:
+    LLMGW_ENDING_AMBIGUOUS,    /* the same, or the replica is deployed wrongly:
                                   another replica is asked */
     LLMGW_ENDING_DRAINING,     /* the replica takes no new work */
     LLMGW_ENDING_FULL,         /* it has no capacity, nothing began */

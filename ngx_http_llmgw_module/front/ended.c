@@ -46,8 +46,8 @@ ngx_http_llmgw_ended(ngx_http_llmgw_stream_t *stream,
     end.stream_tokens = stream->record.tokens;
     end.ending = ngx_http_llmgw_ended_ending(stream, attempt, &why);
     end.random = ngx_random();
-    end.may_doubt = end.ending == LLMGW_ENDING_DOUBTED
-                    && ngx_http_llmgw_doubt_may_be(stream);
+    end.may_keep = end.ending == LLMGW_ENDING_AMBIGUOUS
+                    && ngx_http_llmgw_ambiguous_reserve(stream);
     end.is_denial = attempt->denies;
 
     ngx_http_llmgw_serve_facts(stream, &facts);

@@ -250,8 +250,8 @@ ngx_http_llmgw_serve_step(ngx_http_llmgw_stream_t *stream,
             ngx_http_llmgw_stream_answer(stream, &end);
             return 1;
 
-        case LLMGW_SERVE_PASSES_DOUBT:
-            ngx_http_llmgw_doubt_answer(stream);
+        case LLMGW_SERVE_PASSES_KEPT:
+            ngx_http_llmgw_ambiguous_answer(stream);
             return 1;
         }
     }
@@ -268,8 +268,8 @@ ngx_http_llmgw_serve_settle(ngx_http_llmgw_stream_t *stream,
 
     replica = it ? it->replica : NULL;
 
-    if (step->doubts) {
-        ngx_http_llmgw_doubt_take(stream, it);
+    if (step->is_ambiguous) {
+        ngx_http_llmgw_ambiguous_keep(stream, it);
     }
 
     if (step->acquits) {
@@ -277,7 +277,7 @@ ngx_http_llmgw_serve_settle(ngx_http_llmgw_stream_t *stream,
     }
 
     if (step->judges) {
-        ngx_http_llmgw_doubt_judge(stream, step->verdict);
+        ngx_http_llmgw_ambiguous_settle(stream, step->verdict);
     }
 
     if (step->stops_other) {

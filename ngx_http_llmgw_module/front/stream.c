@@ -278,7 +278,7 @@ ngx_http_llmgw_stream_release(ngx_http_llmgw_stream_t *stream)
 
     ngx_http_llmgw_claim_leave(&stream->claim);
     ngx_http_llmgw_claim_clear_excluded(&stream->claim);
-    ngx_http_llmgw_doubt_judge(stream, LLMGW_VERDICT_NEUTRAL);
+    ngx_http_llmgw_ambiguous_settle(stream, LLMGW_VERDICT_NEUTRAL);
     ngx_http_llmgw_attempt_stop(&stream->attempts[0]);
     ngx_http_llmgw_attempt_stop(&stream->attempts[1]);
     ngx_http_llmgw_clients_forget(stream);

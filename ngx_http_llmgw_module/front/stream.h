@@ -19,9 +19,9 @@
 #include "keys/keys.h"
 
 
-typedef struct ngx_http_llmgw_front_s    ngx_http_llmgw_front_t;
-typedef struct ngx_http_llmgw_stream_s   ngx_http_llmgw_stream_t;
-typedef struct ngx_http_llmgw_doubt_s    ngx_http_llmgw_doubt_t;
+typedef struct ngx_http_llmgw_front_s      ngx_http_llmgw_front_t;
+typedef struct ngx_http_llmgw_stream_s     ngx_http_llmgw_stream_t;
+typedef struct ngx_http_llmgw_ambiguous_s  ngx_http_llmgw_ambiguous_t;
 
 
 /* One protocol that clients speak. */
@@ -116,7 +116,8 @@ struct ngx_http_llmgw_stream_s {
     uint64_t                      wasted;       /* tokens thrown away */
 
     llmgw_serve_t                 serve;
-    ngx_http_llmgw_doubt_t       *doubt;        /* doubt.c; NULL: none so far */
+    ngx_http_llmgw_ambiguous_t   *ambiguous;    /* ambiguous.c; NULL: none so
+                                                   far */
     ngx_http_llmgw_claim_t        claim;
     ngx_event_t                   timer;        /* of timer.c */
 
@@ -218,22 +219,22 @@ void ngx_http_llmgw_ended_refusal(ngx_http_llmgw_attempt_t *attempt,
     llmgw_end_t *end);
 
 /*
- * doubt.c: 0: there is no memory for a doubt.  take(): keeps the attempt's
- * lease and its refusal.
+ * ambiguous.c: 0: there is no memory to keep a refusal.  keep(): keeps the
+ * attempt's lease and its refusal.
  */
-ngx_uint_t ngx_http_llmgw_doubt_may_be(ngx_http_llmgw_stream_t *stream);
-void ngx_http_llmgw_doubt_take(ngx_http_llmgw_stream_t *stream,
+ngx_uint_t ngx_http_llmgw_ambiguous_reserve(ngx_http_llmgw_stream_t *stream);
+void ngx_http_llmgw_ambiguous_keep(ngx_http_llmgw_stream_t *stream,
     ngx_http_llmgw_attempt_t *attempt);
 
 /*
- * Ends the doubt's lease with that verdict.  Does nothing where there is no
- * doubt, or it was judged before.
+ * Ends the lease of the refusal that was kept with that verdict.  Does nothing
+ * where none is kept, or it was settled before.
  */
-void ngx_http_llmgw_doubt_judge(ngx_http_llmgw_stream_t *stream,
+void ngx_http_llmgw_ambiguous_settle(ngx_http_llmgw_stream_t *stream,
     llmgw_verdict_t verdict);
 
 /* Passes the refusal on to the client; the request may be gone after it. */
-void ngx_http_llmgw_doubt_answer(ngx_http_llmgw_stream_t *stream);
+void ngx_http_llmgw_ambiguous_answer(ngx_http_llmgw_stream_t *stream);
 
 /* timer.c: one timer for all that a stream waits for */
 void ngx_http_llmgw_timer_init(ngx_http_llmgw_stream_t *stream);

@@ -118,9 +118,9 @@ serve_claims(llmgw_serve_t *serve, const llmgw_serve_facts_t *facts,
     llmgw_serve_step_t step)
 {
     facts->claim->is_urgent = serve->has_begun;
-    facts->claim->is_last = serve->has_doubt
+    facts->claim->is_last = serve->has_ambiguous
                             || llmgw_resume_is_last_try(&serve->resume);
-    facts->claim->no_wait = serve->has_doubt;
+    facts->claim->no_wait = serve->has_ambiguous;
     step.next = LLMGW_SERVE_CLAIMS;
 
     return step;
@@ -171,11 +171,10 @@ serve_refused(const llmgw_serve_t *serve, llmgw_admission_rc_t rc)
 }
 
 
-/* No other replica may answer now. */
+/* The second replica, which an ambiguous refusal needs, is not there. */
 
 static llmgw_serve_step_t
-serve_refused_in_doubt(const llmgw_serve_facts_t *facts,
-    llmgw_admission_rc_t rc)
+serve_no_second(const llmgw_serve_facts_t *facts, llmgw_admission_rc_t rc)
 {
     llmgw_serve_step_t  step = { .judges = 1 };
 
@@ -192,7 +191,7 @@ serve_refused_in_doubt(const llmgw_serve_facts_t *facts,
 
     } else {
         step.verdict = LLMGW_VERDICT_SUCCESS;
-        step.next = LLMGW_SERVE_PASSES_DOUBT;
+        step.next = LLMGW_SERVE_PASSES_KEPT;
     }
 
     return step;
@@ -229,8 +228,8 @@ llmgw_serve_claimed(llmgw_serve_t *serve, const llmgw_serve_facts_t *facts,
         return step;
     }
 
-    if (serve->has_doubt) {
-        return serve_refused_in_doubt(facts, rc);
+    if (serve->has_ambiguous) {
+        return serve_no_second(facts, rc);
     }
 
     if (llmgw_claim_pauses(facts->claim, rc)) {
@@ -285,13 +284,13 @@ llmgw_serve_first(llmgw_serve_t *serve)
 {
     llmgw_serve_step_t  step = { .stops_other = 1 };
 
-    step.judges = serve->has_doubt;
+    step.judges = serve->has_ambiguous;
     step.verdict = LLMGW_VERDICT_FAILURE;
 
     serve->has_begun = 1;
     serve->may_hedge = 0;
     serve->has_second = 0;
-    serve->has_doubt = 0;
+    serve->has_ambiguous = 0;
 
     return step;
 }
@@ -324,8 +323,9 @@ serve_excludes(llmgw_serve_t *serve, const llmgw_serve_facts_t *facts,
     step->excludes = (end->ending != LLMGW_ENDING_FULL);
     step->pushes_back = (end->ending == LLMGW_ENDING_FULL);
 
-    /* with a doubt a wait drops none: another replica must answer */
-    step->keeps = failed || serve->has_doubt;
+    /* with an ambiguous refusal a wait drops none: another replica must
+       answer */
+    step->keeps = failed || serve->has_ambiguous;
 
     if (failed) {
         pause_end_ms = facts->attempts[0]->start_ms
@@ -419,11 +419,11 @@ llmgw_serve_ended(llmgw_serve_t *serve, const llmgw_serve_facts_t *facts,
     llmgw_serve_end_t   ended = *end;
     llmgw_serve_step_t  step = { .stops = 1, .after = LLMGW_NEXT_AGAIN };
 
-    if (ended.ending == LLMGW_ENDING_DOUBTED) {
+    if (ended.ending == LLMGW_ENDING_AMBIGUOUS) {
 
-        if (!serve->has_doubt && ended.may_doubt) {
-            serve->has_doubt = 1;
-            step.doubts = 1;
+        if (!serve->has_ambiguous && ended.may_keep) {
+            serve->has_ambiguous = 1;
+            step.is_ambiguous = 1;
 
         } else if (ended.is_denial && serve->denials < LLMGW_SERVE_DENIALS) {
             serve->denials++;

@@ -11,7 +11,7 @@
  *     begin                                  a claim's refusal
  *       |                                            |
  *       v             turn: claims again             v
- *     CLAIMS <---------------- waits in the queue   ENDS, or PASSES_DOUBT
+ *     CLAIMS <---------------- waits in the queue   ENDS, or PASSES_KEPT
  *       ^  |  \                        |
  *       |  |   \--- all that are left  +-- queue_end_ms ---> EXPIRES
  *       |  |        have failed: pauses
@@ -41,9 +41,9 @@
  * replica refused is not, or a replica that always refuses could keep the
  * stream for ever; nor what one took that found no replica there.
  *
- * A doubt.  A replica may refuse a request as a wrongly deployed one would; the
- * request may be at fault, or the replica.  So another replica is asked, and
- * the refusal and its lease are kept until that one has answered:
+ * An ambiguous refusal.  A replica may refuse a request as a wrongly deployed
+ * one would; the request may be at fault, or the replica.  So another replica
+ * is asked, and the refusal and its lease are kept until that one has answered:
  *
  *     it sends a token          the first replica has failed
  *     it refuses as well        the request is at fault: the refusal passes on
@@ -55,8 +55,8 @@
  * itself, so a second one that does is no evidence against the request: up to
  * LLMGW_SERVE_DENIALS more are asked.
  *
- * A stream with a doubt waits only if the other replicas are full, and for
- * nothing else, as for a circuit to close.
+ * A stream with an ambiguous refusal waits only if the other replicas are full,
+ * and for nothing else, as for a circuit to close.
  */
 
 #ifndef LLMGW_SERVE_H
@@ -114,8 +114,8 @@ typedef struct {
     unsigned        has_begun:1;        /* an attempt has brought something */
     unsigned        was_silent:1;       /* the timer has seen it once */
     unsigned        is_spared:1;
-    unsigned        has_doubt:1;
-    unsigned        denials:3;          /* beside that of the doubt */
+    unsigned        has_ambiguous:1;
+    unsigned        denials:3;          /* beside the ambiguous one */
 } llmgw_serve_t;
 
 /* What an event is judged by.  All times are ms of one clock. */
@@ -146,7 +146,7 @@ typedef enum {
     LLMGW_SERVE_ENDS,           /* the stream, with step.outcome */
     LLMGW_SERVE_EXPIRES,        /* the stream ends: it waited too long */
     LLMGW_SERVE_PASSES,         /* it ends with the attempt's refusal */
-    LLMGW_SERVE_PASSES_DOUBT    /* it ends with the doubt's refusal */
+    LLMGW_SERVE_PASSES_KEPT     /* it ends with the ambiguous refusal */
 } llmgw_serve_do_t;
 
 /*
@@ -154,10 +154,10 @@ typedef enum {
  * and `silent` belong to RUNS and HEDGES, before the timer is set.
  */
 typedef struct {
-    unsigned          doubts:1;         /* keeps its lease and its refusal */
+    unsigned          is_ambiguous:1;   /* keeps its lease and its refusal */
     unsigned          acquits:1;        /* ends its lease with SUCCESS */
-    unsigned          judges:1;         /* ends the doubt's lease, if it has
-                                           one, with `verdict` */
+    unsigned          judges:1;         /* ends the ambiguous refusal's lease,
+                                           if there is one, with `verdict` */
     unsigned          stops_other:1;    /* the other attempt than it */
     unsigned          stops:1;          /* it */
     unsigned          forgets:1;        /* all exclusions */
@@ -181,7 +181,7 @@ typedef struct {
                                            better (serve_is_broken()) */
     uint64_t        stream_tokens;
     uint64_t        random;
-    int             may_doubt;          /* there is memory for one */
+    int             may_keep;          /* there is memory to keep a refusal */
     int             is_denial;          /* of a model that it reports */
 } llmgw_serve_end_t;
 

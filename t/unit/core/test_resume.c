@@ -86,12 +86,12 @@ clients_fault_is_passed_on(void **state)
 
 
 static void
-doubted_refusal_asks_another_one_and_costs_no_try(void **state)
+ambiguous_refusal_asks_another_one_and_costs_no_try(void **state)
 {
     llmgw_resume_t       r = fresh(1, 8);
     llmgw_resume_step_t  step;
 
-    step = llmgw_resume_next(&r, LLMGW_ENDING_DOUBTED, 0, 0);
+    step = llmgw_resume_next(&r, LLMGW_ENDING_AMBIGUOUS, 0, 0);
 
     assert_int_equal(step.next, LLMGW_NEXT_AGAIN);
     assert_true(step.exclude);
@@ -371,7 +371,7 @@ main(void)
         cmocka_unit_test(final_token_finishes),
         cmocka_unit_test(attempt_that_the_gateway_cancelled_is_not_repeated),
         cmocka_unit_test(clients_fault_is_passed_on),
-        cmocka_unit_test(doubted_refusal_asks_another_one_and_costs_no_try),
+        cmocka_unit_test(ambiguous_refusal_asks_another_one_and_costs_no_try),
         cmocka_unit_test(replica_that_is_absent_is_excluded_and_costs_no_try),
         cmocka_unit_test(tries_in_a_row_without_a_token_end_it),
         cmocka_unit_test(single_try_gives_up_at_once),

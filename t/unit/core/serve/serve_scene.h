@@ -40,7 +40,7 @@ typedef enum {
 #define WAITS      LLMGW_ADMISSION_WAITS
 #define FINAL      LLMGW_ENDING_FINAL
 #define PASSED     LLMGW_ENDING_PASSED
-#define DOUBTED    LLMGW_ENDING_DOUBTED
+#define AMBIGUOUS    LLMGW_ENDING_AMBIGUOUS
 #define DRAINING   LLMGW_ENDING_DRAINING
 #define FULL       LLMGW_ENDING_FULL
 #define ABSENT     LLMGW_ENDING_ABSENT
@@ -62,7 +62,7 @@ typedef struct {
     llmgw_claim_t        claim;
     llmgw_attempt_t      attempts[2];
     uint64_t             tokens;
-    int                  may_doubt;
+    int                  may_keep;
     int                  is_denial;
     char                 text[256];
 } scene_t;
@@ -74,7 +74,7 @@ scene_init(scene_t *s)
     memset(s, 0, sizeof(*s));
     s->serve.resume.tries_max = 3;
     s->serve.resume.failovers_max = LLMGW_RESUME_FAILOVERS;
-    s->may_doubt = 1;
+    s->may_keep = 1;
     s->facts = (llmgw_serve_facts_t) {
         .attempts = { &s->attempts[0], &s->attempts[1] }, .claim = &s->claim,
         .now_ms = START_MS, .patience_ms = PATIENCE_MS,
@@ -124,7 +124,7 @@ ended(scene_t *s, int i, llmgw_ending_t ending)
     llmgw_serve_step_t  step;
     llmgw_serve_end_t   end = {
         .which = (unsigned) i, .ending = ending, .stream_tokens = s->tokens,
-        .may_doubt = s->may_doubt, .is_denial = s->is_denial
+        .may_keep = s->may_keep, .is_denial = s->is_denial
     };
 
     s->attempts[i].has_ended = 1;
@@ -203,19 +203,19 @@ said(scene_t *s, llmgw_serve_step_t step)
     char  runs[32];
 
     static const char *const  verdicts[] = {
-        [LLMGW_VERDICT_SUCCESS] = "acquits-doubt",
+        [LLMGW_VERDICT_SUCCESS] = "acquits-kept",
         [LLMGW_VERDICT_FAILURE] = "blames",
-        [LLMGW_VERDICT_NEUTRAL] = "drops-doubt"
+        [LLMGW_VERDICT_NEUTRAL] = "drops-kept"
     };
     static const char *const  nexts[] = {
         [LLMGW_SERVE_CLAIMS] = "claims", [LLMGW_SERVE_STARTS] = "starts",
         [LLMGW_SERVE_HEDGES] = "hedges", [LLMGW_SERVE_ENDS] = "ends",
         [LLMGW_SERVE_EXPIRES] = "expires", [LLMGW_SERVE_PASSES] = "passes",
-        [LLMGW_SERVE_PASSES_DOUBT] = "passes-doubt"
+        [LLMGW_SERVE_PASSES_KEPT] = "passes-kept"
     };
 
     s->text[0] = '\0';
-    word(s, step.doubts, "doubts");
+    word(s, step.is_ambiguous, "ambiguous");
     word(s, step.acquits, "acquits");
     word(s, step.judges, verdicts[step.verdict]);
     word(s, step.forgets, "forgets");

@@ -5,13 +5,13 @@
 
 
 static void
-doubt_blames_the_first_replica_if_another_one_serves(void **state)
+refusal_is_its_replicas_fault_if_another_one_serves(void **state)
 {
     scene_t  s;
 
     scene_init(&s);
     GOES(&s);
-    play(&s, { 5, ENDED, 0, DOUBTED, "doubts excludes keeps claims" });
+    play(&s, { 5, ENDED, 0, AMBIGUOUS, "ambiguous excludes keeps claims" });
     assert_true(s.claim.is_last && s.claim.no_wait);
     play(&s, { 0, CLAIMED, LEASED, 0, "starts" },
              { 0, STARTED, 0, 0, "runs 60000" },
@@ -22,21 +22,21 @@ doubt_blames_the_first_replica_if_another_one_serves(void **state)
 
 
 static void
-doubt_is_the_requests_fault_if_two_refuse_it(void **state)
+refusal_is_the_requests_fault_if_two_refuse_it(void **state)
 {
     scene_t  s;
 
     scene_init(&s);
     GOES(&s);
-    play(&s, { 5, ENDED, 0, DOUBTED, "doubts excludes keeps claims" },
+    play(&s, { 5, ENDED, 0, AMBIGUOUS, "ambiguous excludes keeps claims" },
              { 0, CLAIMED, LEASED, 0, "starts" },
              { 0, STARTED, 0, 0, "runs 60000" },
-             { 5, ENDED, 0, DOUBTED, "acquits acquits-doubt passes" });
+             { 5, ENDED, 0, AMBIGUOUS, "acquits acquits-kept passes" });
 
     scene_init(&s);
-    s.may_doubt = 0;
+    s.may_keep = 0;
     GOES(&s);
-    play(&s, { 5, ENDED, 0, DOUBTED, "acquits acquits-doubt passes" });
+    play(&s, { 5, ENDED, 0, AMBIGUOUS, "acquits acquits-kept passes" });
 }
 
 
@@ -49,22 +49,22 @@ denials_of_a_model_are_no_evidence_against_the_request(void **state)
     scene_init(&s);
     s.is_denial = 1;
     GOES(&s);
-    play(&s, { 5, ENDED, 0, DOUBTED, "doubts excludes keeps claims" });
+    play(&s, { 5, ENDED, 0, AMBIGUOUS, "ambiguous excludes keeps claims" });
 
     for (i = 0; i < LLMGW_SERVE_DENIALS; i++) {
         play(&s, { 0, CLAIMED, LEASED, 0, "starts" },
                  { 0, STARTED, 0, 0, "runs 60000" },
-                 { 5, ENDED, 0, DOUBTED, "excludes keeps claims" });
+                 { 5, ENDED, 0, AMBIGUOUS, "excludes keeps claims" });
     }
 
     play(&s, { 0, CLAIMED, LEASED, 0, "starts" },
              { 0, STARTED, 0, 0, "runs 60000" },
-             { 5, ENDED, 0, DOUBTED, "acquits acquits-doubt passes" });
+             { 5, ENDED, 0, AMBIGUOUS, "acquits acquits-kept passes" });
 }
 
 
 static void
-doubt_passes_on_where_no_other_one_can_answer(void **state)
+refusal_passes_on_where_no_other_one_can_answer(void **state)
 {
     size_t   i;
     scene_t  s;
@@ -77,22 +77,22 @@ doubt_passes_on_where_no_other_one_can_answer(void **state)
     for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         scene_init(&s);
         GOES(&s);
-        play(&s, { 5, ENDED, 0, DOUBTED, "doubts excludes keeps claims" },
+        play(&s, { 5, ENDED, 0, AMBIGUOUS, "ambiguous excludes keeps claims" },
                  { 0, CLAIMED, (int) cases[i], 0,
-                   "acquits-doubt passes-doubt" });
+                   "acquits-kept passes-kept" });
     }
 }
 
 
 static void
-doubt_is_dropped_before_a_wait(void **state)
+refusal_is_dropped_before_a_wait(void **state)
 {
     scene_t  s;
 
     scene_init(&s);
     GOES(&s);
-    play(&s, { 5, ENDED, 0, DOUBTED, "doubts excludes keeps claims" },
-             { 0, CLAIMED, LLMGW_ADMISSION_FULL, 0, "drops-doubt claims" });
+    play(&s, { 5, ENDED, 0, AMBIGUOUS, "ambiguous excludes keeps claims" },
+             { 0, CLAIMED, LLMGW_ADMISSION_FULL, 0, "drops-kept claims" });
     assert_true(s.claim.to_queue && !s.claim.no_wait);
     play(&s, { 0, CLAIMED, WAITS, 0, "runs 30000" },
              { 100, BEGINS, 0, 0, "claims" },
@@ -102,8 +102,8 @@ doubt_is_dropped_before_a_wait(void **state)
     /* the queue is full as well */
     scene_init(&s);
     GOES(&s);
-    play(&s, { 5, ENDED, 0, DOUBTED, "doubts excludes keeps claims" },
-             { 0, CLAIMED, LLMGW_ADMISSION_SKIPPABLE, 0, "drops-doubt claims" },
+    play(&s, { 5, ENDED, 0, AMBIGUOUS, "ambiguous excludes keeps claims" },
+             { 0, CLAIMED, LLMGW_ADMISSION_SKIPPABLE, 0, "drops-kept claims" },
              { 0, CLAIMED, LLMGW_ADMISSION_FULL, 0, "ends queue_full" });
 }
 
@@ -112,12 +112,12 @@ int
 main(void)
 {
     const struct CMUnitTest  tests[] = {
-        cmocka_unit_test(doubt_blames_the_first_replica_if_another_one_serves),
-        cmocka_unit_test(doubt_is_the_requests_fault_if_two_refuse_it),
+        cmocka_unit_test(refusal_is_its_replicas_fault_if_another_one_serves),
+        cmocka_unit_test(refusal_is_the_requests_fault_if_two_refuse_it),
         cmocka_unit_test(
             denials_of_a_model_are_no_evidence_against_the_request),
-        cmocka_unit_test(doubt_passes_on_where_no_other_one_can_answer),
-        cmocka_unit_test(doubt_is_dropped_before_a_wait)
+        cmocka_unit_test(refusal_passes_on_where_no_other_one_can_answer),
+        cmocka_unit_test(refusal_is_dropped_before_a_wait)
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
