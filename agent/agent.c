@@ -325,7 +325,7 @@ agent_create_control(agent_t *agent, char *error)
     env->uid = geteuid();
     env->now_us = agent_now_us;
     env->wall_us = agent_wall_us;
-    env->show_view = agent_facts_view;
+    env->show_roster = agent_facts_roster;
     env->show_traits = agent_facts_traits;
     env->show_status = agent_facts_status;
     env->show_models = agent_segment_models;

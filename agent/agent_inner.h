@@ -269,7 +269,7 @@ const char *agent_seal_primary(agent_t *agent);
 
 /* facts.c: what the control socket shows; data is the agent. */
 
-void agent_facts_view(void *data, command_view_t *view);
+llmgw_roster_t agent_facts_roster(void *data);
 void agent_facts_traits(void *data, const char *id, command_traits_t *traits);
 void agent_facts_files(agent_t *agent);
 void agent_facts_status(void *data, command_status_t *status);

@@ -6,13 +6,12 @@
 #include "agent/agent_inner.h"
 
 
-void
-agent_facts_view(void *data, command_view_t *view)
+llmgw_roster_t
+agent_facts_roster(void *data)
 {
     agent_t  *agent = data;
 
-    view->members = publish_members(agent->publish, &view->n);
-    view->loads = publish_loads(agent->publish);
+    return publish_roster(agent->publish);
 }
 
 

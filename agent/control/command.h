@@ -51,13 +51,6 @@ typedef struct {
     int           is_dry;
 } command_update_t;
 
-/* What is shown of the cluster: what was published last, in order of ids. */
-typedef struct {
-    const llmgw_member_t       *members;
-    const llmgw_member_load_t  *loads;
-    size_t                      n;
-} command_view_t;
-
 /* What is known of a member and is not in the segment. */
 typedef struct {
     int          can_restart;
@@ -138,7 +131,8 @@ typedef struct {
     uint64_t  (*now_us)(void *data);
     uint64_t  (*wall_us)(void *data);
 
-    void  (*show_view)(void *data, command_view_t *view);
+    /* Of the cluster: what was published last. */
+    llmgw_roster_t  (*show_roster)(void *data);
     void  (*show_traits)(void *data, const char *id,
                          command_traits_t *traits);
     void  (*show_status)(void *data, command_status_t *status);

@@ -193,15 +193,15 @@ command_show_members(const command_env_t *env)
 {
     size_t             i;
     json_t            *list, *shown;
-    command_view_t     view;
+    llmgw_roster_t     roster;
     command_traits_t   traits;
 
     list = json_array();
-    env->show_view(env->data, &view);
+    roster = env->show_roster(env->data);
 
-    for (i = 0; i < view.n; i++) {
-        shown = command_show_member(env, &view.members[i], &view.loads[i]);
-        env->show_traits(env->data, view.members[i].id, &traits);
+    for (i = 0; i < roster.n; i++) {
+        shown = command_show_member(env, &roster.members[i], &roster.loads[i]);
+        env->show_traits(env->data, roster.members[i].id, &traits);
         command_show_traits(shown, &traits);
         json_array_append_new(list, shown);
     }
@@ -243,12 +243,12 @@ command_show_counts(const command_env_t *env)
     unsigned         liveness;
     json_t          *shown;
     json_int_t       counts[LLMGW_LIVENESS_LEFT + 1] = { 0 };
-    command_view_t   view;
+    llmgw_roster_t   roster;
 
-    env->show_view(env->data, &view);
+    roster = env->show_roster(env->data);
 
-    for (i = 0; i < view.n; i++) {
-        counts[view.members[i].liveness]++;
+    for (i = 0; i < roster.n; i++) {
+        counts[roster.members[i].liveness]++;
     }
 
     shown = json_object();

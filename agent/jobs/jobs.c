@@ -135,9 +135,8 @@ jobs_wall_ms(const jobs_t *jobs)
 }
 
 
-void
-jobs_view(const jobs_t *jobs, command_view_t *view)
+llmgw_roster_t
+jobs_roster(const jobs_t *jobs)
 {
-    view->members = publish_members(jobs->publish, &view->n);
-    view->loads = publish_loads(jobs->publish);
+    return publish_roster(jobs->publish);
 }

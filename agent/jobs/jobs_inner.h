@@ -12,7 +12,7 @@ json_int_t jobs_wall_ms(const jobs_t *jobs);
 
 /* The members as they were published last: an effect that nginx cannot know
    of is none. */
-void jobs_view(const jobs_t *jobs, command_view_t *view);
+llmgw_roster_t jobs_roster(const jobs_t *jobs);
 
 /* jobs_look() comes ten times a second, until nothing is under way. */
 void jobs_wake(jobs_t *jobs);

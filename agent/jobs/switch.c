@@ -33,12 +33,12 @@
 
 
 static int
-switch_has_standby(const command_view_t *view, const char *group)
+switch_has_standby(const llmgw_roster_t *roster, const char *group)
 {
     size_t  i;
 
-    for (i = 0; i < view->n; i++) {
-        if (llmgw_group_is_standby(&view->members[i], group)) {
+    for (i = 0; i < roster->n; i++) {
+        if (llmgw_group_is_standby(&roster->members[i], group)) {
             return 1;
         }
     }
@@ -48,12 +48,12 @@ switch_has_standby(const command_view_t *view, const char *group)
 
 
 static int
-switch_is_known(const command_view_t *view, const char *group)
+switch_is_known(const llmgw_roster_t *roster, const char *group)
 {
     size_t  i;
 
-    for (i = 0; i < view->n; i++) {
-        if (strcmp(view->members[i].group, group) == 0) {
+    for (i = 0; i < roster->n; i++) {
+        if (strcmp(roster->members[i].group, group) == 0) {
             return 1;
         }
     }
@@ -64,14 +64,14 @@ switch_is_known(const command_view_t *view, const char *group)
 
 /* The active one; NULL and the refusal. */
 static const llmgw_member_t *
-switch_check(const command_view_t *view, const char *group,
+switch_check(const llmgw_roster_t *roster, const char *group,
     json_t **refusal)
 {
     const llmgw_member_t  *active;
 
-    active = llmgw_group_active(view->members, view->n, group);
+    active = llmgw_group_active(roster->members, roster->n, group);
 
-    if (!switch_is_known(view, group)) {
+    if (!switch_is_known(roster, group)) {
         *refusal = job_refusal(group, "not_found",
                                "no member belongs to this group");
         return NULL;
@@ -83,7 +83,7 @@ switch_check(const command_view_t *view, const char *group,
         return NULL;
     }
 
-    if (!switch_has_standby(view, group)) {
+    if (!switch_has_standby(roster, group)) {
         *refusal = job_refusal(group, "no_standby",
                                "this group has no standby");
         return NULL;
@@ -100,11 +100,11 @@ switch_begin(void *data, command_peer_t *peer, const char *group,
     json_t                *refusal;
     jobs_t                *jobs = data;
     job_t           *job;
-    command_view_t         view;
+    llmgw_roster_t         roster;
     const llmgw_member_t  *active;
 
-    jobs_view(jobs, &view);
-    active = switch_check(&view, group, &refusal);
+    roster = jobs_roster(jobs);
+    active = switch_check(&roster, group, &refusal);
 
     if (active == NULL) {
         control_send(peer, refusal);
@@ -175,11 +175,11 @@ switch_settle(job_t *job, order_rc_t rc)
 void
 switch_look(job_t *job)
 {
-    command_view_t         view;
+    llmgw_roster_t         roster;
     const llmgw_member_t  *active;
 
-    jobs_view(job->jobs, &view);
-    active = llmgw_group_active(view.members, view.n, job->group);
+    roster = jobs_roster(job->jobs);
+    active = llmgw_group_active(roster.members, roster.n, job->group);
 
     if (active != NULL && active->group_epoch > job->group_epoch) {
         job_end(job, json_pack("{s:b, s:s, s:s, s:s, s:I, s:I}",

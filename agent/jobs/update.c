@@ -42,15 +42,6 @@ struct update_follower_s {
 };
 
 
-void
-update_view(const jobs_t *jobs, rollout_view_t *view)
-{
-    memset(view, 0, sizeof(rollout_view_t));
-    view->members = publish_members(jobs->publish, &view->n);
-    view->loads = publish_loads(jobs->publish);
-}
-
-
 json_t *
 update_show(const update_t *update)
 {
@@ -370,15 +361,15 @@ update_ask(update_t *update)
 void
 update_look(update_t *update)
 {
-    rollout_view_t  view;
+    llmgw_roster_t  roster;
 
     update_yield(update);
-    update_view(update->jobs, &view);
+    roster = jobs_roster(update->jobs);
 
     /* What is done at once leads to the next. */
     do {
         update->is_due = 0;
-        rollout_look(update->rollout, &view, jobs_now_us(update->jobs));
+        rollout_look(update->rollout, &roster, jobs_now_us(update->jobs));
         update_report_changes(update);
         update_act(update);
     } while (update->is_due);

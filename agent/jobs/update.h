@@ -61,9 +61,6 @@ const member_t *update_rival(const jobs_t *jobs);
 
 /* update.c */
 
-/* The members; can_restart is not filled in. */
-void update_view(const jobs_t *jobs, rollout_view_t *view);
-
 /* Takes the rollout over.  NULL: out of memory, it is released. */
 update_t *update_create(jobs_t *jobs, rollout_t *rollout, const char *id);
 void update_destroy(update_t *update);

@@ -173,11 +173,11 @@ update_task_ran(void *data, const char *error)
 static const char *
 update_task_grpc(const update_task_t *task, const char *id)
 {
-    rollout_view_t         view;
+    llmgw_roster_t         roster;
     const llmgw_member_t  *member;
 
-    update_view(task->update->jobs, &view);
-    member = rollout_find(&view, id);
+    roster = jobs_roster(task->update->jobs);
+    member = llmgw_roster_find(&roster, id);
 
     return member ? member->grpc : "";
 }

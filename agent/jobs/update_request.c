@@ -259,11 +259,11 @@ update_plan(jobs_t *jobs, const command_update_t *request,
     const char        **also;
     const member_t     *member;
     rollout_spec_t      spec;
-    rollout_view_t      view;
+    llmgw_roster_t      roster;
     rollout_refusal_t   refusal;
 
-    update_view(jobs, &view);
-    can_restart = calloc(view.n + 1, 1);
+    roster = jobs_roster(jobs);
+    can_restart = calloc(roster.n + 1, 1);
     also = calloc(TABLE_MAX_MEMBERS, sizeof(char *));
 
     if (can_restart == NULL || also == NULL) {
@@ -273,17 +273,17 @@ update_plan(jobs_t *jobs, const command_update_t *request,
         return NULL;
     }
 
-    for (i = 0; i < view.n; i++) {
-        member = table_find(update_table(jobs), view.members[i].id);
+    for (i = 0; i < roster.n; i++) {
+        member = table_find(update_table(jobs), roster.members[i].id);
         can_restart[i] = member != NULL && member->traits.can_restart;
     }
 
-    view.can_restart = can_restart;
     update_fill_spec(jobs, request, owner, &spec);
+    spec.can_restart = can_restart;
     spec.also = also;
     spec.nalso = update_unfinished(jobs, request->to, also);
 
-    rollout = rollout_plan(&spec, &view, &refusal, text);
+    rollout = rollout_plan(&spec, &roster, &refusal, text);
 
     if (rollout == NULL) {
         *answer = update_refuse_plan(refusal, text);

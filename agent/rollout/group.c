@@ -25,7 +25,7 @@
 /* A place in the plan: units of the plan by their first member's place. */
 typedef struct {
     const llmgw_member_t  *member;
-    size_t                 i;           /* in the view */
+    size_t                 i;           /* in the roster */
     size_t                 unit;        /* place of the unit's first member */
     int                    is_ready;
     int                    has_ready;   /* the unit */
@@ -141,7 +141,7 @@ rollout_sort(const llmgw_member_t **members, size_t n)
 /* --- the way */
 
 const llmgw_member_t *
-rollout_peer(const rollout_view_t *view, const llmgw_member_t *member,
+rollout_peer(const llmgw_roster_t *roster, const llmgw_member_t *member,
     const llmgw_member_t *after)
 {
     const llmgw_member_t  *peer, *end;
@@ -150,9 +150,9 @@ rollout_peer(const rollout_view_t *view, const llmgw_member_t *member,
         return NULL;
     }
 
-    end = view->members + view->n;
+    end = roster->members + roster->n;
 
-    for (peer = after ? after + 1 : view->members; peer < end; peer++) {
+    for (peer = after ? after + 1 : roster->members; peer < end; peer++) {
         if (peer != member && rollout_is_present(peer)
             && strcmp(peer->group, member->group) == 0)
         {
@@ -166,7 +166,7 @@ rollout_peer(const rollout_view_t *view, const llmgw_member_t *member,
 
 static int
 rollout_is_busy(const rollout_t *rollout, const rollout_step_t *step,
-    const rollout_view_t *view, const char *group)
+    const llmgw_roster_t *roster, const char *group)
 {
     size_t                 i;
     const llmgw_member_t  *other;
@@ -178,7 +178,7 @@ rollout_is_busy(const rollout_t *rollout, const rollout_step_t *step,
             continue;
         }
 
-        other = rollout_find(view, rollout->steps[i].id);
+        other = llmgw_roster_find(roster, rollout->steps[i].id);
 
         if (other != NULL && strcmp(other->group, group) == 0) {
             return 1;
@@ -190,7 +190,7 @@ rollout_is_busy(const rollout_t *rollout, const rollout_step_t *step,
 
 
 static int
-rollout_is_waking(const rollout_view_t *view, const llmgw_member_t *member)
+rollout_is_waking(const llmgw_roster_t *roster, const llmgw_member_t *member)
 {
     const llmgw_member_t  *peer;
 
@@ -203,7 +203,7 @@ rollout_is_waking(const rollout_view_t *view, const llmgw_member_t *member)
             return 1;
         }
 
-        peer = rollout_peer(view, member, peer == member ? NULL : peer);
+        peer = rollout_peer(roster, member, peer == member ? NULL : peer);
     } while (peer != NULL);
 
     return 0;
@@ -211,13 +211,13 @@ rollout_is_waking(const rollout_view_t *view, const llmgw_member_t *member)
 
 
 static int
-rollout_has_successor(const rollout_t *rollout, const rollout_view_t *view,
+rollout_has_successor(const rollout_t *rollout, const llmgw_roster_t *roster,
     const llmgw_member_t *member)
 {
     const llmgw_member_t  *peer;
 
-    for (peer = rollout_peer(view, member, NULL); peer != NULL;
-         peer = rollout_peer(view, member, peer))
+    for (peer = rollout_peer(roster, member, NULL); peer != NULL;
+         peer = rollout_peer(roster, member, peer))
     {
         if (llmgw_group_is_standby(peer, member->group)
             && strcmp(peer->model_version, rollout->to) == 0)
@@ -232,28 +232,30 @@ rollout_has_successor(const rollout_t *rollout, const rollout_view_t *view,
 
 rollout_way_t
 rollout_way(const rollout_t *rollout, const rollout_step_t *step,
-    const rollout_view_t *view, const llmgw_member_t *member,
+    const llmgw_roster_t *roster, const llmgw_member_t *member,
     const char **why)
 {
-    if (member == NULL || rollout_peer(view, member, NULL) == NULL) {
+    if (member == NULL || rollout_peer(roster, member, NULL) == NULL) {
         return ROLLOUT_BY_DRAIN;
     }
 
-    if (rollout_is_busy(rollout, step, view, member->group)) {
+    if (rollout_is_busy(rollout, step, roster, member->group)) {
         *why = "another replica of its group is being updated";
         return ROLLOUT_NOT_NOW;
     }
 
-    if (rollout_is_waking(view, member)) {
+    if (rollout_is_waking(roster, member)) {
         *why = "a standby of its group is waking";
         return ROLLOUT_NOT_NOW;
     }
 
-    if (member != llmgw_group_active(view->members, view->n, member->group)) {
+    if (member != llmgw_group_active(roster->members, roster->n,
+                                     member->group))
+    {
         return ROLLOUT_AT_ONCE;
     }
 
-    if (rollout_has_successor(rollout, view, member)) {
+    if (rollout_has_successor(rollout, roster, member)) {
         return ROLLOUT_BY_SWITCH;
     }
 
@@ -267,7 +269,7 @@ rollout_way(const rollout_t *rollout, const rollout_step_t *step,
 
 void
 rollout_look_switching(rollout_t *rollout, rollout_step_t *step,
-    const rollout_view_t *view, uint64_t now_us)
+    const llmgw_roster_t *roster, uint64_t now_us)
 {
     const llmgw_member_t  *active;
 
@@ -275,7 +277,7 @@ rollout_look_switching(rollout_t *rollout, rollout_step_t *step,
         return;
     }
 
-    active = llmgw_group_active(view->members, view->n, step->group);
+    active = llmgw_group_active(roster->members, roster->n, step->group);
 
     if (active != NULL && active->group_epoch > step->group_epoch) {
 

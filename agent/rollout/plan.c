@@ -11,25 +11,6 @@
 #include "rollout/rollout_inner.h"
 
 
-static int
-rollout_compare_id(const void *id, const void *member)
-{
-    return strcmp(id, ((const llmgw_member_t *) member)->id);
-}
-
-
-const llmgw_member_t *
-rollout_find(const rollout_view_t *view, const char *id)
-{
-    if (view->n == 0) {
-        return NULL;
-    }
-
-    return bsearch(id, view->members, view->n, sizeof(llmgw_member_t),
-                   rollout_compare_id);
-}
-
-
 int
 rollout_is_ready(const llmgw_member_t *member)
 {
@@ -86,14 +67,14 @@ rollout_is_absent(const rollout_spec_t *spec, const llmgw_member_t *member)
 
 
 static int
-rollout_has_unknown(const rollout_spec_t *spec, const rollout_view_t *view,
+rollout_has_unknown(const rollout_spec_t *spec, const llmgw_roster_t *roster,
     char *text)
 {
     size_t                 i;
     const llmgw_member_t  *member;
 
     for (i = 0; i < spec->nids; i++) {
-        member = rollout_find(view, spec->ids[i]);
+        member = llmgw_roster_find(roster, spec->ids[i]);
 
         if (member == NULL) {
             snprintf(text, ROLLOUT_REASON_BYTES,
@@ -136,20 +117,20 @@ rollout_add(rollout_t *rollout, const rollout_spec_t *spec,
 /* -1: out of memory. */
 static int
 rollout_add_all(rollout_t *rollout, const rollout_spec_t *spec,
-    const rollout_view_t *view)
+    const llmgw_roster_t *roster)
 {
     int                     rc;
     size_t                  i, n;
     const llmgw_member_t  **members;
 
-    members = calloc(view->n + 1, sizeof(llmgw_member_t *));
+    members = calloc(roster->n + 1, sizeof(llmgw_member_t *));
     if (members == NULL) {
         return -1;
     }
 
-    for (i = 0, n = 0; i < view->n; i++) {
-        if (rollout_is_meant(spec, &view->members[i])) {
-            members[n++] = &view->members[i];
+    for (i = 0, n = 0; i < roster->n; i++) {
+        if (rollout_is_meant(spec, &roster->members[i])) {
+            members[n++] = &roster->members[i];
         }
     }
 
@@ -166,12 +147,12 @@ rollout_add_all(rollout_t *rollout, const rollout_spec_t *spec,
 
 
 static rollout_t *
-rollout_build(const rollout_spec_t *spec, const rollout_view_t *view)
+rollout_build(const rollout_spec_t *spec, const llmgw_roster_t *roster)
 {
     rollout_t  *rollout;
 
     rollout = calloc(1, sizeof(rollout_t)
-                        + view->n * sizeof(rollout_step_t));
+                        + roster->n * sizeof(rollout_step_t));
     if (rollout == NULL) {
         return NULL;
     }
@@ -184,7 +165,7 @@ rollout_build(const rollout_spec_t *spec, const rollout_view_t *view)
     rollout->rejoin_timeout_us = spec->rejoin_timeout_us;
     rollout->max_unavailable = spec->max_unavailable;
 
-    if (rollout_add_all(rollout, spec, view) != 0) {
+    if (rollout_add_all(rollout, spec, roster) != 0) {
         free(rollout);
         return NULL;
     }
@@ -212,7 +193,7 @@ rollout_check_any(const rollout_t *rollout, char *text)
 
 
 static rollout_refusal_t
-rollout_check_step(const rollout_spec_t *spec, const rollout_view_t *view,
+rollout_check_step(const rollout_spec_t *spec, const llmgw_roster_t *roster,
     const llmgw_member_t *member, char *text)
 {
     if (rollout_is_ready(member) && member->replica_start_ms == 0) {
@@ -226,7 +207,7 @@ rollout_check_step(const rollout_spec_t *spec, const rollout_view_t *view,
         return ROLLOUT_PLANNED;
     }
 
-    if (!view->can_restart[member - view->members]) {
+    if (!spec->can_restart[member - roster->members]) {
         snprintf(text, ROLLOUT_REASON_BYTES,
                  "replica \"%s\" cannot be restarted: its agent does not run "
                  "it, and there is no --start", member->id);
@@ -247,11 +228,11 @@ rollout_check_step(const rollout_spec_t *spec, const rollout_view_t *view,
 /* It will be switched: what is its share of the plan in a group. */
 static rollout_refusal_t
 rollout_check_group(const rollout_spec_t *spec, const rollout_t *rollout,
-    const rollout_view_t *view, const llmgw_member_t *member, char *text)
+    const llmgw_roster_t *roster, const llmgw_member_t *member, char *text)
 {
     const llmgw_member_t  *peer;
 
-    peer = rollout_peer(view, member, NULL);
+    peer = rollout_peer(roster, member, NULL);
 
     if (peer == NULL) {
         return ROLLOUT_PLANNED;
@@ -264,7 +245,9 @@ rollout_check_group(const rollout_spec_t *spec, const rollout_t *rollout,
         return ROLLOUT_NOBODY;
     }
 
-    for ( /* void */ ; peer != NULL; peer = rollout_peer(view, member, peer)) {
+    for ( /* void */ ; peer != NULL;
+         peer = rollout_peer(roster, member, peer))
+    {
         if (!rollout_is_meant(spec, peer) && !rollout_is_up(rollout, peer)) {
             snprintf(text, ROLLOUT_REASON_BYTES, "replica \"%s\" is of group "
                      "\"%s\", and so is \"%s\": a group is updated as a "
@@ -279,7 +262,7 @@ rollout_check_group(const rollout_spec_t *spec, const rollout_t *rollout,
 
 static rollout_refusal_t
 rollout_check_steps(const rollout_t *rollout, const rollout_spec_t *spec,
-    const rollout_view_t *view, char *text)
+    const llmgw_roster_t *roster, char *text)
 {
     size_t                 i;
     rollout_refusal_t      refusal;
@@ -293,11 +276,11 @@ rollout_check_steps(const rollout_t *rollout, const rollout_spec_t *spec,
             continue;
         }
 
-        member = rollout_find(view, step->id);
-        refusal = rollout_check_step(spec, view, member, text);
+        member = llmgw_roster_find(roster, step->id);
+        refusal = rollout_check_step(spec, roster, member, text);
 
         if (refusal == ROLLOUT_PLANNED) {
-            refusal = rollout_check_group(spec, rollout, view, member, text);
+            refusal = rollout_check_group(spec, rollout, roster, member, text);
         }
 
         if (refusal != ROLLOUT_PLANNED) {
@@ -316,7 +299,7 @@ rollout_check_steps(const rollout_t *rollout, const rollout_spec_t *spec,
  */
 static rollout_refusal_t
 rollout_check_available(rollout_t *rollout, const rollout_spec_t *spec,
-    const rollout_view_t *view, char *text)
+    const llmgw_roster_t *roster, char *text)
 {
     size_t                 i, routable, back, taken;
     unsigned               least;
@@ -326,8 +309,8 @@ rollout_check_available(rollout_t *rollout, const rollout_spec_t *spec,
     back = 0;
     taken = 0;
 
-    for (i = 0; i < view->n; i++) {
-        routable += llmgw_member_is_routable(&view->members[i]);
+    for (i = 0; i < roster->n; i++) {
+        routable += llmgw_member_is_routable(&roster->members[i]);
     }
 
     for (i = 0; i < rollout->nsteps; i++) {
@@ -335,9 +318,9 @@ rollout_check_available(rollout_t *rollout, const rollout_spec_t *spec,
             continue;
         }
 
-        member = rollout_find(view, rollout->steps[i].id);
+        member = llmgw_roster_find(roster, rollout->steps[i].id);
 
-        if (rollout_peer(view, member, NULL) != NULL) {
+        if (rollout_peer(roster, member, NULL) != NULL) {
             continue;
         }
 
@@ -368,17 +351,17 @@ rollout_check_available(rollout_t *rollout, const rollout_spec_t *spec,
 
 
 rollout_t *
-rollout_plan(const rollout_spec_t *spec, const rollout_view_t *view,
+rollout_plan(const rollout_spec_t *spec, const llmgw_roster_t *roster,
     rollout_refusal_t *refusal, char *text)
 {
     rollout_t  *rollout;
 
-    if (rollout_has_unknown(spec, view, text)) {
+    if (rollout_has_unknown(spec, roster, text)) {
         *refusal = ROLLOUT_UNKNOWN;
         return NULL;
     }
 
-    rollout = rollout_build(spec, view);
+    rollout = rollout_build(spec, roster);
 
     if (rollout == NULL) {
         snprintf(text, ROLLOUT_REASON_BYTES, "out of memory");
@@ -389,11 +372,11 @@ rollout_plan(const rollout_spec_t *spec, const rollout_view_t *view,
     *refusal = rollout_check_any(rollout, text);
 
     if (*refusal == ROLLOUT_PLANNED) {
-        *refusal = rollout_check_steps(rollout, spec, view, text);
+        *refusal = rollout_check_steps(rollout, spec, roster, text);
     }
 
     if (*refusal == ROLLOUT_PLANNED) {
-        *refusal = rollout_check_available(rollout, spec, view, text);
+        *refusal = rollout_check_available(rollout, spec, roster, text);
     }
 
     if (*refusal != ROLLOUT_PLANNED) {

@@ -375,13 +375,13 @@ rollout_look_draining(rollout_t *rollout, rollout_step_t *step,
 
 void
 rollout_look_at(rollout_t *rollout, rollout_step_t *step,
-    const rollout_view_t *view, uint64_t now_us)
+    const llmgw_roster_t *roster, uint64_t now_us)
 {
     const llmgw_member_t       *member;
     const llmgw_member_load_t  *load;
 
-    member = rollout_find(view, step->id);
-    load = member ? &view->loads[member - view->members] : NULL;
+    member = llmgw_roster_find(roster, step->id);
+    load = member ? &roster->loads[member - roster->members] : NULL;
     step->is_serving = rollout_serves(member)
                        || (member != NULL
                            && llmgw_group_has_process(member, member->group));
@@ -395,7 +395,7 @@ rollout_look_at(rollout_t *rollout, rollout_step_t *step,
     }
 
     if (step->state == ROLLOUT_SWITCHING) {
-        rollout_look_switching(rollout, step, view, now_us);
+        rollout_look_switching(rollout, step, roster, now_us);
     }
 
     /* Until it is told to stop: it may crash and come back before that. */
@@ -421,18 +421,18 @@ rollout_begin(rollout_t *rollout, uint64_t settle_us, uint64_t now_us)
 
 
 void
-rollout_look(rollout_t *rollout, const rollout_view_t *view, uint64_t now_us)
+rollout_look(rollout_t *rollout, const llmgw_roster_t *roster, uint64_t now_us)
 {
     size_t  i;
 
     for (i = 0; i < rollout->nsteps; i++) {
         if (!rollout_has_ended(&rollout->steps[i])) {
-            rollout_look_at(rollout, &rollout->steps[i], view, now_us);
+            rollout_look_at(rollout, &rollout->steps[i], roster, now_us);
         }
     }
 
     if (now_us >= rollout->begin_us) {
-        rollout_look_waiting(rollout, view, now_us);
+        rollout_look_waiting(rollout, roster, now_us);
     }
 
     if (!rollout->is_ending && rollout_is_over(rollout)) {

@@ -154,15 +154,6 @@ typedef enum {
     ROLLOUT_PARTIAL         /* a group, and not all of it is named */
 } rollout_refusal_t;
 
-/* What is known of the cluster: members in the order of ids. */
-typedef struct {
-    const llmgw_member_t       *members;
-    const llmgw_member_load_t  *loads;
-    const uint8_t              *can_restart;    /* for the plan: whether its
-                                                   agent runs it as a child */
-    size_t                      n;
-} rollout_view_t;
-
 typedef struct {
     const char         *to;             /* version */
     const char         *owner;          /* of the drains: update:ID */
@@ -170,6 +161,8 @@ typedef struct {
     size_t              nids;
     const char *const  *also;           /* and these, as far as known */
     size_t              nalso;
+    const uint8_t      *can_restart;    /* of each member of the roster:
+                                           its agent runs it as a child */
     int                 has_stop;       /* commands */
     int                 has_start;
     int                 has_orders;     /* restart may be ordered: a keyring */
@@ -235,13 +228,8 @@ typedef struct {
  * ROLLOUT_REASON_BYTES).
  */
 rollout_t *rollout_plan(const rollout_spec_t *spec,
-    const rollout_view_t *view, rollout_refusal_t *refusal, char *text);
+    const llmgw_roster_t *roster, rollout_refusal_t *refusal, char *text);
 void rollout_destroy(rollout_t *rollout);
-
-/* NULL: not known. */
-const llmgw_member_t *rollout_find(const rollout_view_t *view,
-    const char *id);
-
 
 /* rollout.c */
 
@@ -256,7 +244,7 @@ void rollout_begin(rollout_t *rollout, uint64_t settle_us, uint64_t now_us);
  * What the members are now.  To be called when they changed, after each
  * result, and regularly, since waits end by it.
  */
-void rollout_look(rollout_t *rollout, const rollout_view_t *view,
+void rollout_look(rollout_t *rollout, const llmgw_roster_t *roster,
     uint64_t now_us);
 
 /* What is to be done next, and for which step; ROLLOUT_NOTHING: wait. */

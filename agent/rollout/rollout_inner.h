@@ -27,16 +27,16 @@ int rollout_sort(const llmgw_member_t **members, size_t n);
 
 /* A present one of the same group, behind the last that was given (NULL: the
    first); NULL: no more. */
-const llmgw_member_t *rollout_peer(const rollout_view_t *view,
+const llmgw_member_t *rollout_peer(const llmgw_roster_t *roster,
     const llmgw_member_t *member, const llmgw_member_t *after);
 
 /* How the step is to begin; *why: why not now. */
 rollout_way_t rollout_way(const rollout_t *rollout,
-    const rollout_step_t *step, const rollout_view_t *view,
+    const rollout_step_t *step, const llmgw_roster_t *roster,
     const llmgw_member_t *member, const char **why);
 
 void rollout_look_switching(rollout_t *rollout, rollout_step_t *step,
-    const rollout_view_t *view, uint64_t now_us);
+    const llmgw_roster_t *roster, uint64_t now_us);
 
 
 /* rollout.c */
@@ -71,7 +71,7 @@ int rollout_is_present(const llmgw_member_t *member);
 int rollout_is_up(const rollout_t *rollout, const llmgw_member_t *member);
 
 void rollout_look_at(rollout_t *rollout, rollout_step_t *step,
-    const rollout_view_t *view, uint64_t now_us);
+    const llmgw_roster_t *roster, uint64_t now_us);
 
 
 /* rejoin.c */
@@ -81,7 +81,7 @@ void rollout_look_rejoining(rollout_t *rollout, rollout_step_t *step,
 
 
 /* turn.c: begins what may begin. */
-void rollout_look_waiting(rollout_t *rollout, const rollout_view_t *view,
+void rollout_look_waiting(rollout_t *rollout, const llmgw_roster_t *roster,
     uint64_t now_us);
 
 #endif /* ROLLOUT_INNER_H */

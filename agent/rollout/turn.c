@@ -25,7 +25,7 @@ rollout_active(const rollout_t *rollout)
 
 /* The routable replicas, less those whose step has begun. */
 static unsigned
-rollout_available(const rollout_t *rollout, const rollout_view_t *view)
+rollout_available(const rollout_t *rollout, const llmgw_roster_t *roster)
 {
     size_t                 i;
     unsigned               n;
@@ -33,13 +33,13 @@ rollout_available(const rollout_t *rollout, const rollout_view_t *view)
 
     n = 0;
 
-    for (i = 0; i < view->n; i++) {
-        n += llmgw_member_is_routable(&view->members[i]);
+    for (i = 0; i < roster->n; i++) {
+        n += llmgw_member_is_routable(&roster->members[i]);
     }
 
     for (i = 0; i < rollout->nsteps; i++) {
         if (rollout_is_active(&rollout->steps[i])) {
-            member = rollout_find(view, rollout->steps[i].id);
+            member = llmgw_roster_find(roster, rollout->steps[i].id);
             n -= member != NULL && llmgw_member_is_routable(member);
         }
     }
@@ -97,20 +97,20 @@ rollout_begin_member(rollout_t *rollout, rollout_step_t *step,
 /* 1: it has begun, or is done; -1: it may, when its group has moved on. */
 static int
 rollout_try(rollout_t *rollout, rollout_step_t *step,
-    const rollout_view_t *view, uint64_t now_us)
+    const llmgw_roster_t *roster, uint64_t now_us)
 {
     const char            *why;
     rollout_way_t          way;
     const llmgw_member_t  *member;
 
-    member = rollout_find(view, step->id);
+    member = llmgw_roster_find(roster, step->id);
 
     if (rollout_is_up(rollout, member)) {
         rollout_enter(step, ROLLOUT_SKIPPED, ROLLOUT_NOTHING, now_us);
         return 1;
     }
 
-    way = rollout_way(rollout, step, view, member, &why);
+    way = rollout_way(rollout, step, roster, member, &why);
 
     if (way == ROLLOUT_NOT_NOW) {
         return -1;
@@ -122,7 +122,7 @@ rollout_try(rollout_t *rollout, rollout_step_t *step,
     }
 
     if (member != NULL && llmgw_member_is_routable(member)
-        && rollout_available(rollout, view) <= rollout->min_available)
+        && rollout_available(rollout, roster) <= rollout->min_available)
     {
         return 0;
     }
@@ -136,14 +136,15 @@ rollout_try(rollout_t *rollout, rollout_step_t *step,
 /* Why a step that waits cannot begin. */
 static void
 rollout_fail_blocked(rollout_t *rollout, rollout_step_t *step,
-    const rollout_view_t *view, uint64_t now_us)
+    const llmgw_roster_t *roster, uint64_t now_us)
 {
     double       waited_s;
     const char  *why;
 
     waited_s = rollout->rejoin_timeout_us / 1e6;
 
-    if (rollout_way(rollout, step, view, rollout_find(view, step->id), &why)
+    if (rollout_way(rollout, step, roster,
+                    llmgw_roster_find(roster, step->id), &why)
         == ROLLOUT_NOT_NOW)
     {
         rollout_fail(rollout, step, now_us, "%s, for %.3g s", why, waited_s);
@@ -151,7 +152,7 @@ rollout_fail_blocked(rollout_t *rollout, rollout_step_t *step,
     } else {
         rollout_fail(rollout, step, now_us,
                      "%u replicas are routable and %u must stay routable, for "
-                     "%.3g s", rollout_available(rollout, view),
+                     "%.3g s", rollout_available(rollout, roster),
                      rollout->min_available, waited_s);
     }
 }
@@ -160,7 +161,7 @@ rollout_fail_blocked(rollout_t *rollout, rollout_step_t *step,
 /* While a step is under way, its replica will be routable again. */
 static void
 rollout_look_blocked(rollout_t *rollout, rollout_step_t *step,
-    const rollout_view_t *view, uint64_t now_us)
+    const llmgw_roster_t *roster, uint64_t now_us)
 {
     if (rollout_active(rollout) > 0) {
         rollout->blocked_us = 0;
@@ -169,13 +170,13 @@ rollout_look_blocked(rollout_t *rollout, rollout_step_t *step,
         rollout->blocked_us = now_us;
 
     } else if (now_us >= rollout->blocked_us + rollout->rejoin_timeout_us) {
-        rollout_fail_blocked(rollout, step, view, now_us);
+        rollout_fail_blocked(rollout, step, roster, now_us);
     }
 }
 
 
 void
-rollout_look_waiting(rollout_t *rollout, const rollout_view_t *view,
+rollout_look_waiting(rollout_t *rollout, const llmgw_roster_t *roster,
     uint64_t now_us)
 {
     int              rc;
@@ -195,14 +196,14 @@ rollout_look_waiting(rollout_t *rollout, const rollout_view_t *view,
             return;
         }
 
-        rc = rollout_try(rollout, step, view, now_us);
+        rc = rollout_try(rollout, step, roster, now_us);
 
         if (rc <= 0) {
             blocked = blocked != NULL ? blocked : step;
 
         } else {
             rollout->blocked_us = 0;
-            rollout_look_at(rollout, step, view, now_us);
+            rollout_look_at(rollout, step, roster, now_us);
         }
 
         if (rc == 0) {
@@ -211,6 +212,6 @@ rollout_look_waiting(rollout_t *rollout, const rollout_view_t *view,
     }
 
     if (blocked != NULL && !rollout->is_ending) {
-        rollout_look_blocked(rollout, blocked, view, now_us);
+        rollout_look_blocked(rollout, blocked, roster, now_us);
     }
 }

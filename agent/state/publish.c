@@ -249,20 +249,13 @@ publish_models(const publish_t *publish, uint64_t models, size_t *bytes)
 }
 
 
-const llmgw_member_t *
-publish_members(const publish_t *publish, size_t *n)
+llmgw_roster_t
+publish_roster(const publish_t *publish)
 {
-    return llmgw_members_published(publish->writer, NULL, n);
-}
+    llmgw_roster_t  roster;
 
+    roster.members = llmgw_members_published(publish->writer, &roster.loads,
+                                             &roster.n);
 
-const llmgw_member_load_t *
-publish_loads(const publish_t *publish)
-{
-    size_t                      n;
-    const llmgw_member_load_t  *loads;
-
-    llmgw_members_published(publish->writer, &loads, &n);
-
-    return loads;
+    return roster;
 }

@@ -82,7 +82,7 @@ int publish_heartbeat(publish_t *publish, uint64_t now_ms, char *error);
 const char *publish_models(const publish_t *publish, uint64_t models,
     size_t *bytes);
 
-const llmgw_member_t *publish_members(const publish_t *publish, size_t *n);
-const llmgw_member_load_t *publish_loads(const publish_t *publish);
+/* As published last; valid until the next flush. */
+llmgw_roster_t publish_roster(const publish_t *publish);
 
 #endif /* PUBLISH_H */

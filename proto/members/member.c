@@ -483,3 +483,19 @@ llmgw_shard_is_usable(const llmgw_member_t *member)
            && member->liveness == LLMGW_LIVENESS_ALIVE
            && member->service == LLMGW_SERVICE_READY && !member->draining;
 }
+
+
+static int
+compare_id(const void *id, const void *member)
+{
+    return strcmp(id, ((const llmgw_member_t *) member)->id);
+}
+
+
+const llmgw_member_t *
+llmgw_roster_find(const llmgw_roster_t *roster, const char *id)
+{
+    return roster->n == 0
+           ? NULL : bsearch(id, roster->members, roster->n,
+                            sizeof(llmgw_member_t), compare_id);
+}

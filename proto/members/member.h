@@ -235,4 +235,18 @@ int llmgw_shard_is_advertised(const llmgw_member_t *member);
 /* A new session may be opened there: offered, ALIVE, READY, not draining. */
 int llmgw_shard_is_usable(const llmgw_member_t *member);
 
+
+/* What is known of a cluster: its members in the order of their ids, and the
+   load of each. */
+typedef struct {
+    const llmgw_member_t       *members;
+    const llmgw_member_load_t  *loads;
+    size_t                      n;
+} llmgw_roster_t;
+
+
+/* NULL: no member has that id. */
+const llmgw_member_t *llmgw_roster_find(const llmgw_roster_t *roster,
+    const char *id);
+
 #endif /* LLMGW_MEMBER_H */

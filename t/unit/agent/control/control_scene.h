@@ -66,15 +66,16 @@ scene_keys(void *data, command_peer_t *peer, command_keys_t verb,
 
 
 /* The only member is the agent itself. */
-static void
-scene_show_view(void *data, command_view_t *view)
+static llmgw_roster_t
+scene_show_roster(void *data)
 {
     control_scene_t  *scene = data;
 
-    view->members = &scene->own;
-    view->loads = &scene->load;
-    view->n = 1;
     scene->nviews++;
+
+    return (llmgw_roster_t) {
+        .members = &scene->own, .loads = &scene->load, .n = 1
+    };
 }
 
 
@@ -240,7 +241,7 @@ scene_init(control_scene_t *scene)
     scene->env.started_us = 1000000;
     scene->env.now_us = scene_now_us;
     scene->env.wall_us = scene_wall_us;
-    scene->env.show_view = scene_show_view;
+    scene->env.show_roster = scene_show_roster;
     scene->env.show_traits = scene_show_traits;
     scene->env.show_status = scene_show_status;
     scene->env.show_models = scene_show_models;

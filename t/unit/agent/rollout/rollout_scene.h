@@ -26,7 +26,7 @@ typedef struct {
     llmgw_member_load_t  loads[SCENE_MAX];
     uint8_t              can_restart[SCENE_MAX];
     rollout_spec_t       spec;
-    rollout_view_t       view;
+    llmgw_roster_t       roster;
     rollout_t           *rollout;
     rollout_refusal_t    refusal;
     char                 text[ROLLOUT_REASON_BYTES];
@@ -59,10 +59,10 @@ scene_open(scene_t *s, size_t n)
         s->can_restart[i] = 1;
     }
 
-    s->view.members = s->members;
-    s->view.loads = s->loads;
-    s->view.can_restart = s->can_restart;
-    s->view.n = n;
+    s->roster.members = s->members;
+    s->roster.loads = s->loads;
+    s->spec.can_restart = s->can_restart;
+    s->roster.n = n;
 
     s->spec.to = "v2";
     s->spec.owner = "update:one";
@@ -84,7 +84,7 @@ scene_close(scene_t *s)
 static inline void
 scene_look(scene_t *s)
 {
-    rollout_look(s->rollout, &s->view, s->now_us);
+    rollout_look(s->rollout, &s->roster, s->now_us);
 }
 
 
@@ -92,7 +92,7 @@ scene_look(scene_t *s)
 static inline void
 scene_plan(scene_t *s)
 {
-    s->rollout = rollout_plan(&s->spec, &s->view, &s->refusal, s->text);
+    s->rollout = rollout_plan(&s->spec, &s->roster, &s->refusal, s->text);
     assert_non_null(s->rollout);
     rollout_begin(s->rollout, s->settle_us, s->now_us);
     scene_look(s);
@@ -102,7 +102,7 @@ scene_plan(scene_t *s)
 static inline void
 scene_refused(scene_t *s, rollout_refusal_t refusal, const char *word)
 {
-    s->rollout = rollout_plan(&s->spec, &s->view, &s->refusal, s->text);
+    s->rollout = rollout_plan(&s->spec, &s->roster, &s->refusal, s->text);
     assert_null(s->rollout);
     assert_int_equal(s->refusal, refusal);
     assert_non_null(strstr(s->text, word));
@@ -142,7 +142,7 @@ scene_quiet(scene_t *s)
 static inline llmgw_member_t *
 scene_member(scene_t *s, size_t step)
 {
-    return (llmgw_member_t *) rollout_find(&s->view,
+    return (llmgw_member_t *) llmgw_roster_find(&s->roster,
                                            s->rollout->steps[step].id);
 }
 

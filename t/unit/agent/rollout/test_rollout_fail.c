@@ -188,7 +188,7 @@ an_agent_that_sees_nobody_refuses(void **state)
     s.members[0].liveness = LLMGW_LIVENESS_DEAD;
     s.members[1].liveness = LLMGW_LIVENESS_LEFT;
     scene_refused(&s, ROLLOUT_UNKNOWN, "no replica");
-    s.view.n = 0;
+    s.roster.n = 0;
     scene_refused(&s, ROLLOUT_UNKNOWN, "no replica");
 }
 

@@ -148,7 +148,7 @@ scene_npublished(void)
     size_t                n;
     llmgw_members_view_t  view;
 
-    (void) publish_members(scene.publish, &n);
+    n = publish_roster(scene.publish).n;
     assert_int_equal(scene_nread(&view), n);
     llmgw_members_view_done(&view);
 
@@ -241,7 +241,7 @@ load_is_told_in_place_while_a_change_waits(void **state)
     assert_int_equal(scene_nread(&view), 1);
     assert_int_equal(view.loads[0].active_requests, 7);
     llmgw_members_view_done(&view);
-    assert_int_equal(publish_loads(scene.publish)[0].active_requests, 7);
+    assert_int_equal(publish_roster(scene.publish).loads[0].active_requests, 7);
 
     scene_flush(T0_US + 20 * MS);
     assert_int_equal(scene_nread(&view), 2);
