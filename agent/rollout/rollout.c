@@ -244,14 +244,18 @@ rollout_is_harmless(const rollout_step_t *step)
 
 
 void
-rollout_result(rollout_t *rollout, size_t i, const char *error,
-    uint64_t now_us)
+rollout_result(rollout_t *rollout, size_t i, rollout_action_t action,
+    const char *error, uint64_t now_us)
 {
-    rollout_action_t   action;
-    rollout_step_t    *step;
+    rollout_step_t  *step;
 
     step = &rollout->steps[i];
-    action = step->doing;
+
+    if (action == ROLLOUT_RENEW) {
+        step->is_renewing = 0;
+        return;
+    }
+
     step->doing = ROLLOUT_NOTHING;
 
     if (step->state == ROLLOUT_UNDOING) {
@@ -443,28 +447,48 @@ rollout_look(rollout_t *rollout, const llmgw_roster_t *roster, uint64_t now_us)
 
 /* --- what comes out */
 
+/* Its lease has to be renewed, and no renewal is under way. */
+static int
+rollout_is_renewal_due(const rollout_step_t *step, uint64_t now_us)
+{
+    return step->renew_us != 0 && now_us >= step->renew_us
+           && !step->is_renewing && step->state < ROLLOUT_RELEASING;
+}
+
+
+static int
+rollout_is_due(const rollout_step_t *step)
+{
+    return step->due != ROLLOUT_NOTHING && step->doing == ROLLOUT_NOTHING
+           && (step->due != ROLLOUT_UNDRAIN || !step->is_renewing);
+}
+
+
+/* Leases come first: there may be more to do than can be begun now. */
 rollout_action_t
-rollout_next(rollout_t *rollout, size_t *i)
+rollout_next(rollout_t *rollout, size_t *i, uint64_t now_us)
 {
     rollout_step_t  *step;
 
     for (*i = 0; *i < rollout->nsteps; (*i)++) {
         step = &rollout->steps[*i];
 
-        if (step->due == ROLLOUT_NOTHING || step->doing != ROLLOUT_NOTHING
-            || (step->due == ROLLOUT_UNDRAIN && step->is_renewing))
-        {
-            continue;
+        if (rollout_is_renewal_due(step, now_us)) {
+            step->is_renewing = 1;
+            step->renew_us = now_us + ROLLOUT_RENEW_US;
+            return ROLLOUT_RENEW;
         }
+    }
 
-        step->doing = step->due;
-        step->due = ROLLOUT_NOTHING;
+    for (*i = 0; *i < rollout->nsteps; (*i)++) {
+        step = &rollout->steps[*i];
 
-        if (step->doing == ROLLOUT_DRAIN) {
-            step->is_drained = 1;
+        if (rollout_is_due(step)) {
+            step->doing = step->due;
+            step->due = ROLLOUT_NOTHING;
+            step->is_drained |= step->doing == ROLLOUT_DRAIN;
+            return step->doing;
         }
-
-        return step->doing;
     }
 
     return ROLLOUT_NOTHING;
@@ -472,53 +496,20 @@ rollout_next(rollout_t *rollout, size_t *i)
 
 
 void
-rollout_put_back(rollout_t *rollout, size_t i)
-{
-    rollout->steps[i].due = rollout->steps[i].doing;
-    rollout->steps[i].doing = ROLLOUT_NOTHING;
-}
-
-
-/* Its lease has to be renewed, and no renewal is under way. */
-static int
-rollout_is_leased(const rollout_step_t *step)
-{
-    return step->renew_us != 0 && !step->is_renewing
-           && step->state < ROLLOUT_RELEASING;
-}
-
-
-int
-rollout_renew(rollout_t *rollout, size_t *i, uint64_t now_us)
+rollout_put_back(rollout_t *rollout, size_t i, rollout_action_t action)
 {
     rollout_step_t  *step;
 
-    for (*i = 0; *i < rollout->nsteps; (*i)++) {
-        step = &rollout->steps[*i];
+    step = &rollout->steps[i];
 
-        if (rollout_is_leased(step) && now_us >= step->renew_us) {
-            step->is_renewing = 1;
-            step->renew_us = now_us + ROLLOUT_RENEW_US;
-            return 1;
-        }
+    if (action == ROLLOUT_RENEW) {
+        step->is_renewing = 0;
+        step->renew_us -= ROLLOUT_RENEW_US;
+
+    } else {
+        step->due = action;
+        step->doing = ROLLOUT_NOTHING;
     }
-
-    return 0;
-}
-
-
-void
-rollout_renewed(rollout_t *rollout, size_t i)
-{
-    rollout->steps[i].is_renewing = 0;
-}
-
-
-void
-rollout_put_back_renewal(rollout_t *rollout, size_t i, uint64_t now_us)
-{
-    rollout->steps[i].is_renewing = 0;
-    rollout->steps[i].renew_us = now_us;
 }
 
 

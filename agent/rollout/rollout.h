@@ -133,7 +133,9 @@ typedef enum {
     ROLLOUT_RESTART,        /* an order to the member's agent */
     ROLLOUT_PROBE,          /* one token, asked for directly, of
                                rollout_probed() */
-    ROLLOUT_UNDRAIN
+    ROLLOUT_UNDRAIN,
+    ROLLOUT_RENEW           /* DRAIN again, since it is a lease; beside what
+                               else is under way for the step */
 } rollout_action_t;
 
 typedef enum {
@@ -247,30 +249,24 @@ void rollout_begin(rollout_t *rollout, uint64_t settle_us, uint64_t now_us);
 void rollout_look(rollout_t *rollout, const llmgw_roster_t *roster,
     uint64_t now_us);
 
-/* What is to be done next, and for which step; ROLLOUT_NOTHING: wait. */
-rollout_action_t rollout_next(rollout_t *rollout, size_t *step);
+/*
+ * What is to be done next, and for which step; ROLLOUT_NOTHING: wait.  Each
+ * action ends with rollout_result(), or rollout_put_back().  An UNDRAIN waits
+ * for the result of a RENEW, so that it comes last.
+ */
+rollout_action_t rollout_next(rollout_t *rollout, size_t *step,
+    uint64_t now_us);
 
 /* It cannot be begun now: it is what is to be done next, again. */
-void rollout_put_back(rollout_t *rollout, size_t step);
-
-/*
- * The steps whose drain is to be ordered again, 0: none (more).  Each is to be
- * settled by rollout_renewed(), whether it was done or not: an UNDRAIN waits
- * for that, so that it comes last.
- */
-int rollout_renew(rollout_t *rollout, size_t *step, uint64_t now_us);
-void rollout_renewed(rollout_t *rollout, size_t step);
-
-/* Instead: it could not be ordered now. */
-void rollout_put_back_renewal(rollout_t *rollout, size_t step,
-    uint64_t now_us);
+void rollout_put_back(rollout_t *rollout, size_t step,
+    rollout_action_t action);
 
 /* Which member is asked for a token. */
 const char *rollout_probed(const rollout_step_t *step);
 
 /* It was done; error: it was not, and why. */
-void rollout_result(rollout_t *rollout, size_t step, const char *error,
-    uint64_t now_us);
+void rollout_result(rollout_t *rollout, size_t step, rollout_action_t action,
+    const char *error, uint64_t now_us);
 
 /* verdict: ABORTED or YIELDED.  It goes on until rollout_is_over(). */
 void rollout_end(rollout_t *rollout, rollout_verdict_t verdict,

@@ -109,13 +109,29 @@ scene_refused(scene_t *s, rollout_refusal_t refusal, const char *word)
 }
 
 
+/* The next action but renewals, which are done at once. */
+static inline rollout_action_t
+scene_next(scene_t *s, size_t *step)
+{
+    rollout_action_t  action;
+
+    while ((action = rollout_next(s->rollout, step, s->now_us))
+           == ROLLOUT_RENEW)
+    {
+        rollout_result(s->rollout, *step, ROLLOUT_RENEW, NULL, s->now_us);
+    }
+
+    return action;
+}
+
+
 /* Checks that this is the only next action; returns its step. */
 static inline size_t
 take(scene_t *s, rollout_action_t action)
 {
     size_t  step;
 
-    assert_int_equal(rollout_next(s->rollout, &step), action);
+    assert_int_equal(scene_next(s, &step), action);
 
     return step;
 }
@@ -135,7 +151,7 @@ scene_quiet(scene_t *s)
     size_t  step;
 
     scene_look(s);
-    assert_int_equal(rollout_next(s->rollout, &step), ROLLOUT_NOTHING);
+    assert_int_equal(scene_next(s, &step), ROLLOUT_NOTHING);
 }
 
 
@@ -150,7 +166,8 @@ scene_member(scene_t *s, size_t step)
 static inline void
 scene_result(scene_t *s, size_t step, const char *error)
 {
-    rollout_result(s->rollout, step, error, s->now_us);
+    rollout_result(s->rollout, step, s->rollout->steps[step].doing, error,
+                   s->now_us);
     scene_look(s);
 }
 

@@ -253,24 +253,39 @@ nothing_begins_before_others_could_hear_of_it(void **state)
 }
 
 
+/* Is that the next thing to do?  What else it is stays to be done. */
+static int
+scene_renews(scene_t *s, size_t step)
+{
+    size_t            i;
+    rollout_action_t  action;
+
+    action = rollout_next(s->rollout, &i, s->now_us);
+
+    if (action != ROLLOUT_RENEW && action != ROLLOUT_NOTHING) {
+        rollout_put_back(s->rollout, i, action);
+    }
+
+    return action == ROLLOUT_RENEW && i == step;
+}
+
+
 static void
 leases_are_renewed_until_the_release(void **state)
 {
-    size_t   step;
     scene_t  s;
 
     scene_open(&s, 2);
     scene_plan(&s);
-    assert_false(rollout_renew(s.rollout, &step, s.now_us));
+    assert_false(scene_renews(&s, 0));
     scene_drained(&s, 0);
     scene_expect(&s, ROLLOUT_RESTART, 0);
 
     s.now_us = s.rollout->steps[0].held_us + ROLLOUT_RENEW_US - 1;
-    assert_false(rollout_renew(s.rollout, &step, s.now_us));
+    assert_false(scene_renews(&s, 0));
     s.now_us++;
-    assert_true(rollout_renew(s.rollout, &step, s.now_us));
-    assert_int_equal(step, 0);
-    assert_false(rollout_renew(s.rollout, &step, s.now_us));
+    assert_true(scene_renews(&s, 0));
+    assert_false(scene_renews(&s, 0));
 
     /* The action in progress is waited for before the undrain. */
     scene_done(&s, 0);
@@ -278,10 +293,10 @@ leases_are_renewed_until_the_release(void **state)
     scene_expect(&s, ROLLOUT_PROBE, 0);
     scene_done(&s, 0);
     scene_quiet(&s);
-    rollout_renewed(s.rollout, 0);
+    rollout_result(s.rollout, 0, ROLLOUT_RENEW, NULL, s.now_us);
     scene_expect(&s, ROLLOUT_UNDRAIN, 0);
     s.now_us += 2 * ROLLOUT_RENEW_US;
-    assert_false(rollout_renew(s.rollout, &step, s.now_us));
+    assert_false(scene_renews(&s, 0));
     scene_close(&s);
 }
 
@@ -290,22 +305,21 @@ leases_are_renewed_until_the_release(void **state)
 static void
 what_cannot_be_begun_now_is_asked_for_again(void **state)
 {
-    size_t   step;
     scene_t  s;
 
     scene_open(&s, 2);
     scene_plan(&s);
     scene_expect(&s, ROLLOUT_DRAIN, 0);
-    rollout_put_back(s.rollout, 0);
+    rollout_put_back(s.rollout, 0, ROLLOUT_DRAIN);
     scene_drained(&s, 0);
     scene_expect(&s, ROLLOUT_RESTART, 0);
 
     s.now_us += ROLLOUT_RENEW_US;
-    assert_true(rollout_renew(s.rollout, &step, s.now_us));
-    rollout_put_back_renewal(s.rollout, 0, s.now_us);
-    assert_true(rollout_renew(s.rollout, &step, s.now_us));
-    rollout_renewed(s.rollout, 0);
-    assert_false(rollout_renew(s.rollout, &step, s.now_us));
+    assert_true(scene_renews(&s, 0));
+    rollout_put_back(s.rollout, 0, ROLLOUT_RENEW);
+    assert_true(scene_renews(&s, 0));
+    rollout_result(s.rollout, 0, ROLLOUT_RENEW, NULL, s.now_us);
+    assert_false(scene_renews(&s, 0));
     scene_close(&s);
 }
 
@@ -313,7 +327,6 @@ what_cannot_be_begun_now_is_asked_for_again(void **state)
 static void
 an_agent_that_started_anew_is_drained_again(void **state)
 {
-    size_t   step;
     scene_t  s;
 
     scene_open(&s, 2);
@@ -330,7 +343,7 @@ an_agent_that_started_anew_is_drained_again(void **state)
     s.members[0].epoch++;
     s.now_us += ROLLOUT_RENEW_US;
     scene_quiet(&s);
-    assert_false(rollout_renew(s.rollout, &step, s.now_us));
+    assert_false(scene_renews(&s, 0));
     scene_done(&s, 0);
     scene_quiet(&s);
     scene_close(&s);
@@ -355,8 +368,8 @@ an_agent_that_starts_anew_again_and_again_is_not_waited_for(void **state)
         s.now_us += S;
         scene_look(&s);
 
-        if (rollout_next(s.rollout, &step) == ROLLOUT_DRAIN) {
-            rollout_result(s.rollout, step, NULL, s.now_us);
+        if (scene_next(&s, &step) == ROLLOUT_DRAIN) {
+            scene_result(&s, step, NULL);
         }
     }
 

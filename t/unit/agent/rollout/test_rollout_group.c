@@ -457,9 +457,9 @@ switch_is_not_waited_for_for_ever(void **state)
     scene_plan(&s);
     renew(&s, 0);
     scene_expect(&s, ROLLOUT_SWITCH, 1);
-    rollout_put_back(s.rollout, 1);
+    rollout_put_back(s.rollout, 1, ROLLOUT_SWITCH);
     scene_expect(&s, ROLLOUT_SWITCH, 1);
-    rollout_put_back(s.rollout, 1);
+    rollout_put_back(s.rollout, 1, ROLLOUT_SWITCH);
     s.now_us += REJOIN_US;
     scene_quiet(&s);
     assert_failed(&s, 1, ROLLOUT_SWITCHING, "no standby");
