@@ -53,7 +53,7 @@
 static const member_t *
 job_target(const job_t *job)
 {
-    return table_find(swim_table(node_swim(job->jobs->node)), job->id);
+    return jobs_member(job->jobs, job->id);
 }
 
 
@@ -402,7 +402,7 @@ job_is_last(const jobs_t *jobs, const member_t *member)
     size_t          i;
     const table_t  *table;
 
-    table = swim_table(node_swim(jobs->node));
+    table = jobs_table(jobs);
 
     for (i = 0; i < table->n; i++) {
         if (table->members[i] != member
@@ -470,7 +470,7 @@ job_drain(void *data, command_peer_t *peer, const char *id,
     jobs_t          *jobs = data;
     const member_t  *member;
 
-    member = table_find(swim_table(node_swim(jobs->node)), id);
+    member = jobs_member(jobs, id);
 
     if (member != NULL && !is_forced && job_is_last(jobs, member)) {
         control_send(peer, job_refusal(id, "last_replica", "it is the last "

@@ -75,7 +75,7 @@ jobs_look(jobs_t *jobs)
     }
 
     if (jobs_is_updating(jobs) && jobs->update->is_due) {
-        update_look(jobs->update);
+        update_proceed(jobs->update);
     }
 
     if (jobs->list == NULL && !jobs_is_updating(jobs)) {
@@ -139,4 +139,18 @@ llmgw_roster_t
 jobs_roster(const jobs_t *jobs)
 {
     return publish_roster(jobs->publish);
+}
+
+
+const table_t *
+jobs_table(const jobs_t *jobs)
+{
+    return swim_table(node_swim(jobs->node));
+}
+
+
+member_t *
+jobs_member(const jobs_t *jobs, const char *id)
+{
+    return table_find(jobs_table(jobs), id);
 }

@@ -10,6 +10,11 @@
 uint64_t jobs_now_us(const jobs_t *jobs);
 json_int_t jobs_wall_ms(const jobs_t *jobs);
 
+/* The members as they are: the protocol's table, and one of it; NULL: there is
+   none of that id. */
+const table_t *jobs_table(const jobs_t *jobs);
+member_t *jobs_member(const jobs_t *jobs, const char *id);
+
 /* The members as they were published last: an effect that nginx cannot know
    of is none. */
 llmgw_roster_t jobs_roster(const jobs_t *jobs);

@@ -213,10 +213,39 @@ update_report_progress(update_t *update)
 
 /* --- the beginning and the end */
 
-update_t *
-update_create(jobs_t *jobs, rollout_t *rollout, const char *id)
+void
+update_destroy(update_t *update)
 {
-    size_t           i;
+    if (update->is_running) {
+        update_forget(update);
+        update_dismiss(update,
+            json_pack("{s:b, s:s, s:s, s:o}", "ok", 0, "code", "leaving",
+                      "error", "the agent that drives the update has ended",
+                      "update", update_show(update)));
+    }
+
+    free(update->stop);
+    free(update->start);
+    rollout_destroy(update->rollout);
+    free(update);
+}
+
+
+/* -1: out of memory. */
+static int
+update_copy(char **copy, const char *text)
+{
+    *copy = text != NULL ? strdup(text) : NULL;
+
+    return text != NULL && *copy == NULL ? -1 : 0;
+}
+
+
+static update_t *
+update_create(jobs_t *jobs, const command_update_t *request,
+    rollout_t *rollout, const char *id)
+{
+    size_t     i;
     update_t  *update;
 
     update = calloc(1, sizeof(update_t)
@@ -235,28 +264,47 @@ update_create(jobs_t *jobs, rollout_t *rollout, const char *id)
         update->tasks[i].step = i;
     }
 
+    if (update_copy(&update->stop, request->stop) != 0
+        || update_copy(&update->start, request->start) != 0)
+    {
+        update_destroy(update);
+        return NULL;
+    }
+
     return update;
 }
 
 
-void
-update_begin(update_t *update, uint64_t settle_us)
+int
+update_launch(jobs_t *jobs, const command_update_t *request,
+    rollout_t *rollout, const char *id, uint64_t settle_us)
 {
-    jobs_t  *jobs;
+    update_t  *update;
 
-    jobs = update->jobs;
+    update = update_create(jobs, request, rollout, id);
+
+    if (update == NULL) {
+        return -1;
+    }
+
+    if (jobs->update != NULL) {
+        update_destroy(jobs->update);
+    }
+
+    jobs->update = update;
     update->is_running = 1;
     update->is_due = 1;
-    update->began_ms = jobs_wall_ms(update->jobs);
-    update->said_us = jobs_now_us(update->jobs);
+    update->began_ms = jobs_wall_ms(jobs);
+    update->said_us = jobs_now_us(jobs);
 
     log_write(jobs->log, LOG_INFO, "update %s to version \"%s\" begins, "
-              "%zu replicas", update->id, update->rollout->to,
-              update->rollout->nsteps);
+              "%zu replicas", id, rollout->to, rollout->nsteps);
 
     jobs_wake(jobs);
-    node_set_update(jobs->node, update->id);
-    rollout_begin(update->rollout, settle_us, jobs_now_us(update->jobs));
+    node_set_update(jobs->node, id);
+    rollout_begin(rollout, settle_us, jobs_now_us(jobs));
+
+    return 0;
 }
 
 
@@ -264,11 +312,11 @@ static void
 update_end(update_t *update)
 {
     char      reason[ROLLOUT_REASON_BYTES];
-    jobs_t  *jobs;
+    jobs_t   *jobs;
 
     jobs = update->jobs;
     update->is_running = 0;
-    update->ended_ms = jobs_wall_ms(update->jobs);
+    update->ended_ms = jobs_wall_ms(jobs);
 
     node_set_update(jobs->node, "");
     update_forget(update);
@@ -281,26 +329,8 @@ update_end(update_t *update)
               reason[0] ? ": " : "", reason, rollout_ndone(update->rollout),
               update->rollout->nsteps);
 
-    update_dismiss(update, rollout_show_end(update->rollout,
-                                                  update_show(update)));
-}
-
-
-void
-update_destroy(update_t *update)
-{
-    if (update->is_running) {
-        update_forget(update);
-        update_dismiss(update,
-            json_pack("{s:b, s:s, s:s, s:o}", "ok", 0, "code", "leaving",
-                      "error", "the agent that drives the update has ended",
-                      "update", update_show(update)));
-    }
-
-    free(update->stop);
-    free(update->start);
-    rollout_destroy(update->rollout);
-    free(update);
+    update_dismiss(update,
+                   rollout_show_end(update->rollout, update_show(update)));
 }
 
 
@@ -359,7 +389,7 @@ update_ask(update_t *update)
 
 
 void
-update_look(update_t *update)
+update_proceed(update_t *update)
 {
     llmgw_roster_t  roster;
 

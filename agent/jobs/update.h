@@ -1,11 +1,12 @@
 
 /*
  * Private to this room: the rolling update that this agent drives, or drove
- * last.
+ * last.  The machine that decides is rollout/rollout.h: members, time and
+ * results go in, actions come out.  Here it is driven:
  *
  *   update_request.c    may it begin?  And its plan
- *   update.c            begins it, looks at it, reports to its followers
- *   update_act.c        does what rollout/rollout.h asks for
+ *   update.c            gives it the members, reports what it does
+ *   update_act.c        does what it asks for
  */
 
 #ifndef UPDATE_H
@@ -19,7 +20,8 @@
 
 typedef struct update_follower_s  update_follower_t;
 
-/* What is being done for a step. */
+/* What is under way for a step: an order, a command or a probe, and beside it
+   the renewal of its lease. */
 typedef struct {
     update_t  *update;
     size_t     step;
@@ -61,14 +63,16 @@ const member_t *update_rival(const jobs_t *jobs);
 
 /* update.c */
 
-/* Takes the rollout over.  NULL: out of memory, it is released. */
-update_t *update_create(jobs_t *jobs, rollout_t *rollout, const char *id);
+/*
+ * Begins it, in the place of the last one.  Takes the rollout over; -1: out of
+ * memory, it is released, and the last one stays.
+ */
+int update_launch(jobs_t *jobs, const command_update_t *request,
+    rollout_t *rollout, const char *id, uint64_t settle_us);
 void update_destroy(update_t *update);
 
-void update_begin(update_t *update, uint64_t settle_us);
-
 /* In each iteration in which it is due. */
-void update_look(update_t *update);
+void update_proceed(update_t *update);
 
 /* Begins no further step; it runs until the begun ones have ended. */
 void update_stop(update_t *update);

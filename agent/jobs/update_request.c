@@ -20,10 +20,26 @@
 #define UPDATE_SETTLE_US  1000000ULL
 
 
-static const table_t *
-update_table(const jobs_t *jobs)
+/* The next present member but us, from the i-th on; NULL: no more. */
+static const member_t *
+update_other(const jobs_t *jobs, size_t *i)
 {
-    return swim_table(node_swim(jobs->node));
+    const table_t   *table;
+    const member_t  *member;
+
+    table = jobs_table(jobs);
+
+    while (*i < table->n) {
+        member = table->members[(*i)++];
+
+        if (member_is_present(member)
+            && strcmp(member->facts.id, jobs->id) != 0)
+        {
+            return member;
+        }
+    }
+
+    return NULL;
 }
 
 
@@ -31,17 +47,12 @@ const member_t *
 update_rival(const jobs_t *jobs)
 {
     size_t           i;
-    const table_t   *table;
     const member_t  *member, *first;
 
-    table = update_table(jobs);
     first = NULL;
 
-    for (i = 0; i < table->n; i++) {
-        member = table->members[i];
-
-        if (member->traits.update[0] != '\0' && member_is_present(member)
-            && strcmp(member->facts.id, jobs->id) != 0
+    for (i = 0; (member = update_other(jobs, &i)) != NULL; /* void */ ) {
+        if (member->traits.update[0] != '\0'
             && (first == NULL || strcmp(member->traits.update,
                                         first->traits.update) < 0))
         {
@@ -57,18 +68,10 @@ static int
 update_has_peers(const jobs_t *jobs)
 {
     size_t           i;
-    const table_t   *table;
     const member_t  *member;
 
-    table = update_table(jobs);
-
-    for (i = 0; i < table->n; i++) {
-        member = table->members[i];
-
-        if (llmgw_member_role(&member->facts) == LLMGW_ROLE_GATEWAY
-            && member_is_present(member)
-            && strcmp(member->facts.id, jobs->id) != 0)
-        {
+    for (i = 0; (member = update_other(jobs, &i)) != NULL; /* void */ ) {
+        if (llmgw_member_role(&member->facts) == LLMGW_ROLE_GATEWAY) {
             return 1;
         }
     }
@@ -102,19 +105,17 @@ update_new_id(const jobs_t *jobs, char *id)
 static void
 update_choose_id(const jobs_t *jobs, char *id)
 {
-    size_t          i, len;
-    const char     *owner;
-    const table_t  *table;
+    size_t           i, len;
+    const char      *owner;
+    const member_t  *member;
 
-    table = update_table(jobs);
     len = strlen(DRAIN_UPDATE);
 
-    for (i = 0; i < table->n; i++) {
-        owner = table->members[i]->facts.drain_owner;
+    for (i = 0; (member = update_other(jobs, &i)) != NULL; /* void */ ) {
+        owner = member->facts.drain_owner;
 
         if (strncmp(owner, DRAIN_UPDATE, len) == 0
-            && strlen(owner) - len < LLMGW_MEMBERS_NAME_BYTES
-            && member_is_present(table->members[i]))
+            && strlen(owner) - len < LLMGW_MEMBERS_NAME_BYTES)
         {
             strcpy(id, owner + len);
             return;
@@ -145,8 +146,7 @@ update_meet(jobs_t *jobs, command_peer_t *peer,
     if (request->is_dry
         || strcmp(jobs->update->rollout->to, request->to) != 0)
     {
-        return update_refuse_running(jobs->update->id,
-                                           jobs->id);
+        return update_refuse_running(jobs->update->id, jobs->id);
     }
 
     return update_follow(jobs->update, peer, 1, 0);
@@ -180,8 +180,8 @@ update_refusal(jobs_t *jobs, const command_peer_t *peer,
 
     rival = update_rival(jobs);
 
-    return rival ? update_refuse_running(rival->traits.update,
-                                               rival->facts.id) : NULL;
+    return rival ? update_refuse_running(rival->traits.update, rival->facts.id)
+                 : NULL;
 }
 
 
@@ -274,7 +274,7 @@ update_plan(jobs_t *jobs, const command_update_t *request,
     }
 
     for (i = 0; i < roster.n; i++) {
-        member = table_find(update_table(jobs), roster.members[i].id);
+        member = jobs_member(jobs, roster.members[i].id);
         can_restart[i] = member != NULL && member->traits.can_restart;
     }
 
@@ -297,40 +297,6 @@ update_plan(jobs_t *jobs, const command_update_t *request,
 
 
 /* --- it begins */
-
-static json_t *
-update_launch(jobs_t *jobs, command_peer_t *peer,
-    const command_update_t *request, rollout_t *rollout, const char *id)
-{
-    update_t  *update;
-
-    update = update_create(jobs, rollout, id);
-
-    if (update == NULL) {
-        return command_error("failed", "out of memory");
-    }
-
-    update->stop = request->stop ? strdup(request->stop) : NULL;
-    update->start = request->start ? strdup(request->start) : NULL;
-
-    if ((request->stop != NULL && update->stop == NULL)
-        || (request->start != NULL && update->start == NULL))
-    {
-        update_destroy(update);
-        return command_error("failed", "out of memory");
-    }
-
-    if (jobs->update != NULL) {
-        update_destroy(jobs->update);
-    }
-
-    jobs->update = update;
-    update_begin(update, update_has_peers(jobs)
-                               ? UPDATE_SETTLE_US : 0);
-
-    return update_follow(update, peer, 0, 0);
-}
-
 
 json_t *
 update_start(void *data, command_peer_t *peer,
@@ -367,7 +333,13 @@ update_start(void *data, command_peer_t *peer,
         return answer;
     }
 
-    return update_launch(jobs, peer, request, rollout, id);
+    if (update_launch(jobs, request, rollout, id,
+                      update_has_peers(jobs) ? UPDATE_SETTLE_US : 0) != 0)
+    {
+        return command_error("failed", "out of memory");
+    }
+
+    return update_follow(jobs->update, peer, 0, 0);
 }
 
 
@@ -377,8 +349,7 @@ update_abort(void *data, command_peer_t *peer)
     jobs_t  *jobs = data;
 
     if (!jobs_is_updating(jobs)) {
-        return command_error("not_found",
-                                   "no update is driven by this agent");
+        return command_error("not_found", "no update is driven by this agent");
     }
 
     update_stop(jobs->update);
