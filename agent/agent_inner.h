@@ -21,7 +21,7 @@
 #include "net/resolve.h"
 #include "state/epoch.h"
 #include "state/state_file.h"
-#include "state/writer.h"
+#include "common/os/background.h"
 #include "common/child/supervise.h"
 
 
@@ -66,7 +66,7 @@ struct agent_s {
     tls_door_t         door;            /* for calls to replicas; names: own */
     char               unfit[TLS_ERROR_BYTES];      /* why the replica's port
                                            is not asked, as last logged */
-    writer_t          *writer;
+    background_t          *writer;
     agent_kept_t       kept[AGENT_NFILES];
     jobs_t             jobs;            /* what operators ordered */
     command_env_t      env;

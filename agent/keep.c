@@ -8,7 +8,7 @@
  *                     1 s later |    v
  *                               FAILED
  *
- * The loop never waits for the disk: a thread writes (state/writer.h), one
+ * The loop never waits for the disk: a thread writes (common/os/background.h), one
  * text of each file at a time, and the last that was wanted follows it.  An
  * answer that promises what is being written waits: an order that drains or
  * restarts the replica is acknowledged when its text is on the disk.  A disk
@@ -29,7 +29,7 @@
 #define AGENT_KEEP_END_S  2.0
 
 typedef struct {
-    writer_job_t   job;             /* first: a job is its text */
+    background_job_t   job;             /* first: a job is its text */
     agent_t       *agent;
     agent_file_t   file;
     int            error;           /* errno; 0: it is on the disk */
@@ -49,7 +49,7 @@ static void agent_keep_start(agent_t *agent, agent_file_t file);
 
 /* In the thread. */
 static void
-agent_keep_write(writer_job_t *job)
+agent_keep_write(background_job_t *job)
 {
     agent_keep_job_t  *keep = (agent_keep_job_t *) job;
 
@@ -95,7 +95,7 @@ agent_keep_succeeded(agent_t *agent, agent_file_t file)
 
 
 static void
-agent_keep_done(writer_job_t *job)
+agent_keep_done(background_job_t *job)
 {
     agent_t           *agent;
     agent_kept_t      *kept;
@@ -139,7 +139,7 @@ agent_keep_start(agent_t *agent, agent_file_t file)
         return;
     }
 
-    keep->job.write = agent_keep_write;
+    keep->job.run = agent_keep_write;
     keep->job.done = agent_keep_done;
     keep->agent = agent;
     keep->file = file;
@@ -148,7 +148,7 @@ agent_keep_start(agent_t *agent, agent_file_t file)
     strcpy(keep->text, kept->text);
 
     kept->is_writing = 1;
-    writer_put(agent->writer, &keep->job);
+    background_put(agent->writer, &keep->job);
 }
 
 
@@ -232,7 +232,7 @@ agent_keep_trouble(const agent_t *agent)
 int
 agent_keep_create(agent_t *agent, char *error)
 {
-    agent->writer = writer_create(agent->loop);
+    agent->writer = background_create(agent->loop);
 
     if (agent->writer == NULL) {
         snprintf(error, AGENT_ERROR_BYTES, "no thread to write with");
@@ -247,6 +247,6 @@ void
 agent_keep_destroy(agent_t *agent)
 {
     if (agent->writer != NULL) {
-        writer_destroy(agent->writer, AGENT_KEEP_END_S);
+        background_destroy(agent->writer, AGENT_KEEP_END_S);
     }
 }

@@ -9,7 +9,7 @@
 
 /* A change of the file, under way. */
 struct agent_seal_job_s {
-    writer_job_t      job;      /* first: a job is its change */
+    background_job_t      job;      /* first: a job is its change */
     agent_t          *agent;
     command_peer_t   *peer;     /* NULL: it is gone */
     keyring_plan_t   *plan;
@@ -160,7 +160,7 @@ agent_seal_refusal(keyring_rc_t rc, const char *error)
 
 /* In the writer's thread. */
 static void
-agent_seal_write(writer_job_t *job)
+agent_seal_write(background_job_t *job)
 {
     agent_seal_job_t  *keys = (agent_seal_job_t *) job;
 
@@ -188,7 +188,7 @@ agent_seal_end(agent_seal_job_t *keys)
 
 
 static void
-agent_seal_written(writer_job_t *job)
+agent_seal_written(background_job_t *job)
 {
     json_t            *answer;
     agent_t           *agent;
@@ -236,7 +236,7 @@ agent_seal_start(agent_t *agent, command_peer_t *peer, keyring_plan_t *plan)
         return command_error("failed", "out of memory");
     }
 
-    keys->job.write = agent_seal_write;
+    keys->job.run = agent_seal_write;
     keys->job.done = agent_seal_written;
     keys->agent = agent;
     keys->plan = plan;
@@ -245,7 +245,7 @@ agent_seal_start(agent_t *agent, command_peer_t *peer, keyring_plan_t *plan)
     peer->on_gone = agent_seal_gone;
 
     agent->keys_job = keys;
-    writer_put(agent->writer, &keys->job);
+    background_put(agent->writer, &keys->job);
 
     return NULL;
 }

@@ -4,25 +4,25 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "state/writer.h"
+#include "common/os/background.h"
 
 
 typedef struct {
-    writer_job_t  *first;
-    writer_job_t  *last;
-} writer_queue_t;
+    background_job_t  *first;
+    background_job_t  *last;
+} background_queue_t;
 
 /*
  * What the loop and the thread share.  The last of the two to let go of it
  * frees it, so that an agent can end while the disk keeps the thread waiting.
  */
-struct writer_s {
+struct background_s {
     struct ev_loop  *loop;
     ev_async         async;         /* something is written */
     pthread_mutex_t  mutex;
     pthread_cond_t   changed;
-    writer_queue_t   asked;
-    writer_queue_t   written;
+    background_queue_t   asked;
+    background_queue_t   written;
     int              is_busy;       /* the thread has a job in hand */
     int              is_ending;     /* nothing is asked any more */
     int              is_left;       /* by the loop: what is done is not
@@ -32,7 +32,7 @@ struct writer_s {
 
 
 static void
-writer_push(writer_queue_t *queue, writer_job_t *job)
+background_push(background_queue_t *queue, background_job_t *job)
 {
     job->next = NULL;
 
@@ -47,10 +47,10 @@ writer_push(writer_queue_t *queue, writer_job_t *job)
 }
 
 
-static writer_job_t *
-writer_pop(writer_queue_t *queue)
+static background_job_t *
+background_pop(background_queue_t *queue)
 {
-    writer_job_t  *job;
+    background_job_t  *job;
 
     job = queue->first;
 
@@ -64,7 +64,7 @@ writer_pop(writer_queue_t *queue)
 
 /* With the mutex held; unlocks it. */
 static void
-writer_release(writer_t *writer)
+background_release(background_t *writer)
 {
     int  is_last;
 
@@ -80,13 +80,13 @@ writer_release(writer_t *writer)
 
 
 /* With the mutex held.  Waits for the next job; NULL: no more will come. */
-static writer_job_t *
-writer_next(writer_t *writer)
+static background_job_t *
+background_next(background_t *writer)
 {
-    writer_job_t  *job;
+    background_job_t  *job;
 
     for ( ;; ) {
-        job = writer->is_left ? NULL : writer_pop(&writer->asked);
+        job = writer->is_left ? NULL : background_pop(&writer->asked);
 
         if (job != NULL || writer->is_ending) {
             return job;
@@ -98,22 +98,22 @@ writer_next(writer_t *writer)
 
 
 static void *
-writer_main(void *data)
+background_main(void *data)
 {
-    writer_t      *writer = data;
-    writer_job_t  *job;
+    background_t      *writer = data;
+    background_job_t  *job;
 
     pthread_mutex_lock(&writer->mutex);
 
-    while ((job = writer_next(writer)) != NULL) {
+    while ((job = background_next(writer)) != NULL) {
         writer->is_busy = 1;
         pthread_mutex_unlock(&writer->mutex);
 
-        job->write(job);
+        job->run(job);
 
         pthread_mutex_lock(&writer->mutex);
         writer->is_busy = 0;
-        writer_push(&writer->written, job);
+        background_push(&writer->written, job);
         pthread_cond_broadcast(&writer->changed);
 
         if (!writer->is_left) {
@@ -121,20 +121,20 @@ writer_main(void *data)
         }
     }
 
-    writer_release(writer);
+    background_release(writer);
 
     return NULL;
 }
 
 
 static void
-writer_deliver(writer_t *writer)
+background_deliver(background_t *writer)
 {
-    writer_job_t  *job;
+    background_job_t  *job;
 
     for ( ;; ) {
         pthread_mutex_lock(&writer->mutex);
-        job = writer_pop(&writer->written);
+        job = background_pop(&writer->written);
         pthread_mutex_unlock(&writer->mutex);
 
         if (job == NULL) {
@@ -147,15 +147,15 @@ writer_deliver(writer_t *writer)
 
 
 static void
-writer_arrived(struct ev_loop *loop, ev_async *async, int events)
+background_arrived(struct ev_loop *loop, ev_async *async, int events)
 {
-    writer_deliver(async->data);
+    background_deliver(async->data);
 }
 
 
 /* Signals are the loop's, whichever thread they would find. */
 static int
-writer_start(writer_t *writer)
+background_start(background_t *writer)
 {
     int             rc;
     sigset_t        all, before;
@@ -166,7 +166,7 @@ writer_start(writer_t *writer)
     pthread_attr_init(&attr);
     pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    rc = pthread_create(&thread, &attr, writer_main, writer);
+    rc = pthread_create(&thread, &attr, background_main, writer);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attr);
 
@@ -174,13 +174,13 @@ writer_start(writer_t *writer)
 }
 
 
-writer_t *
-writer_create(struct ev_loop *loop)
+background_t *
+background_create(struct ev_loop *loop)
 {
-    writer_t            *writer;
+    background_t            *writer;
     pthread_condattr_t   attr;
 
-    writer = calloc(1, sizeof(writer_t));
+    writer = calloc(1, sizeof(background_t));
     if (writer == NULL) {
         return NULL;
     }
@@ -193,14 +193,14 @@ writer_create(struct ev_loop *loop)
     pthread_cond_init(&writer->changed, &attr);
     pthread_condattr_destroy(&attr);
 
-    if (writer_start(writer) != 0) {
+    if (background_start(writer) != 0) {
         pthread_cond_destroy(&writer->changed);
         pthread_mutex_destroy(&writer->mutex);
         free(writer);
         return NULL;
     }
 
-    ev_async_init(&writer->async, writer_arrived);
+    ev_async_init(&writer->async, background_arrived);
     writer->async.data = writer;
     ev_async_start(loop, &writer->async);
 
@@ -209,10 +209,10 @@ writer_create(struct ev_loop *loop)
 
 
 void
-writer_put(writer_t *writer, writer_job_t *job)
+background_put(background_t *writer, background_job_t *job)
 {
     pthread_mutex_lock(&writer->mutex);
-    writer_push(&writer->asked, job);
+    background_push(&writer->asked, job);
     pthread_cond_broadcast(&writer->changed);
     pthread_mutex_unlock(&writer->mutex);
 }
@@ -220,7 +220,7 @@ writer_put(writer_t *writer, writer_job_t *job)
 
 /* With the mutex held. */
 static void
-writer_wait(writer_t *writer, double limit_s)
+background_wait(background_t *writer, double limit_s)
 {
     struct timespec  until;
 
@@ -244,19 +244,19 @@ writer_wait(writer_t *writer, double limit_s)
 
 
 void
-writer_destroy(writer_t *writer, double limit_s)
+background_destroy(background_t *writer, double limit_s)
 {
     ev_async_stop(writer->loop, &writer->async);
 
     pthread_mutex_lock(&writer->mutex);
-    writer_wait(writer, limit_s);
+    background_wait(writer, limit_s);
     writer->is_left = 1;
     writer->is_ending = 1;
     pthread_cond_broadcast(&writer->changed);
     pthread_mutex_unlock(&writer->mutex);
 
-    writer_deliver(writer);
+    background_deliver(writer);
 
     pthread_mutex_lock(&writer->mutex);
-    writer_release(writer);
+    background_release(writer);
 }

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "state/writer.h"
+#include "common/os/background.h"
 
 
 #define N  100
@@ -18,7 +18,7 @@
 typedef struct disk_s  disk_t;
 
 typedef struct {
-    writer_job_t   job;
+    background_job_t   job;
     disk_t        *disk;
     int            number;
 } test_job_t;
@@ -35,7 +35,7 @@ struct disk_s {
 
 
 static void
-job_write(writer_job_t *job)
+job_write(background_job_t *job)
 {
     test_job_t  *test = (test_job_t *) job;
 
@@ -51,7 +51,7 @@ job_write(writer_job_t *job)
 
 
 static void
-job_done(writer_job_t *job)
+job_done(background_job_t *job)
 {
     test_job_t  *test = (test_job_t *) job;
 
@@ -60,16 +60,16 @@ job_done(writer_job_t *job)
 
 
 static void
-put(writer_t *writer, disk_t *disk, int number)
+put(background_t *writer, disk_t *disk, int number)
 {
     test_job_t  *test;
 
     test = &disk->jobs[number];
-    test->job.write = job_write;
+    test->job.run = job_write;
     test->job.done = job_done;
     test->disk = disk;
     test->number = number;
-    writer_put(writer, &test->job);
+    background_put(writer, &test->job);
 }
 
 
@@ -87,11 +87,11 @@ jobs_are_done_in_order_and_from_the_loop(void **state)
 {
     int              i;
     disk_t           disk = { 0 };
-    writer_t        *writer;
+    background_t        *writer;
     struct ev_loop  *loop;
 
     loop = ev_loop_new(0);
-    writer = writer_create(loop);
+    writer = background_create(loop);
     assert_non_null(writer);
 
     for (i = 0; i < N; i++) {
@@ -110,7 +110,7 @@ jobs_are_done_in_order_and_from_the_loop(void **state)
         assert_int_equal(disk.done[i], i);
     }
 
-    writer_destroy(writer, 1.0);
+    background_destroy(writer, 1.0);
     ev_loop_destroy(loop);
 }
 
@@ -120,17 +120,17 @@ end_waits_for_what_was_put(void **state)
 {
     int              i;
     disk_t           disk = { 0 };
-    writer_t        *writer;
+    background_t        *writer;
     struct ev_loop  *loop;
 
     loop = ev_loop_new(0);
-    writer = writer_create(loop);
+    writer = background_create(loop);
 
     for (i = 0; i < N; i++) {
         put(writer, &disk, i);
     }
 
-    writer_destroy(writer, 10.0);
+    background_destroy(writer, 10.0);
     assert_int_equal(disk.ndone, N);
     ev_loop_destroy(loop);
 }
@@ -142,18 +142,18 @@ end_does_not_wait_for_ever(void **state)
 {
     double            before;
     static disk_t     disk;
-    writer_t         *writer;
+    background_t         *writer;
     struct ev_loop   *loop;
 
     loop = ev_loop_new(0);
-    writer = writer_create(loop);
+    writer = background_create(loop);
     atomic_store(&disk.is_held, 1);
     put(writer, &disk, 1);
     put(writer, &disk, 2);
     wait_for(&disk.nbegun, 1);
 
     before = ev_time();
-    writer_destroy(writer, 0.2);
+    background_destroy(writer, 0.2);
     assert_true(ev_time() - before >= 0.19);
     assert_true(ev_time() - before < 5.0);
     assert_int_equal(disk.ndone, 0);
