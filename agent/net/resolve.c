@@ -1,179 +1,140 @@
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/os/background.h"
 #include "net/resolve.h"
 
 
 #define RESOLVE_URGENT_S  1.0
 #define RESOLVE_PERIOD_S  10.0
 
-/* address_resolve() wants this much for its reason. */
+/* address_resolve_all() wants this much for its reason. */
 #define RESOLVE_REASON_BYTES  128
 
-/*
- * What the loop and the thread share.  The last of the two to let go of it
- * frees it, so that an agent can end while a name server keeps the thread
- * waiting.
- */
 typedef struct {
-    pthread_mutex_t   mutex;
-    struct ev_loop   *loop;         /* NULL: its result is not wanted */
-    ev_async          async;
-    int               holders;
-    int               is_running;
-    char             *names[RESOLVE_MAX_SEEDS];
-    size_t            nnames;
-    int               family;       /* AF_UNSPEC: any */
-    address_t         addresses[RESOLVE_MAX_SEEDS];
-    size_t            naddresses;
+    size_t     n;
+    address_t  list[RESOLVE_MAX_SEEDS];
+} resolve_found_t;
+
+/* All names, once. */
+typedef struct {
+    background_job_t   job;         /* first: a job is its names */
+    resolve_t         *resolve;     /* not looked at in the thread */
+    size_t             nnames;
+    int                family;
+    resolve_found_t    found;
+    char               names[];     /* separated by commas */
 } resolve_job_t;
 
 struct resolve_s {
     struct ev_loop        *loop;
     ev_timer               timer;
-    resolve_job_t         *job;
+    background_t          *thread;  /* NULL: all names are numeric */
+    int                    is_running;
+    int                    is_numeric;
+    int                    family;      /* AF_UNSPEC: any */
+    char                  *names;
+    size_t                 nnames;
     resolve_done_pt        on_done;
     resolve_is_urgent_pt   is_urgent;
     void                  *data;
-    int                    is_numeric;
 };
-
-
-/* With the mutex held; unlocks it. */
-static void
-resolve_job_release(resolve_job_t *job)
-{
-    int     is_last;
-    size_t  i;
-
-    is_last = --job->holders == 0;
-    pthread_mutex_unlock(&job->mutex);
-
-    if (!is_last) {
-        return;
-    }
-
-    for (i = 0; i < job->nnames; i++) {
-        free(job->names[i]);
-    }
-
-    pthread_mutex_destroy(&job->mutex);
-    free(job);
-}
 
 
 /* So many of this name; one at least is left for each that follows. */
 static size_t
-resolve_room(const resolve_job_t *job, size_t name, size_t n)
+resolve_room(const resolve_job_t *job, size_t name)
 {
     size_t  room;
 
-    room = RESOLVE_MAX_SEEDS - n - (job->nnames - 1 - name);
+    room = RESOLVE_MAX_SEEDS - job->found.n - (job->nnames - 1 - name);
 
     return room < RESOLVE_NAME_SEEDS ? room : RESOLVE_NAME_SEEDS;
 }
 
 
-/* The names are not written after the start, so they need no lock. */
-static void *
-resolve_thread(void *data)
+/* In the thread. */
+static void
+resolve_run(background_job_t *job)
 {
-    int             found;
-    char            reason[RESOLVE_REASON_BYTES];
-    size_t          i, n;
-    address_t       addresses[RESOLVE_MAX_SEEDS];
-    resolve_job_t  *job = data;
+    int               n;
+    char              reason[RESOLVE_REASON_BYTES];
+    char             *rest;
+    size_t            i;
+    const char       *name;
+    resolve_job_t    *names = (resolve_job_t *) job;
+    resolve_found_t  *found;
 
-    n = 0;
+    found = &names->found;
+    rest = names->names;
 
-    for (i = 0; i < job->nnames; i++) {
-        found = address_resolve_all(job->names[i], job->family, &addresses[n],
-                                    resolve_room(job, i, n), reason);
-        n += found > 0 ? (size_t) found : 0;
+    for (i = 0; (name = strsep(&rest, ",")) != NULL; i++) {
+        n = address_resolve_all(name, names->family, &found->list[found->n],
+                                resolve_room(names, i), reason);
+        found->n += n > 0 ? (size_t) n : 0;
     }
-
-    pthread_mutex_lock(&job->mutex);
-
-    memcpy(job->addresses, addresses, n * sizeof(address_t));
-    job->naddresses = n;
-    job->is_running = 0;
-
-    if (job->loop != NULL) {
-        ev_async_send(job->loop, &job->async);
-    }
-
-    resolve_job_release(job);
-
-    return NULL;
 }
 
 
 static void
-resolve_arrived(struct ev_loop *loop, ev_async *async, int events)
+resolve_done(background_job_t *job)
 {
-    size_t          n;
-    address_t       addresses[RESOLVE_MAX_SEEDS];
-    resolve_t      *resolve = async->data;
-    resolve_job_t  *job;
+    resolve_t      *resolve;
+    resolve_job_t  *names = (resolve_job_t *) job;
 
-    job = resolve->job;
-
-    pthread_mutex_lock(&job->mutex);
-    n = job->naddresses;
-    memcpy(addresses, job->addresses, n * sizeof(address_t));
-    pthread_mutex_unlock(&job->mutex);
-
-    resolve->on_done(resolve->data, addresses, n);
+    resolve = names->resolve;
+    resolve->is_running = 0;
+    resolve->on_done(resolve->data, names->found.list, names->found.n);
+    free(names);
 }
 
 
+/* Without memory the next tick tries again. */
 static void
-resolve_start_thread(resolve_job_t *job)
+resolve_start(resolve_t *resolve)
 {
-    int             rc;
-    pthread_t       thread;
-    pthread_attr_t  attr;
+    size_t          bytes;
+    resolve_job_t  *names;
 
-    pthread_mutex_lock(&job->mutex);
-
-    if (job->is_running) {
-        pthread_mutex_unlock(&job->mutex);
+    if (resolve->is_running) {
         return;
     }
 
-    job->is_running = 1;
-    job->holders++;
-    pthread_mutex_unlock(&job->mutex);
-
-    pthread_attr_init(&attr);
-    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    rc = pthread_create(&thread, &attr, resolve_thread, job);
-    pthread_attr_destroy(&attr);
-
-    if (rc != 0) {
-        pthread_mutex_lock(&job->mutex);
-        job->is_running = 0;
-        resolve_job_release(job);
+    bytes = strlen(resolve->names) + 1;
+    names = calloc(1, sizeof(resolve_job_t) + bytes);
+    if (names == NULL) {
+        return;
     }
+
+    names->job.run = resolve_run;
+    names->job.done = resolve_done;
+    names->resolve = resolve;
+    names->nnames = resolve->nnames;
+    names->family = resolve->family;
+    memcpy(names->names, resolve->names, bytes);
+
+    resolve->is_running = 1;
+    background_put(resolve->thread, &names->job);
 }
 
 
 static void
 resolve_numeric(resolve_t *resolve)
 {
-    size_t          i;
-    resolve_job_t  *job;
+    char             *rest;
+    const char       *name;
+    resolve_found_t   found;
 
-    job = resolve->job;
+    found.n = 0;
+    rest = resolve->names;
 
-    for (i = 0; i < job->nnames; i++) {
-        address_parse(job->names[i], &job->addresses[i]);
+    while ((name = strsep(&rest, ",")) != NULL) {
+        address_parse(name, &found.list[found.n++]);
     }
 
-    resolve->on_done(resolve->data, job->addresses, job->nnames);
+    resolve->on_done(resolve->data, found.list, found.n);
 }
 
 
@@ -187,7 +148,7 @@ resolve_tick(struct ev_loop *loop, ev_timer *timer, int events)
         return;         /* and never again */
     }
 
-    resolve_start_thread(resolve->job);
+    resolve_start(resolve);
 
     timer->repeat = resolve->is_urgent(resolve->data) ? RESOLVE_URGENT_S
                                                       : RESOLVE_PERIOD_S;
@@ -195,32 +156,24 @@ resolve_tick(struct ev_loop *loop, ev_timer *timer, int events)
 }
 
 
+/* -1 and the reason. */
 static int
-resolve_add_name(resolve_t *resolve, const char *name, char *error)
+resolve_check(resolve_t *resolve, const char *name, char *error)
 {
-    address_t       address;
-    resolve_job_t  *job;
-
-    job = resolve->job;
+    address_t  address;
 
     if (!address_is_valid(name)) {
         snprintf(error, RESOLVE_ERROR_BYTES, "\"%s\" is not HOST:PORT", name);
         return -1;
     }
 
-    if (job->nnames == RESOLVE_MAX_SEEDS) {
+    if (resolve->nnames == RESOLVE_MAX_SEEDS) {
         snprintf(error, RESOLVE_ERROR_BYTES, "more than %d seeds",
                  RESOLVE_MAX_SEEDS);
         return -1;
     }
 
-    job->names[job->nnames] = strdup(name);
-    if (job->names[job->nnames] == NULL) {
-        snprintf(error, RESOLVE_ERROR_BYTES, "out of memory");
-        return -1;
-    }
-
-    job->nnames++;
+    resolve->nnames++;
     resolve->is_numeric &= address_parse(name, &address) == 0;
 
     return 0;
@@ -228,47 +181,29 @@ resolve_add_name(resolve_t *resolve, const char *name, char *error)
 
 
 static int
-resolve_add_list(resolve_t *resolve, const char *list, char *error)
+resolve_check_list(resolve_t *resolve, const char *list, char *error)
 {
-    int    rc;
-    char  *copy, *name, *rest;
+    int          rc;
+    char        *copy, *rest;
+    const char  *name;
 
     copy = strdup(list);
-    if (copy == NULL) {
+    resolve->names = strdup(list);
+    rc = copy != NULL && resolve->names != NULL ? 0 : -1;
+
+    if (rc != 0) {
         snprintf(error, RESOLVE_ERROR_BYTES, "out of memory");
-        return -1;
     }
 
-    rc = 0;
     rest = copy;
 
     while (rc == 0 && (name = strsep(&rest, ",")) != NULL) {
-        rc = resolve_add_name(resolve, name, error);
+        rc = resolve_check(resolve, name, error);
     }
 
     free(copy);
 
     return rc;
-}
-
-
-static resolve_job_t *
-resolve_job_create(struct ev_loop *loop)
-{
-    resolve_job_t  *job;
-
-    job = calloc(1, sizeof(resolve_job_t));
-    if (job == NULL) {
-        return NULL;
-    }
-
-    pthread_mutex_init(&job->mutex, NULL);
-    job->loop = loop;
-    job->holders = 1;
-    ev_async_init(&job->async, resolve_arrived);
-    ev_async_start(loop, &job->async);
-
-    return job;
 }
 
 
@@ -290,26 +225,28 @@ resolve_create(struct ev_loop *loop, const char *list,
     resolve->is_urgent = is_urgent;
     resolve->data = data;
     resolve->is_numeric = 1;
-    resolve->job = resolve_job_create(loop);
-
-    if (resolve->job == NULL) {
-        snprintf(error, RESOLVE_ERROR_BYTES, "out of memory");
-        free(resolve);
-        return NULL;
-    }
-
-    resolve->job->async.data = resolve;
 
     /* An IPv6 socket may be one for both. */
-    resolve->job->family = family == AF_INET ? AF_INET : AF_UNSPEC;
+    resolve->family = family == AF_INET ? AF_INET : AF_UNSPEC;
     ev_timer_init(&resolve->timer, resolve_tick, 0., 0.);
     resolve->timer.data = resolve;
-    ev_timer_start(loop, &resolve->timer);
 
-    if (resolve_add_list(resolve, list, error) != 0) {
+    if (resolve_check_list(resolve, list, error) != 0) {
         resolve_destroy(resolve);
         return NULL;
     }
+
+    if (!resolve->is_numeric) {
+        resolve->thread = background_create(loop);
+
+        if (resolve->thread == NULL) {
+            snprintf(error, RESOLVE_ERROR_BYTES, "no thread to resolve with");
+            resolve_destroy(resolve);
+            return NULL;
+        }
+    }
+
+    ev_timer_start(loop, &resolve->timer);
 
     return resolve;
 }
@@ -319,11 +256,11 @@ void
 resolve_destroy(resolve_t *resolve)
 {
     ev_timer_stop(resolve->loop, &resolve->timer);
-    ev_async_stop(resolve->loop, &resolve->job->async);
 
-    pthread_mutex_lock(&resolve->job->mutex);
-    resolve->job->loop = NULL;
-    resolve_job_release(resolve->job);
+    if (resolve->thread != NULL) {
+        background_destroy(resolve->thread, 0);
+    }
 
+    free(resolve->names);
     free(resolve);
 }

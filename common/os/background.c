@@ -13,21 +13,20 @@ typedef struct {
 } background_queue_t;
 
 /*
- * What the loop and the thread share.  The last of the two to let go of it
- * frees it, so that an agent can end while the disk keeps the thread waiting.
+ * What the loop and the thread share.  The last of the two to release it frees
+ * it, so that an agent can end while a disk or a name server keeps the thread
+ * waiting.
  */
 struct background_s {
-    struct ev_loop  *loop;
-    ev_async         async;         /* something is written */
-    pthread_mutex_t  mutex;
-    pthread_cond_t   changed;
+    struct ev_loop      *loop;
+    ev_async             async;     /* a job has run */
+    pthread_mutex_t      mutex;
+    pthread_cond_t       changed;
     background_queue_t   asked;
-    background_queue_t   written;
-    int              is_busy;       /* the thread has a job in hand */
-    int              is_ending;     /* nothing is asked any more */
-    int              is_left;       /* by the loop: what is done is not
-                                       written */
-    int              holders;
+    background_queue_t   finished;
+    int                  is_busy;   /* the thread runs a job */
+    int                  is_left;   /* by the loop: no job is done any more */
+    int                  holders;
 };
 
 
@@ -64,35 +63,35 @@ background_pop(background_queue_t *queue)
 
 /* With the mutex held; unlocks it. */
 static void
-background_release(background_t *writer)
+background_release(background_t *bg)
 {
     int  is_last;
 
-    is_last = --writer->holders == 0;
-    pthread_mutex_unlock(&writer->mutex);
+    is_last = --bg->holders == 0;
+    pthread_mutex_unlock(&bg->mutex);
 
     if (is_last) {
-        pthread_cond_destroy(&writer->changed);
-        pthread_mutex_destroy(&writer->mutex);
-        free(writer);
+        pthread_cond_destroy(&bg->changed);
+        pthread_mutex_destroy(&bg->mutex);
+        free(bg);
     }
 }
 
 
 /* With the mutex held.  Waits for the next job; NULL: no more will come. */
 static background_job_t *
-background_next(background_t *writer)
+background_next(background_t *bg)
 {
     background_job_t  *job;
 
     for ( ;; ) {
-        job = writer->is_left ? NULL : background_pop(&writer->asked);
+        job = background_pop(&bg->asked);
 
-        if (job != NULL || writer->is_ending) {
+        if (job != NULL || bg->is_left) {
             return job;
         }
 
-        pthread_cond_wait(&writer->changed, &writer->mutex);
+        pthread_cond_wait(&bg->changed, &bg->mutex);
     }
 }
 
@@ -100,48 +99,46 @@ background_next(background_t *writer)
 static void *
 background_main(void *data)
 {
-    background_t      *writer = data;
+    background_t      *bg = data;
     background_job_t  *job;
 
-    pthread_mutex_lock(&writer->mutex);
+    pthread_mutex_lock(&bg->mutex);
 
-    while ((job = background_next(writer)) != NULL) {
-        writer->is_busy = 1;
-        pthread_mutex_unlock(&writer->mutex);
+    while ((job = background_next(bg)) != NULL) {
+        bg->is_busy = 1;
+        pthread_mutex_unlock(&bg->mutex);
 
         job->run(job);
 
-        pthread_mutex_lock(&writer->mutex);
-        writer->is_busy = 0;
-        background_push(&writer->written, job);
-        pthread_cond_broadcast(&writer->changed);
+        pthread_mutex_lock(&bg->mutex);
+        bg->is_busy = 0;
 
-        if (!writer->is_left) {
-            ev_async_send(writer->loop, &writer->async);
+        if (bg->is_left) {
+            free(job);
+
+        } else {
+            background_push(&bg->finished, job);
+            pthread_cond_broadcast(&bg->changed);
+            ev_async_send(bg->loop, &bg->async);
         }
     }
 
-    background_release(writer);
+    background_release(bg);
 
     return NULL;
 }
 
 
+/* With the mutex held, but not in done(). */
 static void
-background_deliver(background_t *writer)
+background_deliver(background_t *bg)
 {
     background_job_t  *job;
 
-    for ( ;; ) {
-        pthread_mutex_lock(&writer->mutex);
-        job = background_pop(&writer->written);
-        pthread_mutex_unlock(&writer->mutex);
-
-        if (job == NULL) {
-            return;
-        }
-
+    while ((job = background_pop(&bg->finished)) != NULL) {
+        pthread_mutex_unlock(&bg->mutex);
         job->done(job);
+        pthread_mutex_lock(&bg->mutex);
     }
 }
 
@@ -149,13 +146,17 @@ background_deliver(background_t *writer)
 static void
 background_arrived(struct ev_loop *loop, ev_async *async, int events)
 {
-    background_deliver(async->data);
+    background_t  *bg = async->data;
+
+    pthread_mutex_lock(&bg->mutex);
+    background_deliver(bg);
+    pthread_mutex_unlock(&bg->mutex);
 }
 
 
 /* Signals are the loop's, whichever thread they would find. */
 static int
-background_start(background_t *writer)
+background_start(background_t *bg)
 {
     int             rc;
     sigset_t        all, before;
@@ -166,7 +167,7 @@ background_start(background_t *writer)
     pthread_attr_init(&attr);
     pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    rc = pthread_create(&thread, &attr, background_main, writer);
+    rc = pthread_create(&thread, &attr, background_main, bg);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attr);
 
@@ -177,50 +178,50 @@ background_start(background_t *writer)
 background_t *
 background_create(struct ev_loop *loop)
 {
-    background_t            *writer;
+    background_t        *bg;
     pthread_condattr_t   attr;
 
-    writer = calloc(1, sizeof(background_t));
-    if (writer == NULL) {
+    bg = calloc(1, sizeof(background_t));
+    if (bg == NULL) {
         return NULL;
     }
 
-    writer->loop = loop;
-    writer->holders = 2;
-    pthread_mutex_init(&writer->mutex, NULL);
+    bg->loop = loop;
+    bg->holders = 2;
+    pthread_mutex_init(&bg->mutex, NULL);
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&writer->changed, &attr);
+    pthread_cond_init(&bg->changed, &attr);
     pthread_condattr_destroy(&attr);
 
-    if (background_start(writer) != 0) {
-        pthread_cond_destroy(&writer->changed);
-        pthread_mutex_destroy(&writer->mutex);
-        free(writer);
+    if (background_start(bg) != 0) {
+        pthread_cond_destroy(&bg->changed);
+        pthread_mutex_destroy(&bg->mutex);
+        free(bg);
         return NULL;
     }
 
-    ev_async_init(&writer->async, background_arrived);
-    writer->async.data = writer;
-    ev_async_start(loop, &writer->async);
+    ev_async_init(&bg->async, background_arrived);
+    bg->async.data = bg;
+    ev_async_start(loop, &bg->async);
 
-    return writer;
+    return bg;
 }
 
 
 void
-background_put(background_t *writer, background_job_t *job)
+background_put(background_t *bg, background_job_t *job)
 {
-    pthread_mutex_lock(&writer->mutex);
-    background_push(&writer->asked, job);
-    pthread_cond_broadcast(&writer->changed);
-    pthread_mutex_unlock(&writer->mutex);
+    pthread_mutex_lock(&bg->mutex);
+    background_push(&bg->asked, job);
+    pthread_cond_broadcast(&bg->changed);
+    pthread_mutex_unlock(&bg->mutex);
 }
 
 
-/* With the mutex held. */
+/* With the mutex held.  What done() puts is waited for as well. */
 static void
-background_wait(background_t *writer, double limit_s)
+background_wait(background_t *bg, double limit_s)
 {
     struct timespec  until;
 
@@ -233,30 +234,38 @@ background_wait(background_t *writer, double limit_s)
         until.tv_sec++;
     }
 
-    while (writer->asked.first != NULL || writer->is_busy) {
-        if (pthread_cond_timedwait(&writer->changed, &writer->mutex, &until)
-            != 0)
-        {
-            return;
-        }
+    do {
+        background_deliver(bg);
+    } while ((bg->asked.first != NULL || bg->is_busy)
+             && pthread_cond_timedwait(&bg->changed, &bg->mutex, &until) == 0);
+}
+
+
+static void
+background_discard(background_queue_t *queue)
+{
+    background_job_t  *job;
+
+    while ((job = background_pop(queue)) != NULL) {
+        free(job);
     }
 }
 
 
 void
-background_destroy(background_t *writer, double limit_s)
+background_destroy(background_t *bg, double limit_s)
 {
-    ev_async_stop(writer->loop, &writer->async);
+    ev_async_stop(bg->loop, &bg->async);
 
-    pthread_mutex_lock(&writer->mutex);
-    background_wait(writer, limit_s);
-    writer->is_left = 1;
-    writer->is_ending = 1;
-    pthread_cond_broadcast(&writer->changed);
-    pthread_mutex_unlock(&writer->mutex);
+    pthread_mutex_lock(&bg->mutex);
 
-    background_deliver(writer);
+    if (limit_s > 0) {
+        background_wait(bg, limit_s);
+    }
 
-    pthread_mutex_lock(&writer->mutex);
-    background_release(writer);
+    bg->is_left = 1;
+    background_discard(&bg->asked);
+    background_discard(&bg->finished);
+    pthread_cond_broadcast(&bg->changed);
+    background_release(bg);
 }

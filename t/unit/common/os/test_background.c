@@ -1,11 +1,12 @@
 
-/* Jobs of the writer's thread: their order, and the writer's end. */
+/* Jobs of a thread: their order, and the end. */
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -18,19 +19,20 @@
 typedef struct disk_s  disk_t;
 
 typedef struct {
-    background_job_t   job;
-    disk_t        *disk;
-    int            number;
+    background_job_t   job;         /* first */
+    disk_t            *disk;
+    int                number;
 } test_job_t;
 
 struct disk_s {
-    test_job_t   jobs[N];       /* a writer that is ended leaves some */
     atomic_int   nbegun;
     int          written[N];
     atomic_int   nwritten;
     int          done[N];
     int          ndone;
     atomic_int   is_held;       /* the disk blocks */
+    int          next;          /* done() puts that one; 0: none */
+    background_t  *bg;
 };
 
 
@@ -50,26 +52,41 @@ job_write(background_job_t *job)
 }
 
 
+static void put(background_t *bg, disk_t *disk, int number);
+
+
 static void
 job_done(background_job_t *job)
 {
+    int          next;
+    disk_t      *disk;
     test_job_t  *test = (test_job_t *) job;
 
-    test->disk->done[test->disk->ndone++] = test->number;
+    disk = test->disk;
+    disk->done[disk->ndone++] = test->number;
+    free(test);
+
+    next = disk->next;
+    disk->next = 0;
+
+    if (next != 0) {
+        put(disk->bg, disk, next);
+    }
 }
 
 
 static void
-put(background_t *writer, disk_t *disk, int number)
+put(background_t *bg, disk_t *disk, int number)
 {
     test_job_t  *test;
 
-    test = &disk->jobs[number];
+    test = malloc(sizeof(test_job_t));
+    assert_non_null(test);
     test->job.run = job_write;
     test->job.done = job_done;
     test->disk = disk;
     test->number = number;
-    background_put(writer, &test->job);
+    background_put(bg, &test->job);
 }
 
 
@@ -87,15 +104,15 @@ jobs_are_done_in_order_and_from_the_loop(void **state)
 {
     int              i;
     disk_t           disk = { 0 };
-    background_t        *writer;
+    background_t        *bg;
     struct ev_loop  *loop;
 
     loop = ev_loop_new(0);
-    writer = background_create(loop);
-    assert_non_null(writer);
+    bg = background_create(loop);
+    assert_non_null(bg);
 
     for (i = 0; i < N; i++) {
-        put(writer, &disk, i);
+        put(bg, &disk, i);
     }
 
     wait_for(&disk.nwritten, N);
@@ -110,7 +127,7 @@ jobs_are_done_in_order_and_from_the_loop(void **state)
         assert_int_equal(disk.done[i], i);
     }
 
-    background_destroy(writer, 1.0);
+    background_destroy(bg, 1.0);
     ev_loop_destroy(loop);
 }
 
@@ -120,18 +137,51 @@ end_waits_for_what_was_put(void **state)
 {
     int              i;
     disk_t           disk = { 0 };
-    background_t        *writer;
+    background_t        *bg;
     struct ev_loop  *loop;
 
     loop = ev_loop_new(0);
-    writer = background_create(loop);
+    bg = background_create(loop);
 
     for (i = 0; i < N; i++) {
-        put(writer, &disk, i);
+        put(bg, &disk, i);
     }
 
-    background_destroy(writer, 10.0);
+    background_destroy(bg, 10.0);
     assert_int_equal(disk.ndone, N);
+    ev_loop_destroy(loop);
+}
+
+
+static void
+end_waits_for_what_a_job_puts_when_it_is_done(void **state)
+{
+    disk_t           disk = { .next = 2 };
+    struct ev_loop  *loop;
+
+    loop = ev_loop_new(0);
+    disk.bg = background_create(loop);
+    put(disk.bg, &disk, 1);
+    background_destroy(disk.bg, 10.0);
+    assert_int_equal(disk.ndone, 2);
+    assert_int_equal(disk.written[1], 2);
+    ev_loop_destroy(loop);
+}
+
+
+static void
+end_without_time_calls_no_done(void **state)
+{
+    disk_t           disk = { 0 };
+    background_t    *bg;
+    struct ev_loop  *loop;
+
+    loop = ev_loop_new(0);
+    bg = background_create(loop);
+    put(bg, &disk, 1);
+    wait_for(&disk.nwritten, 1);
+    background_destroy(bg, 0);
+    assert_int_equal(disk.ndone, 0);
     ev_loop_destroy(loop);
 }
 
@@ -142,18 +192,18 @@ end_does_not_wait_for_ever(void **state)
 {
     double            before;
     static disk_t     disk;
-    background_t         *writer;
+    background_t         *bg;
     struct ev_loop   *loop;
 
     loop = ev_loop_new(0);
-    writer = background_create(loop);
+    bg = background_create(loop);
     atomic_store(&disk.is_held, 1);
-    put(writer, &disk, 1);
-    put(writer, &disk, 2);
+    put(bg, &disk, 1);
+    put(bg, &disk, 2);
     wait_for(&disk.nbegun, 1);
 
     before = ev_time();
-    background_destroy(writer, 0.2);
+    background_destroy(bg, 0.2);
     assert_true(ev_time() - before >= 0.19);
     assert_true(ev_time() - before < 5.0);
     assert_int_equal(disk.ndone, 0);
@@ -173,6 +223,8 @@ main(void)
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(jobs_are_done_in_order_and_from_the_loop),
         cmocka_unit_test(end_waits_for_what_was_put),
+        cmocka_unit_test(end_waits_for_what_a_job_puts_when_it_is_done),
+        cmocka_unit_test(end_without_time_calls_no_done),
         cmocka_unit_test(end_does_not_wait_for_ever),
     };
 
