@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/data/grow.h"
 #include "swim/swim_inner.h"
 
 
@@ -34,24 +35,16 @@ swim_routes_to_us(const swim_t *swim, const member_t *member)
 static void
 delivery_add_target(swim_t *swim, member_t *member)
 {
-    size_t       capacity;
     delivery_t  *delivery;
-    member_t   **targets;
 
     delivery = &swim->delivery;
 
-    if (delivery->n == delivery->capacity) {
-        capacity = delivery->capacity ? delivery->capacity * 2 : 8;
-        targets = realloc(delivery->targets, capacity * sizeof(member_t *));
-        if (targets == NULL) {
-            return;     /* gossip brings it too */
-        }
-
-        delivery->targets = targets;
-        delivery->capacity = capacity;
+    /* Without memory gossip brings it. */
+    if (grow(&delivery->targets, &delivery->capacity, delivery->n + 1,
+             sizeof(member_t *)) == 0)
+    {
+        delivery->targets[delivery->n++] = member;
     }
-
-    delivery->targets[delivery->n++] = member;
 }
 
 

@@ -31,6 +31,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/data/grow.h"
 #include "swim/swim_inner.h"
 
 
@@ -70,29 +71,6 @@ schedule_place(const schedule_t *schedule, const char *id)
 }
 
 
-static int
-schedule_reserve(schedule_t *schedule)
-{
-    size_t      capacity;
-    member_t  **ring;
-
-    if (schedule->n < schedule->capacity) {
-        return 0;
-    }
-
-    capacity = schedule->capacity ? schedule->capacity * 2 : 16;
-    ring = realloc(schedule->ring, capacity * sizeof(member_t *));
-    if (ring == NULL) {
-        return -1;
-    }
-
-    schedule->ring = ring;
-    schedule->capacity = capacity;
-
-    return 0;
-}
-
-
 void
 schedule_add(swim_t *swim, member_t *member)
 {
@@ -102,7 +80,10 @@ schedule_add(swim_t *swim, member_t *member)
     schedule = &swim->schedule;
     assert(member != swim->own);
 
-    if (member->is_scheduled || schedule_reserve(schedule) != 0) {
+    if (member->is_scheduled
+        || grow(&schedule->ring, &schedule->capacity, schedule->n + 1,
+                sizeof(member_t *)) != 0)
+    {
         return;
     }
 

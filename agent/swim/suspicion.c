@@ -22,6 +22,7 @@
 
 #include <stdlib.h>
 
+#include "common/data/grow.h"
 #include "swim/swim_inner.h"
 
 
@@ -103,29 +104,6 @@ suspicion_count_all(swim_t *swim)
 }
 
 
-static int
-suspicion_reserve(suspicion_t *suspicion)
-{
-    size_t      capacity;
-    member_t  **members;
-
-    if (suspicion->n < suspicion->capacity) {
-        return 0;
-    }
-
-    capacity = suspicion->capacity ? suspicion->capacity * 2 : 8;
-    members = realloc(suspicion->members, capacity * sizeof(member_t *));
-    if (members == NULL) {
-        return -1;
-    }
-
-    suspicion->members = members;
-    suspicion->capacity = capacity;
-
-    return 0;
-}
-
-
 void
 suspicion_done(suspicion_t *suspicion)
 {
@@ -142,7 +120,9 @@ suspicion_start(swim_t *swim, member_t *member, uint64_t now_us)
     suspicion = &swim->suspicion;
 
     if (member->suspect_until_us == 0) {
-        if (suspicion_reserve(suspicion) != 0) {
+        if (grow(&suspicion->members, &suspicion->capacity, suspicion->n + 1,
+                 sizeof(member_t *)) != 0)
+        {
             return -1;
         }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/data/grow.h"
 #include "swim/table/candidate.h"
 #include "swim/table/member.h"
 
@@ -40,32 +41,14 @@ candidate_find(candidates_t *candidates, const char *id)
 static int
 candidate_reserve(candidates_t *candidates)
 {
-    size_t        capacity;
-    uint32_t     *hashes;
-    candidate_t  *entries;
+    size_t  n;
 
-    if (candidates->n < candidates->capacity) {
-        return 0;
-    }
+    n = candidates->n + 1;
 
-    capacity = candidates->capacity ? candidates->capacity * 2 : 16;
-
-    entries = realloc(candidates->entries, capacity * sizeof(candidate_t));
-    if (entries == NULL) {
-        return -1;
-    }
-
-    candidates->entries = entries;
-
-    hashes = realloc(candidates->hashes, capacity * sizeof(uint32_t));
-    if (hashes == NULL) {
-        return -1;
-    }
-
-    candidates->hashes = hashes;
-    candidates->capacity = capacity;
-
-    return 0;
+    return grow(&candidates->entries, &candidates->max_entries, n,
+                sizeof(candidate_t)) == 0
+           && grow(&candidates->hashes, &candidates->max_hashes, n,
+                   sizeof(uint32_t)) == 0 ? 0 : -1;
 }
 
 

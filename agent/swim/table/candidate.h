@@ -49,7 +49,8 @@ typedef struct {
     candidate_t  *entries;
     uint32_t     *hashes;           /* of their ids, to find them by */
     size_t        n;
-    size_t        capacity;
+    size_t        max_entries;
+    size_t        max_hashes;
     uint64_t      next_us;          /* not after the first that is due */
     uint64_t      burst_us;         /* no further burst before */
 } candidates_t;

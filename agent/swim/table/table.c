@@ -6,10 +6,12 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "common/data/grow.h"
 #include "swim/table/table.h"
 
 
-#define TABLE_MIN_SLOTS  64
+/* An array that grows doubles its first size. */
+_Static_assert((GROW_FIRST & (GROW_FIRST - 1)) == 0, "slots");
 
 
 void
@@ -69,25 +71,24 @@ table_fill_slots(table_t *table)
 }
 
 
+/* Twice as many slots as there is room for members. */
 static int
 table_grow(table_t *table)
 {
-    size_t      nslots;
-    uint32_t   *slots;
-    member_t  **members;
+    size_t     nslots;
+    uint32_t  *slots;
 
-    if (table->n < table->capacity) {
-        return 0;
-    }
-
-    nslots = table->nslots ? table->nslots * 2 : TABLE_MIN_SLOTS;
-
-    members = realloc(table->members, nslots / 2 * sizeof(member_t *));
-    if (members == NULL) {
+    if (grow(&table->members, &table->capacity, table->n + 1,
+             sizeof(member_t *)) != 0)
+    {
         return -1;
     }
 
-    table->members = members;
+    nslots = 2 * table->capacity;
+
+    if (table->nslots == nslots) {
+        return 0;
+    }
 
     slots = realloc(table->slots, nslots * sizeof(uint32_t));
     if (slots == NULL) {
@@ -96,7 +97,6 @@ table_grow(table_t *table)
 
     table->slots = slots;
     table->nslots = nslots;
-    table->capacity = nslots / 2;
     table_fill_slots(table);
 
     return 0;
