@@ -66,7 +66,7 @@ struct agent_s {
     tls_door_t         door;            /* for calls to replicas; names: own */
     char               unfit[TLS_ERROR_BYTES];      /* why the replica's port
                                            is not asked, as last logged */
-    background_t          *writer;
+    background_t      *writer;          /* of files */
     agent_kept_t       kept[AGENT_NFILES];
     jobs_t             jobs;            /* what operators ordered */
     command_env_t      env;
@@ -95,7 +95,7 @@ struct agent_s {
     ev_signal          on_int;
     ev_signal          on_quit;
     ev_signal          on_hup;
-    ev_tstamp          began_at;        /* by ev_now() */
+    uint64_t           began_us;        /* monotonic */
     ev_timer           hold;
     ev_timer           drain;
     int                is_successor;    /* of an agent that did not leave */

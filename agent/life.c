@@ -21,7 +21,7 @@
  *                     that its update has stopped, since no other agent would
  *                     start them.  An agent that is stopped soon after its
  *                     start knows no member, though others may know it by its
- *                     earlier run: it does not leave in its first AGENT_JOIN_S
+ *                     earlier run: it does not leave in its first AGENT_JOIN_US
  *                     before it knows somebody.
  *   another's id      its child, if there is one, is told to end.  LEFT is not
  *                     sent: members would take it for the other agent's.
@@ -41,7 +41,7 @@
 
 /* A seed that lives answers within some milliseconds; the first retries come
    after 100, 200 and 400 ms. */
-#define AGENT_JOIN_S  2
+#define AGENT_JOIN_US  2000000ULL
 
 
 void
@@ -87,7 +87,7 @@ agent_life_begin(agent_t *agent)
         ev_timer_start(agent->loop, &agent->hold);
     }
 
-    agent->began_at = ev_now(agent->loop);
+    agent->began_us = clock_mono_us(agent->clock);
     agent_child_begin(agent);
     notify_ready(&agent->notify);
 }
@@ -171,7 +171,7 @@ agent_life_may_part(const agent_t *agent)
 {
     return agent->is_hurried || agent->settings->join == NULL
            || swim_table(node_swim(agent->node))->n > 1
-           || ev_now(agent->loop) >= agent->began_at + AGENT_JOIN_S;
+           || clock_mono_us(agent->clock) >= agent->began_us + AGENT_JOIN_US;
 }
 
 

@@ -13,7 +13,7 @@
  */
 #define HEALTH_FIRST_S            0.3
 #define HEALTH_INTERVAL_S         1.0
-#define HEALTH_SILENT_S           2.5     /* seen by the third tick */
+#define HEALTH_SILENT_TICKS       3       /* without an answer */
 #define HEALTH_CONNECT_MS         1000
 #define HEALTH_MAX_MESSAGE_BYTES  4096
 
@@ -23,7 +23,8 @@ struct health_s {
     asker_t               asker;
     grpc_conn_options_t   options;
     ev_timer              timer;
-    double                asked_at;     /* when the first unanswered one went */
+    int                   is_waiting;   /* for the answer to a question, */
+    int                   waited_ticks; /* so long since the first one */
     int                   has_answered; /* on this connection */
     int                   is_serving;   /* what the message said */
     health_verdict_pt     on_verdict;
@@ -54,7 +55,7 @@ static void
 health_answered(health_t *health, int status)
 {
     health->has_answered = 1;
-    health->asked_at = 0;
+    health->is_waiting = 0;
 
     if (status == LLMGW_GRPC_UNIMPLEMENTED
         || (status == LLMGW_GRPC_OK && health->is_serving))
@@ -84,7 +85,7 @@ health_connect(health_t *health)
 static void
 health_broken(health_t *health, const char *why)
 {
-    health->asked_at = 0;
+    health->is_waiting = 0;
 
     if (health->has_answered && health_connect(health) == 0) {
         return;
@@ -128,8 +129,9 @@ health_ask(health_t *health)
 
     health->is_serving = 0;
 
-    if (asker_ask(&health->asker, &question) == 0 && health->asked_at == 0) {
-        health->asked_at = ev_now(health->asker.loop);
+    if (asker_ask(&health->asker, &question) == 0 && !health->is_waiting) {
+        health->is_waiting = 1;
+        health->waited_ticks = 0;
     }
 }
 
@@ -139,11 +141,9 @@ health_tick(struct ev_loop *loop, ev_timer *timer, int events)
 {
     health_t  *health = timer->data;
 
-    if (health->asked_at != 0
-        && ev_now(loop) - health->asked_at >= HEALTH_SILENT_S)
-    {
+    if (health->is_waiting && ++health->waited_ticks == HEALTH_SILENT_TICKS) {
         asker_drop(&health->asker);
-        health->asked_at = 0;
+        health->is_waiting = 0;
         health->on_verdict(health->data, HEALTH_SILENT, NULL);
         return;
     }
