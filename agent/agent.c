@@ -521,7 +521,7 @@ agent_destroy(agent_t *agent)
 
     agent_replica_done(agent);
 
-    jobs_done(&agent->jobs);        /* an update's followers are told */
+    jobs_done(&agent->jobs);        /* an update's followers get their end */
 
     if (agent->control != NULL) {
         control_destroy(agent->control);

@@ -71,7 +71,7 @@ struct agent_s {
     jobs_t             jobs;            /* what operators ordered */
     command_env_t      env;
     command_peer_t    *reporter;        /* the replica's connection */
-    reporter_t         watch;           /* and the process behind it */
+    reporter_t         watch;           /* and its process */
     int64_t            reported_pid;    /* which it says it is */
     int                is_former;       /* it is of before the child's start */
     json_t            *pipelines;       /* how its shards do, as it says; NULL:
@@ -201,7 +201,7 @@ int agent_keep_is_done(void *data);
 const char *agent_keep_trouble(const agent_t *agent);
 
 
-/* replica_drain.c: the own replica is told that it drains. */
+/* replica_drain.c: passes the drain on to the own replica. */
 
 /* -1 and a reason. */
 int agent_drain_create(agent_t *agent, char *error);

@@ -112,7 +112,7 @@ agent_handover_begin(void *data)
     log_write(agent->log, rc == ORDER_DONE ? LOG_INFO : LOG_WARN,
               "switch of group \"%s\": %s",
               swim_own(node_swim(agent->node))->facts.group,
-              rc == ORDER_DONE ? "the replica was told to end"
+              rc == ORDER_DONE ? "the replica was asked to end"
                                : order_rc_text(rc));
 
     return rc;

@@ -14,7 +14,7 @@
  * End.
  *
  *   SIGTERM, leave    all members learn that this one drains.  The child is
- *                     told to end; without a child the replica's streams may
+ *                     stopped; without a child the replica's streams may
  *                     finish, for --drain-timeout at most.  Then LEFT, for a
  *                     second at most.  A second SIGTERM does not wait.  A
  *                     gateway's agent waits in the same way for the replicas
@@ -23,7 +23,7 @@
  *                     start knows no member, though others may know it by its
  *                     earlier run: it does not leave in its first AGENT_JOIN_US
  *                     before it knows somebody.
- *   another's id      its child, if there is one, is told to end.  LEFT is not
+ *   another's id      its child, if there is one, is stopped.  LEFT is not
  *                     sent: members would take it for the other agent's.
  *   SIGQUIT           ends without a word: the next agent takes over socket
  *                     file, segment and replica.

@@ -18,7 +18,7 @@
  *                 | STOPPED | <------- goodbye ------------+    |
  *                 +---------+ ---(report)-----------------------+
  *
- * A report may say what the engine behind the replica is: STARTING, STALLED or
+ * A report may say what the replica's engine is: STARTING, STALLED or
  * DOWN.  That takes the place of READY.  The replica's own silence is a stall
  * all the same, unless its engine is DOWN.
  *

@@ -80,8 +80,8 @@ agent_child_spawn(agent_t *agent, char *error)
 
 
 /*
- * A process that ended as it was told to may be followed before its last words
- * are read: that goodbye is none of the process that is started here.
+ * The next process may be started before the last report of one that ended on
+ * request is read: that goodbye is not the new one's.
  */
 static void
 agent_child_start(agent_t *agent)
@@ -135,7 +135,7 @@ agent_child_log_end(agent_t *agent, pid_t pid, const char *how,
 {
     if (action == SUPERVISE_START) {
         log_write(agent->log, LOG_INFO, "replica, pid %d, ended (%s), "
-                  "as it was told to", (int) pid, how);
+                  "as requested", (int) pid, how);
         return;
     }
 
@@ -210,7 +210,7 @@ agent_child_tick(struct ev_loop *loop, ev_timer *timer, int events)
 
 /*
  * Unless a version was ordered in this run, an adopted child keeps the one
- * that it reports: the run that started it may have been told that version.
+ * that it reports: an earlier run may have been ordered that version.
  */
 static void
 agent_child_learn_version(agent_t *agent)

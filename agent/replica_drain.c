@@ -1,7 +1,7 @@
 
 /*
- * The drain of the own replica, apart from gossip: the replica is told, and
- * the drain's owner is kept on disk for the next run of this agent.
+ * The drain of the own replica, apart from gossip: it is passed on to the
+ * replica, and its owner is kept on disk for the next run of this agent.
  *
  * Its owners and their ends are in swim/order/drain.h, in the swim.
  */

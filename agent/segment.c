@@ -4,7 +4,7 @@
  * published before the loop sleeps, each difference goes to the log and to
  * those who listen, and each second there is a heartbeat.  A segment that
  * cannot be written is one warning and stands in the status; the heartbeat
- * tries again, and nginx goes on with what it has.
+ * tries again, and nginx keeps what it has.
  */
 
 #include <stdio.h>
@@ -151,7 +151,7 @@ agent_segment_models(void *data, uint64_t list, size_t *bytes)
 
 
 /*
- * nginx serves by the view that is in the segment; a new agent goes on from
+ * nginx serves by the view that is in the segment; a new agent continues from
  * it, so that its first publication takes away nothing that is alive.  A
  * segment that is not there, or none, is as one without members.
  */

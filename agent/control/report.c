@@ -528,7 +528,7 @@ report_engine(const json_t *json, llmgw_engine_load_t *engine,
 }
 
 
-/* The figures of an engine behind the replica, as far as they are given. */
+/* The figures of the replica's engine, as far as they are given. */
 static int
 report_facts(const json_t *json, report_t *report, const char **error)
 {

@@ -6,8 +6,8 @@
  *    "model_version":"v1","max_capacity":4,"active_requests":0,
  *    "draining":false}
  *
- * and with "goodbye":true as its last word.  A replica with an engine behind it
- * also says what that engine is: "state", "models", "running", "waiting",
+ * and with "goodbye":true in its last one.  A replica before an engine also
+ * reports what that engine is: "state", "models", "running", "waiting",
  * "kv_permille", "kv_free_blocks", "hit_permille", "resume_group"; and one that
  * starts its engine "detail", why that does not run.  One of a
  * standby group says "group", "group_state", "group_epoch", "group_lock",
@@ -26,7 +26,7 @@
 
 
 #define REPORT_MAX_MODELS      64   /* a replica with more adapters than that
-                                       serves nobody well */
+                                       serves none of them well */
 #define REPORT_MAX_NAME_BYTES  255
 #define REPORT_DETAIL_BYTES    128  /* a line for people, with its NUL */
 

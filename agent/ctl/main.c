@@ -121,7 +121,7 @@ ctl_usage(const char *what, const char *value)
 }
 
 
-/* -1: go on; else the exit status. */
+/* -1: continue; else the exit status. */
 static int
 ctl_parse(ctl_t *ctl, int argc, char **argv)
 {

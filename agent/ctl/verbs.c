@@ -152,7 +152,7 @@ ctl_take_words(ctl_t *ctl, int argc, char **argv, int i)
 }
 
 
-/* Words come before a command's options or behind them.  -1: go on; else the
+/* Words come before a command's options or after them.  -1: continue; else the
    exit status. */
 static int
 ctl_take_line(const options_spec_t *spec, ctl_t *ctl, int argc, char **argv)

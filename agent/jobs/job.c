@@ -38,7 +38,7 @@
 #define JOB_RACE_US    1500000ULL
 
 /* Within this time a restarted agent learns of an operator's drain and its
-   replica reports to it; and a replica that was told to undrain says so. */
+   replica reports to it; and a replica that was undrained reports that. */
 #define JOB_GRACE_US   5000000ULL
 
 /* An agent that restarts and restarts gets the order for so long. */

@@ -75,8 +75,8 @@ void switch_begin(void *data, command_peer_t *peer, const char *group,
 /* In each event-loop iteration. */
 void switch_look(job_t *job);
 
-/* What became of the order: it is judged here, and the job goes on; 0: it is
-   for job.c to judge. */
+/* What became of the order.  1: it is judged here, and the job continues; 0:
+   job.c judges it. */
 int switch_settle(job_t *job, order_rc_t rc);
 
 #endif /* JOB_H */

@@ -5,7 +5,7 @@
  * A member of a group that does not serve is replaced at once: it has no
  * streams, and a drain would outlive the moment at which it begins to serve.
  * The active one is not drained either, since no other one may serve for its
- * group meanwhile.  It is told to end at once, its streams continue at the
+ * group meanwhile.  It is stopped at once, its streams continue at the
  * successor, and it comes back as a standby, of the old version yet: should
  * the new version not wake, that is what takes over again.  Only when the
  * successor has answered a request is it replaced as well.

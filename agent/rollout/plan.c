@@ -295,7 +295,7 @@ rollout_check_steps(const rollout_t *rollout, const rollout_spec_t *spec,
 /*
  * By default max_unavailable replicas may be missing, but never all of them.
  * Replicas that are not READY are updated first, so they count as available
- * for the steps that follow.  A group of several goes on serving.
+ * for the steps that follow.  A group of several serves meanwhile.
  */
 static rollout_refusal_t
 rollout_check_available(rollout_t *rollout, const rollout_spec_t *spec,

@@ -402,7 +402,7 @@ rollout_look_at(rollout_t *rollout, rollout_step_t *step,
         rollout_look_switching(rollout, step, roster, now_us);
     }
 
-    /* Until it is told to stop: it may crash and come back before that. */
+    /* Until it is stopped: it may crash and come back before that. */
     if (member != NULL
         && (step->state < ROLLOUT_STARTING || step->successor[0] != '\0'
             || step->due == ROLLOUT_START || step->due == ROLLOUT_RESTART))

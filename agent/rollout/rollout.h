@@ -57,7 +57,7 @@
  * lock.  That it generates is shown after the switch to it.
  *
  * A step that fails ends the update: no further step begins, steps that only
- * drain are undone, and steps whose process is being replaced go on to their
+ * drain are undone, and steps whose process is being replaced run to their
  * end, since half a restart is the worst place to stop at.  An abort does the
  * same.
  *
@@ -68,7 +68,7 @@
  * routable ones remain.  One whose step has begun counts as not routable from
  * that moment on, whatever gossip says.
  *
- * The update's drain is a lease, renewed while the step goes on.  An agent
+ * The update's drain is a lease, renewed while the step runs.  An agent
  * that restarts loses it.  While the step waits for streams, the replica is
  * drained again; later it is not, since the new process would be drained, too.
  * The update's drain exists beside an operator's, and ends without ending
@@ -90,16 +90,16 @@
 
 #define ROLLOUT_REASON_BYTES  512
 
-/* A supervisor may bring the old version back on its own just before it hears
-   of the new one: a wrong version is believed when it stays. */
+/* A supervisor may bring the old version back on its own just before it gets
+   the order for the new one: a wrong version is believed when it stays. */
 #define ROLLOUT_WRONG_US      2000000ULL
 
-/* A request that was on its way when the replica heard of the drain is in the
-   load that its agent tells by then. */
+/* A request that was on its way when the replica learned of the drain is in
+   the load that its agent sends by then. */
 #define ROLLOUT_RACE_US        200000ULL
 
-/* A replica may be there that its agent, which started anew, has not heard of
-   yet; longer than that waits for one that it would adopt (SUPERVISE_ORPHAN_US,
+/* A replica may be there that its restarted agent does not know yet; longer
+   than that agent waits for one that it would adopt (SUPERVISE_ORPHAN_US,
    and to report). */
 #define ROLLOUT_ORPHAN_US     3000000ULL
 
@@ -268,7 +268,8 @@ const char *rollout_probed(const rollout_step_t *step);
 void rollout_result(rollout_t *rollout, size_t step, rollout_action_t action,
     const char *error, uint64_t now_us);
 
-/* verdict: ABORTED or YIELDED.  It goes on until rollout_is_over(). */
+/* verdict: ABORTED or YIELDED.  Steps that have begun run until
+   rollout_is_over(). */
 void rollout_end(rollout_t *rollout, rollout_verdict_t verdict,
     uint64_t now_us);
 int rollout_is_over(const rollout_t *rollout);

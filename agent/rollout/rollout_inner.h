@@ -25,8 +25,8 @@ typedef enum {
    memory. */
 int rollout_sort(const llmgw_member_t **members, size_t n);
 
-/* A present one of the same group, behind the last that was given (NULL: the
-   first); NULL: no more. */
+/* The next present one of the same group after that one (NULL: the first);
+   NULL: no more. */
 const llmgw_member_t *rollout_peer(const llmgw_roster_t *roster,
     const llmgw_member_t *member, const llmgw_member_t *after);
 

@@ -1,6 +1,6 @@
 
 /*
- * Tells the service manager that we serve, and go on serving.
+ * Notifies the service manager that this agent serves, and still does.
  *
  * systemd's protocol is one datagram of NAME=value lines to the unix socket
  * that $NOTIFY_SOCKET names ('@' first: an abstract one); twenty lines here
@@ -8,8 +8,8 @@
  * WATCHDOG=1 twice in the time of $WATCHDOG_USEC, from the loop: when the loop
  * hangs, that stops, and the agent is restarted.
  *
- * The variables are taken out of the environment: a child that told the
- * manager "ready" or "stopping" would speak for us.
+ * The variables are taken out of the environment: a child that sent
+ * "ready" or "stopping" would speak for this agent.
  */
 
 #ifndef NOTIFY_H

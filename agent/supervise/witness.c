@@ -20,7 +20,7 @@
 
 /*
  * Each takes the thread once around.  The word changes when it is given back
- * and taken again, which nobody does often: more is a holder that plays.
+ * and taken again, which no replica does often: more is an attack.
  */
 #define WITNESS_MAX_WAKES   1000
 
@@ -144,7 +144,7 @@ witness_map(int fd)
 
 
 /*
- * One that nobody holds says nothing; one whose holder is dead while its
+ * One without a holder says nothing; one whose holder is dead while its
  * process reports was held by a thread that ended before, and would be taken
  * for a death at each connection.
  */

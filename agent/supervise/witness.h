@@ -35,8 +35,8 @@ typedef struct witness_s  witness_t;
 typedef void (*witness_dead_pt)(void *data);
 
 /*
- * fd is taken over, also on failure.  NULL: it is no sealed memfd, nobody
- * holds the futex, or there is no memory or thread for it.
+ * fd is taken over, also on failure.  NULL: it is no sealed memfd, the
+ * futex has no holder, or there is no memory or thread for it.
  */
 witness_t *witness_create(struct ev_loop *loop, int fd,
     witness_dead_pt on_dead, void *data);

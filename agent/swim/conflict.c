@@ -8,7 +8,7 @@
  *                            |
  *                            +--(an answer with another boot nonce)-->
  *                                  the one that has run for less is the later
- *                                  one: if we are, the owner is told to end;
+ *                                  one: if we are, the owner is to end;
  *                                  if it is, we take its epoch + 1
  *
  * Epochs do not tell which of the two started first, since clocks are set back

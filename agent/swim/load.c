@@ -29,31 +29,31 @@
 
 
 static uint32_t
-load_moved(uint32_t told, uint32_t now)
+load_moved(uint32_t sent, uint32_t now)
 {
-    return now > told ? now - told : told - now;
+    return now > sent ? now - sent : sent - now;
 }
 
 
 static int
-load_of_engine_is_worth_telling(const llmgw_engine_load_t *told,
+load_of_engine_is_worth_sending(const llmgw_engine_load_t *sent,
     const llmgw_engine_load_t *now)
 {
     uint32_t  moved;
 
-    moved = load_moved(told->waiting, now->waiting);
+    moved = load_moved(sent->waiting, now->waiting);
 
-    return (moved > 0 && moved >= told->waiting / LOAD_QUEUE_PARTS)
-           || load_moved(told->kv_permille, now->kv_permille) >= LOAD_KV_STEP;
+    return (moved > 0 && moved >= sent->waiting / LOAD_QUEUE_PARTS)
+           || load_moved(sent->kv_permille, now->kv_permille) >= LOAD_KV_STEP;
 }
 
 
 static int
-load_is_worth_telling(uint32_t told, uint32_t now, uint32_t capacity)
+load_is_worth_sending(uint32_t sent, uint32_t now, uint32_t capacity)
 {
     uint32_t  step, moved;
 
-    moved = load_moved(told, now);
+    moved = load_moved(sent, now);
 
     if (moved == 0) {
         return 0;
@@ -65,7 +65,7 @@ load_is_worth_telling(uint32_t told, uint32_t now, uint32_t capacity)
 
     step = (capacity + 9) / 10;
 
-    return moved >= step || (now >= capacity) != (told >= capacity);
+    return moved >= step || (now >= capacity) != (sent >= capacity);
 }
 
 
@@ -87,9 +87,9 @@ load_set(swim_t *swim, uint32_t active_requests,
 
     due_us = load->told_us + LOAD_MAX_INTERVAL_US;
 
-    if (load_is_worth_telling(load->told.active_requests, active_requests,
+    if (load_is_worth_sending(load->sent.active_requests, active_requests,
                               own->facts.max_capacity)
-        || load_of_engine_is_worth_telling(&load->told.engine, engine))
+        || load_of_engine_is_worth_sending(&load->sent.engine, engine))
     {
         due_us = load->told_us + LOAD_MIN_INTERVAL_US;
     }
@@ -131,7 +131,7 @@ load_tick(swim_t *swim, uint64_t now_us)
         }
     }
 
-    load->told = swim->own->load;
+    load->sent = swim->own->load;
     load->told_us = now_us;
     load->next_us = SWIM_NEVER;     /* until the replica's next report */
 }

@@ -5,7 +5,7 @@
  * When a network is cut in two, each half takes the other for dead and stops
  * talking to it.  After the cut has healed somebody must speak first, so the
  * dead are pinged now and then for as long as they are remembered.  A member
- * that is told that it is dead refutes at once.
+ * that learns that it is called dead refutes at once.
  *
  * The pause between two such pings grows with the time since the last death
  * and with the number of members that share the work:

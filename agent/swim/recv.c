@@ -11,8 +11,8 @@
 
 
 /*
- * An ack goes to where the ping came from.  A sender that is not ALIVE here is
- * told that in the ack, so that it can refute; so is one whose id has a later
+ * An ack goes to where the ping came from.  A sender that is not ALIVE here
+ * gets that in the ack, so that it can refute; so does one whose id has a later
  * epoch elsewhere (swim/conflict.c).  A sender that has no record of us wants
  * to know who we are (table/candidate.h) and gets our record alone: otherwise a
  * thousand agents that meet would send each other all updates each time.
@@ -127,7 +127,7 @@ swim_tell_usurper(swim_t *swim, const packet_t *packet,
 
     if (own_word->facts.epoch > known->epoch && known->draining) {
         swim_tell_starter(swim, packet, from, sender, now_us);
-        return 0;       /* no other agent: its drain may go on */
+        return 0;       /* no other agent: its drain may stay */
     }
 
     if (own_word->facts.epoch >= known->epoch

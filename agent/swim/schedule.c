@@ -3,7 +3,7 @@
  * Which member is pinged in which period: round robins that mesh.
  *
  * In SWIM each member walks a shuffled list of its own.  Each is then pinged
- * once a period on average, but by chance: in the period after a crash nobody
+ * once a period on average, but by chance: in the period after a crash no agent
  * pings the dead member with probability 1/e, in two periods with 1/e^2, and
  * that wait is most of the time to detection.  Here all walk in the same way.
  * The members stand on a ring, in the order of the hashes of their ids, and in

@@ -84,7 +84,7 @@ swim_add_updates(swim_t *swim, const member_t *about, uint64_t now_us)
 {
     size_t            i, n;
     unsigned          limit;
-    member_t         *member, *told[PACKET_MAX_UPDATES];
+    member_t         *member, *sent[PACKET_MAX_UPDATES];
     broadcast_walk_t  walk;
 
     n = 0;
@@ -97,13 +97,13 @@ swim_add_updates(swim_t *swim, const member_t *about, uint64_t now_us)
             break;
         }
 
-        told[n++] = member;
+        sent[n++] = member;
     }
 
     limit = broadcast_limit(swim->table.npresent);
 
     for (i = 0; i < n; i++) {
-        broadcast_sent(&swim->broadcast, told[i], limit);
+        broadcast_sent(&swim->broadcast, sent[i], limit);
     }
 }
 

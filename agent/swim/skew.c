@@ -22,7 +22,7 @@
  * and the greatest one is routed to.  A record with one that is too far ahead
  * is taken as that of an engine that does not stand by yet (INIT), and the
  * owner is notified as often as of a sender.  What the segment has of an
- * earlier run is kept: a gateway whose clock is set back goes on with what it
+ * earlier run is kept: a gateway whose clock is set back keeps what it
  * knew.
  */
 

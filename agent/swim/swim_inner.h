@@ -136,7 +136,7 @@ typedef struct {
 
 /* load.c */
 typedef struct {
-    llmgw_member_load_t  told;      /* what gateways were sent last */
+    llmgw_member_load_t  sent;      /* what gateways were sent last */
     uint64_t             told_us;
     uint64_t             next_us;   /* SWIM_NEVER: there is no load */
 } load_t;

@@ -157,7 +157,7 @@ conf_file_end(const char *at)
 }
 
 
-/* The file behind a mark; NULL: there is no mark. */
+/* The file after a mark; NULL: there is no mark. */
 static const char *
 conf_open(const char *mark, char *name)
 {

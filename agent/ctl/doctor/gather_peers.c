@@ -1,6 +1,6 @@
 
 /*
- * Ports of members, and replicas behind them.
+ * Ports of members, and replicas at them.
  *
  * A port is connected to first, and then a replica is asked for its health, as
  * nginx would ask it: by the files of llmgw_ssl, or else by those of the

@@ -30,7 +30,7 @@ file_fail(const char *path, const char *what)
 }
 
 
-/* The file behind the path's links; of a new one the path as it is. */
+/* The file that the path's links lead to; of a new one the path as it is. */
 static char *
 file_resolve(const char *path, int is_new)
 {

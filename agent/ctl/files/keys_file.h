@@ -23,7 +23,7 @@ typedef struct {
     char         *path;                 /* of what the links point to */
     int           fd;                   /* locked; -1: read only, or new */
     struct stat   st;
-    char         *text;                 /* with a NUL behind it */
+    char         *text;                 /* with a NUL after it */
     size_t        len;
 } keys_file_t;
 
@@ -32,7 +32,7 @@ typedef struct {
     llmgw_key_text_t  line;             /* without its newline */
     llmgw_key_text_t  name;             /* NULL: no key's, no identity's */
     llmgw_key_text_t  hash;             /* or "-" */
-    llmgw_key_text_t  rest;             /* behind that, without a comment */
+    llmgw_key_text_t  rest;             /* after that, without a comment */
     llmgw_key_text_t  comment;          /* NULL: none */
 } keys_file_line_t;
 

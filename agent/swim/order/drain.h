@@ -1,7 +1,7 @@
 
 /*
- * Which owners drain the own replica, until when, and what the replica is to
- * be told.
+ * Which owners drain the own replica, until when, and what is passed on to
+ * the replica.
  *
  *   operator     until an operator undrains it; outlives restarts of the
  *                agent, by the state directory (drain_kept()) or by the
@@ -24,21 +24,21 @@
  *   UNDRAIN update:A   (a)         (b)          ends          (b)
  *   UNDRAIN update:B   (a)         (b)          EOWNED        (b)
  *
- *   (a) done; the replica is told, since it may drain by itself
+ *   (a) done; passed on to the replica, since it may drain by itself
  *   (b) done; nothing changes
  *   operator and update:A at once: the column of the owner that is asked for,
- *   and EOWNED for update:B; UNDRAIN operator is done, and update:A goes on
+ *   and EOWNED for update:B; UNDRAIN operator is done, and update:A stays
  *
- * The replica is told to drain once, when the drain begins.  One that is
+ * The replica is asked to drain once, when the drain begins.  One that is
  * started under a drain is not: gateways send it nothing, and an update that
  * restarts it can ask it directly whether it works.
  *
- * An agent may end (kill -9, upgrade) while its replica drains because it was
- * told to.  The next run does not carry on an update's lease.  It learns of
- * the lease from the state directory or from other agents, and tells the
- * replica to undrain when the replica reports that it drains
- * (drain_reported()).  The same is done where a drain ended while no replica
- * was there to be told.
+ * An agent may end (kill -9, upgrade) while its replica drains on
+ * request.  The next run does not carry on an update's lease.  It learns of
+ * the lease from the state directory or from other agents, and undrains the
+ * replica when the replica reports that it drains
+ * (drain_reported()).  The same is done where a drain ended while there
+ * was no replica.
  *
  * Pure: time and orders come in, what to do (DRAIN_ bits) comes out.
  */

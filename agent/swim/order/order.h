@@ -1,7 +1,6 @@
 
 /*
- * What one agent tells another to do with its replica, and what it is told
- * back.
+ * What one agent orders another to do with its replica, and the answers.
  *
  * An order goes to the one address of its target, again every ORDER_RETRY_US,
  * until the target has answered and its record here shows the effect; at

@@ -11,16 +11,16 @@
  *
  *     ALIVE < SUSPECT < DEAD < LEFT          (LEFT is final for its epoch)
  *
- *              no answer by any path, or so told
+ *              no answer by any path, or an update
  *      +-------+ ------------------------------> +---------+
  *      | ALIVE |                                 | SUSPECT |
  *      +-------+ <------------------------------ +---------+
- *        |  ^       higher incarnation: refuted       | timeout, or so told
+ *        |  ^       higher incarnation: refuted       | timeout, or an update
  *        |  |                                         v
  *        |  |       higher incarnation             +------+
  *        |  +------------------------------------- | DEAD |--+
  *        |                                         +------+  |
- *        |  its own word, at the end     +------+            | 10 minutes
+ *        |  its own update, at the end     +------+            | 10 minutes
  *        +-----------------------------> | LEFT |------------+--> forgotten
  *                                        +------+
  *                  (DEAD, LEFT -> ALIVE also at a higher epoch: a restart)
@@ -125,7 +125,7 @@ typedef struct {
     member_path_t        path;
     char                *models;    /* the list that facts.models is of */
     size_t               models_bytes;
-    llmgw_member_load_t  load;      /* reported_ms: when it told us itself */
+    llmgw_member_load_t  load;      /* reported_ms: when its own came */
     uint64_t             load_seq;
     uint64_t             since_us;  /* of this liveness */
     uint64_t             present_until_us;  /* last time that it was ALIVE
@@ -210,7 +210,7 @@ uint32_t member_age_s(const member_t *member, uint64_t now_us);
 uint64_t member_digest(const member_t *member);
 
 /*
- * Fills a record as it was at the end of its last run.  0: nobody drained it
+ * Fills a record as it was at the end of its last run.  0: it was not drained
  * then, or that is long ago.
  */
 int member_recall(const member_t *member, member_t *past, uint64_t now_us);

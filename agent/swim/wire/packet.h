@@ -5,9 +5,9 @@
  *     header (common/packet_header.h draws it): magic, version, flags, cluster
  *     GossipMessage of proto/gossip.proto, protobuf
  *
- * The header is outside of the protobuf so that another cluster's datagram
- * is told, and dropped, before anything of it is parsed, and so that it can
- * be the associated data of the seal (net/crypt.h).  What is decoded here
+ * The header is outside of the protobuf so that another cluster's datagram is
+ * recognized and dropped before anything of it is parsed, and so that it can be
+ * the associated data of the seal (net/crypt.h).  What is decoded here
  * is plain, or was opened before.
  *
  * A datagram that is wrong as a whole is dropped.  One update in it that is

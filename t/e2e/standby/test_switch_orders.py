@@ -141,7 +141,7 @@ def test_second_signal_waits_for_the_first_to_arrive(scene):
     r1, r2 = scene.pair()
     r1.proc.freeze()
     switch = scene.switch(agent=scene.r1)
-    wait_for(lambda: "is told to end" in scene.r1.proc.text(),
+    wait_for(lambda: "was asked to end" in scene.r1.proc.text(),
              "the first signal")
     time.sleep(0.3)                 # more than is between two signals
     r1.proc.thaw()
