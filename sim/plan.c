@@ -556,6 +556,7 @@ sim_plan_make(sim_plan_t *plan, const sim_settings_t *s)
         || plan_gateway(plan, s, &bundle) != 0
         || plan_admission(plan, s, &bundle) != 0
         || plan_routing(plan, s, &bundle) != 0
+        || plan_queue(plan, s) != 0
         || plan_flow(plan, s) != 0
         || plan_semantics(plan, s) != 0
         || plan_model(plan, s, bundle.scheduler,

@@ -1,9 +1,9 @@
 
 /*
- * Our own gateway (--gateway FILE) takes the place of BLIS's, so options of
- * that one would have no effect.  They are refused: a run that ignores an
- * option gives a wrong answer.  A new option of BLIS's gateway belongs into
- * the tables of which plan_blis_table is made.
+ * Options that would have no effect are refused: a run that ignores an option
+ * gives a wrong answer.  Our own gateway (--gateway FILE) takes the place of
+ * BLIS's, and BLIS's has a queue with --flow-control alone.  A new option of
+ * either belongs into the tables of which those here are made.
  */
 
 #include <stdlib.h>
@@ -21,6 +21,12 @@ static const option_t  plan_blis_table[] = {
     SIM_BLIS_OPTIONS(plan_settings_t, of),
     SIM_FLOW_OPTIONS(plan_settings_t, of),
     SIM_POOL_OPTIONS(plan_settings_t, of),
+    { .name = NULL }
+};
+
+
+static const option_t  plan_queue_table[] = {
+    SIM_QUEUE_OPTIONS(plan_settings_t, of),
     { .name = NULL }
 };
 
@@ -74,20 +80,43 @@ sim_given(const option_t *table, const void *values, const void *unset)
 }
 
 
+/* NULL: none of the table's. */
+static const char *
+plan_given(const option_t *table, const sim_settings_t *s)
+{
+    plan_settings_t  unset, given;
+
+    sim_settings_init(&unset.of);
+    given.of = *s;
+
+    return sim_given(table, &given, &unset);
+}
+
+
+int
+plan_queue(sim_plan_t *plan, const sim_settings_t *s)
+{
+    const char  *name;
+
+    name = s->flow_control ? NULL : plan_given(plan_queue_table, s);
+
+    return name == NULL ? 0
+           : plan_fail(plan, "--%s is of the gateway's queue, and has no "
+                       "effect without it: add --flow-control", name);
+}
+
+
 int
 plan_gateway(sim_plan_t *plan, const sim_settings_t *s,
     const bundle_t *bundle)
 {
-    const char       *name;
-    plan_settings_t   unset, given;
+    const char  *name;
 
     if (s->gateway == NULL) {
         return 0;
     }
 
-    sim_settings_init(&unset.of);
-    given.of = *s;
-    name = sim_given(plan_blis_table, &given, &unset);
+    name = plan_given(plan_blis_table, s);
 
     if (name != NULL) {
         return plan_fail(plan, "--%s is of BLIS's gateway, and has no effect "

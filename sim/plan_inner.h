@@ -17,6 +17,9 @@ int plan_model(sim_plan_t *plan, const sim_settings_t *s,
     const char *scheduler, const char *preemption);
 int plan_pools(sim_plan_t *plan, const sim_settings_t *s);
 
+/* Without --flow-control: refuses options of the queue. */
+int plan_queue(sim_plan_t *plan, const sim_settings_t *s);
+
 /* With --gateway: refuses what only BLIS's gateway would obey. */
 int plan_gateway(sim_plan_t *plan, const sim_settings_t *s,
     const bundle_t *bundle);

@@ -199,8 +199,8 @@ typedef struct {
     SIM_TEXT("queue-depth-signal", t, m, signal, "queue|effective",           \
              "what the scorer queue-depth reads")
 
-#define SIM_FLOW_OPTIONS(t, m)                                                \
-    SIM_FLAG("flow-control", t, m, flow_control, "the gateway's queue"),      \
+/* Of its queue, which --flow-control puts there. */
+#define SIM_QUEUE_OPTIONS(t, m)                                               \
     SIM_TEXT("saturation-detector", t, m, detector, "NAME",                   \
              "never, utilization or concurrency"),                            \
     SIM_TEXT("dispatch-order", t, m, order, "NAME",                           \
@@ -228,6 +228,10 @@ typedef struct {
              "a full queue gives up its least important"),                    \
     SIM_FLAG("in-flight-eviction", t, m, evicts,                              \
              "and so does a full fleet")
+
+#define SIM_FLOW_OPTIONS(t, m)                                                \
+    SIM_FLAG("flow-control", t, m, flow_control, "the gateway's queue"),      \
+    SIM_QUEUE_OPTIONS(t, m)
 
 #define SIM_POOL_OPTIONS(t, m)                                                \
     SIM_INT("prefill-instances", t, m, prefill, "0", 0, "of the replicas"),   \

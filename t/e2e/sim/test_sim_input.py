@@ -70,6 +70,28 @@ def test_bad_flag(flags, what):
     assert what in refused("run", *flags)
 
 
+QUEUE = {"saturation-detector": "never", "dispatch-order": "fifo",
+         "fairness-policy": "round-robin", "slo-targets": "batch=5",
+         "max-gateway-queue-depth": 5, "per-band-capacity": 5,
+         "queue-depth-threshold": 4, "kv-cache-util-threshold": 0.5,
+         "max-concurrency": 5, "usage-limit-threshold": 0.5,
+         "request-ttl": 5, "dispatch-tick-interval": 5,
+         "dispatch": "completion", "queue-shedding": None,
+         "in-flight-eviction": None}
+
+
+@pytest.mark.parametrize("option", [
+    "dispatch-order",
+    *(pytest.param(name, marks=pytest.mark.soak) for name in QUEUE
+      if name != "dispatch-order")])
+def test_an_option_of_the_queue_needs_the_queue(option):
+    words = [f"--{option}", *([str(QUEUE[option])] if QUEUE[option] else [])]
+    said = refused("run", "--num-requests", "2", *words)
+    assert f"--{option} " in said and "add --flow-control" in said
+    subprocess.run([SIM, "run", "--num-requests", "2", "--flow-control",
+                    *words], check=True, capture_output=True)
+
+
 @pytest.mark.parametrize("scorers", [
     "queue-depth:nan",
     *(pytest.param(text, marks=pytest.mark.soak) for text in (
