@@ -59,7 +59,8 @@ static const option_t  observe_table[] = {
     WORK_FLAGS_OPTIONS(AT_WORK),
     { .name = "seed", .kind = OPTION_INT, .offset = AT(seed), .value = "-1",
       .min = -1, .max = 1e15,
-      .help = "of the workload (42, or as its specification says)" },
+      .help = "of the workload and its prompts (42, or as its specification "
+      "says)" },
     { .name = "horizon", .kind = OPTION_INT, .offset = AT(horizon_us),
       .value = "0", .min = 0, .max = 1e15,
       .help = "nothing is sent after so many us; 0: as the workload says" },
@@ -198,7 +199,10 @@ observe_workload(observe_t *o, work_t *work)
 }
 
 
-/* Small requests that are not recorded, a few at a time. */
+/*
+ * Small requests that are not recorded, a few at a time.  Their seed is
+ * another one: they must not leave the workload's prompts in caches.
+ */
 static int
 observe_prewarm(observe_t *o)
 {
@@ -223,6 +227,7 @@ observe_prewarm(observe_t *o)
     live = o->live;
     live.horizon_us = (int64_t) o->options.prewarm_ms * 1000;
     live.max_in_flight = OBSERVE_PREWARM;
+    live.seed = ~o->live.seed;
     work_init(&work);
 
     rc = work_flags_spec(&flags, 1, ~o->spec.seed, &spec, &max, &o->arena,

@@ -193,8 +193,7 @@ send_request(live_ask_t *ask, llmgw_grpc_stream_t *stream)
     uint8_t                   *out;
     Llmgateway__InferRequest   request = LLMGATEWAY__INFER_REQUEST__INIT;
 
-    prompt = live_prompt(ask->request, ask->driver->options->bytes_per_token,
-                         &len);
+    prompt = live_prompt(ask, &len);
 
     if (prompt == NULL) {
         return -1;

@@ -149,7 +149,7 @@ make_body(const live_ask_t *ask)
 
     o = ask->driver->options;
     r = ask->request;
-    prompt = live_prompt(r, o->bytes_per_token, &len);
+    prompt = live_prompt(ask, &len);
 
     if (prompt == NULL) {
         return NULL;

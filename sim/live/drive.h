@@ -79,7 +79,7 @@ typedef struct {
     int64_t      timeout_us;
     int64_t      warm_up;           /* first requests, not recorded */
     int64_t      horizon_us;        /* nothing is sent later; 0: none */
-    uint64_t     seed;              /* of x-request-id */
+    uint64_t     seed;              /* of prompts and of x-request-id */
 } live_options_t;
 
 struct live_driver_s {
@@ -121,12 +121,11 @@ void live_ask_text(live_ask_t *ask);
 void live_ask_end(live_ask_t *ask, const char *status, const char *message);
 
 /*
- * The prompt of a request: words of bytes_per_token bytes.  Two prompts begin
- * alike exactly as far as their blocks do (request.h).  malloc()ed, with a
- * NUL; NULL: no memory.
+ * The prompt of a request: words of bytes_per_token bytes.  Two prompts of one
+ * seed begin alike exactly as far as their blocks do (request.h), and prompts
+ * of two seeds do not.  malloc()ed, with a NUL; NULL: no memory.
  */
-char *live_prompt(const work_request_t *r, int64_t bytes_per_token,
-    size_t *len);
+char *live_prompt(const live_ask_t *ask, size_t *len);
 
 extern const live_protocol_t  live_grpc;
 extern const live_protocol_t  live_openai;

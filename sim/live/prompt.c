@@ -1,6 +1,7 @@
 
 /*
- * Prompts as words of a fixed length that follow from where tokens come from.
+ * Prompts as words of a fixed length that follow from the seed and from where
+ * tokens come from.
  */
 
 #include "sim/live/drive.h"
@@ -28,11 +29,19 @@ write_word(char *at, int64_t bytes, uint64_t origin, uint32_t place)
 
 
 char *
-live_prompt(const work_request_t *r, int64_t bytes_per_token, size_t *len)
+live_prompt(const live_ask_t *ask, size_t *len)
 {
-    char      *text;
-    uint32_t   i, n;
+    char                  *text;
+    rnd_t                  seed;
+    int64_t                bytes_per_token;
+    uint32_t               i, n;
+    uint64_t               salt;
+    const work_request_t  *r;
 
+    r = ask->request;
+    bytes_per_token = ask->driver->options->bytes_per_token;
+    seed.state = ask->driver->options->seed;
+    salt = rnd_next(&seed);
     n = r->input_tokens > 0 ? r->input_tokens : 1;
     *len = (size_t) n * (size_t) bytes_per_token;
     text = malloc(*len + 1);
@@ -43,8 +52,9 @@ live_prompt(const work_request_t *r, int64_t bytes_per_token, size_t *len)
 
     for (i = 0; i < n; i++) {
         write_word(text + (size_t) i * (size_t) bytes_per_token,
-                   bytes_per_token, i < r->prefix_tokens ? r->prefix_origin
-                                                         : r->body_origin, i);
+                   bytes_per_token, salt ^ (i < r->prefix_tokens
+                                            ? r->prefix_origin
+                                            : r->body_origin), i);
     }
 
     text[*len] = '\0';

@@ -2,7 +2,10 @@
 API, and what is recorded of it."""
 
 import csv
+import http.server
+import json
 import subprocess
+import threading
 
 import pytest
 
@@ -32,6 +35,55 @@ def observe(where, url, *options, code=0):
         capture_output=True, text=True, timeout=60)
     assert got.returncode == code, got
     return Observed(where, got) if code < 2 else got
+
+
+class Listener(http.server.BaseHTTPRequestHandler):
+    """Answers a word, and keeps each prompt with its id."""
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self):
+        asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        self.server.heard.append((asked["prompt"],
+                                  self.headers["x-request-id"]))
+        body = json.dumps({"choices": [{"index": 0, "text": "yes",
+                                        "finish_reason": "stop"}]}).encode()
+        self.send_response(200)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+def asked(where, port, *options):
+    """The prompts that observe sends, and their ids."""
+    at = "127.0.0.1", port
+    with http.server.ThreadingHTTPServer(at, Listener) as server:
+        server.heard = []
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        observe(where, f"http://127.0.0.1:{port}", "--model", "m",
+                "--no-streaming", "--rate", 500, "--num-requests", 20,
+                *options, *LENGTHS)
+        server.shutdown()
+        thread.join()
+        return server.heard
+
+
+def test_each_seed_has_prompts_of_its_own(ports, tmp_path):
+    first, again, other = (sorted(asked(tmp_path, ports.take(), "--seed", n))
+                           for n in (1, 1, 2))
+    assert first == again
+    assert len({prompt[:4] for prompt, _ in first}) > 15
+    assert not {p[:16] for p, _ in first} & {p[:16] for p, _ in other}
+
+
+def test_requests_that_prewarm_leave_no_prompt_in_a_cache(ports, tmp_path):
+    heard = asked(tmp_path, ports.take(), "--prewarm-duration", "50ms")
+    assert len(heard) > 20
+    assert len({p[:16] for p, _ in heard}) == len(heard)
+    assert len({id for _, id in heard}) == len(heard)
 
 
 def times_are_in_order(rows):
