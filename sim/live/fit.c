@@ -361,6 +361,44 @@ solve(fitter_t *f, int64_t warm_up, live_fit_t *fit,
 }
 
 
+/*
+ * No engine has a cost below 0.  Least squares finds one where what it looks
+ * for is lost in other things.
+ */
+static int
+check_beta(const fitter_t *f, const live_fit_t *fit, const char *path,
+    work_error_t *error)
+{
+    size_t  i;
+    double  us, steps;
+
+    static const char *const  names[3] = {
+        "a step", "a prompt's token", "a decoded token"
+    };
+
+    us = steps = 0;
+
+    for (i = 0; i < fit->requests; i++) {
+        us += f->rows[i].y;
+        steps += f->rows[i].x[0];
+    }
+
+    for (i = 0; i < 3; i++) {
+        if (fit->beta[i] < 0) {
+            return work_fail(error, path, 0, "the fit is of no use: %s would "
+                             "take %.3g us (b%zu, +- %.2g). A token came each "
+                             "%.3g ms; steps should be longer than 10 ms (a "
+                             "larger model, fewer threads), the rate one at "
+                             "which batches form and vary, and no prompt in "
+                             "the engine's cache", names[i], fit->beta[i], i,
+                             fit->beta_error[i], us / steps / 1000);
+        }
+    }
+
+    return 0;
+}
+
+
 int
 live_fit(const work_trace_t *trace, const work_itl_t *itl, int64_t warm_up,
     live_fit_t *fit, work_error_t *error)
@@ -385,12 +423,15 @@ live_fit(const work_trace_t *trace, const work_itl_t *itl, int64_t warm_up,
                        "lengths");
 
     } else {
-        rc = 0;
         memcpy(fit->beta, solution.b, sizeof(fit->beta));
         memcpy(fit->beta_error, solution.error, sizeof(fit->beta_error));
         fit->scale_us = solution.scale;
         fit->r2 = solution.r2;
-        fit_alpha(&f, fit);
+        rc = check_beta(&f, fit, trace->data_file, error);
+
+        if (rc == 0) {
+            fit_alpha(&f, fit);
+        }
     }
 
     fitter_done(&f);

@@ -44,7 +44,7 @@ typedef struct {
 /*
  * itl, which may be NULL, says when each token came; without it that is guessed
  * (clock.h), which is worse the more the load varies.  0, or -1 and *error: too
- * few requests, or too even ones.
+ * few requests, too even ones, or a coefficient below 0.
  */
 int live_fit(const work_trace_t *trace, const work_itl_t *itl,
     int64_t warm_up, live_fit_t *fit, work_error_t *error);

@@ -152,6 +152,21 @@ def test_a_fit_recovers_what_the_engine_had(tmp_path, beta, more):
     assert "--latency-model linear --beta-coeffs" in got.stderr
 
 
+def test_a_coefficient_below_0_is_no_fit(tmp_path):
+    """Of an engine with a cache: the longer a prompt, the less it costs."""
+    rng, at, requests = random.Random(5), 1.0, []
+    for i in range(200):
+        at += rng.expovariate((2 + i // 60) / 1e6)
+        requests.append((int(at), rng.randint(20, 900), rng.randint(20, 90)))
+    times = Engine((150000, -40, 700), 0, 300, 7).serve(requests)
+    write_trace(tmp_path, requests, times)
+    got = calibrate(tmp_path, "--trace-header", "f.yaml", "--trace-data",
+                    "f.csv", "--itl-data", "f.itl.csv", "--fit", code=2)
+    assert got.stdout == "" and got.stderr.count("\n") == 1
+    assert "f.csv: the fit is of no use: a prompt's token would take -" \
+        in got.stderr and "longer than 10 ms" in got.stderr
+
+
 @pytest.mark.soak
 def test_even_batches_do_not_make_a_fit(tmp_path):
     requests = [(1 + 500_000 * i, 100, 20) for i in range(40)]
