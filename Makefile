@@ -84,7 +84,7 @@ FORMER_PACKAGES := libyajl-dev
 PROTOS  := llmgateway gossip health shard
 GEN_C   := $(PROTOS:%=$(GEN)/%.pb-c.c)
 GEN_O   := $(PROTOS:%=$(O)/gen/%.pb-c.o)
-PAGE    := $(GEN)/dashboard.h
+PAGES   := $(GEN)/dashboard.h $(GEN)/comparison.h
 tree     = $(wildcard $(foreach d,* */* */*/*,$(1)/$(d).c))
 PROTO_C := $(call tree,proto)
 CORE_C  := $(call tree,ngx_http_llmgw_module/core)
@@ -175,7 +175,7 @@ build: daemons module tools  ## compile the module, the daemons and the client
 daemons: $(DAEMONS) $(PLUGIN) $(SLICER)
 tools: $(TOOLS)
 module: $(MODULE)
-gen: $(GEN_C) $(PAGE)
+gen: $(GEN_C) $(PAGES)
 
 llama: deps  ## fetch libllama from npm (46 MB) and build the engine `llama`
 	@sh build-aux/llama.sh build/llama
@@ -404,12 +404,12 @@ $(O)/gen/%.pb-c.o: $(GEN)/%.pb-c.c
 	$(call say,CC,$<)
 	$(Q)$(CC) $(CPPFLAGS) -std=gnu11 $(OPT) $(SAN) -fPIC -c $< -o $@
 
-# --- the dashboard, as one page and as C
+# --- pages, each as one file and as C: the dashboard, llmgw-sim's comparison
 
-$(PAGE): $(wildcard dashboard/*)
+$(PAGES): $(wildcard dashboard/* sim/page/*)
 	@mkdir -p $(GEN)
 	$(call say,EMBED,$@)
-	$(Q)$(PYTHON) dashboard/embed.py $(GEN)
+	$(Q)$(PYTHON) dashboard/embed.py $(basename $(@F)) $(GEN)
 
 # --- objects
 
@@ -417,6 +417,8 @@ $(O)/%.o: %.c $(O)/flags | $(GEN_C)
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
+
+$(call objs,sim/report/compare/page.c): $(GEN)/comparison.h
 
 # Recompiles when the flags change.
 $(O)/flags: FORCE
@@ -523,11 +525,11 @@ $(O)/nginx-inputs: FORCE
 	@mkdir -p $(@D)
 	@echo '$(NGX_INPUTS)' | cmp -s - $@ || echo '$(NGX_INPUTS)' > $@
 
-$(NGX_OBJS)/Makefile: config $(O)/nginx-inputs | $(GEN_C) $(PAGE)
+$(NGX_OBJS)/Makefile: config $(O)/nginx-inputs | $(GEN_C) $(PAGES)
 	@sh build-aux/nginx_configure.sh "$(NGINX_SRC)" "$(CURDIR)" \
 	    "$(CURDIR)/$(NGX_OBJS)" "$(CC)" "$(NGX_CC_OPT)" "$(SAN) $(strip $(LDOPT))"
 
-$(MODULE): $(NGX_OBJS)/Makefile $(MODULE_DEPS) $(GEN_C) $(PAGE) build/flavour
+$(MODULE): $(NGX_OBJS)/Makefile $(MODULE_DEPS) $(GEN_C) $(PAGES) build/flavour
 	$(call say,NGINX,$@)
 	@$(MAKE) $(if $(strip $(V)),,-s) --no-print-directory -C $(NGX_OBJS)/src \
 	    -f $(CURDIR)/$(NGX_OBJS)/Makefile modules

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Makes one page of the files beside this one, and C of the page.
+"""Makes one page of a folder's files, and C of the page.
 
-usage: embed.py DIRECTORY: writes dashboard.html and dashboard.h there.
+usage: embed.py PAGE DIRECTORY: writes PAGE.html and PAGE.h there.
 
 What index.html links stands within the page afterwards: the style, and its
-scripts as one.  In the C the page is cut where the status's url belongs, and
-the policy names the two by their hashes (Content Security Policy level 2).
+scripts as one.  In the C the page is cut where its server or its writer puts
+in something.  The policy names the two by their hashes (Content Security
+Policy level 2): the C has one for a header, a page may have its own in a meta
+element, with {style} and {script} in their places.
 """
 
 import base64
@@ -14,10 +16,17 @@ import pathlib
 import re
 import sys
 
-HERE = pathlib.Path(__file__).resolve().parent
+ROOT = pathlib.Path(__file__).resolve().parent.parent
 STYLE = re.compile(r'<link rel="stylesheet" href="([\w.]+)">\n')
-SCRIPTS = re.compile(r'(?:<script src="[\w.]+"></script>\n)+')
-CUT = re.compile(r'(?<=<meta name="llmgw-status" content=")[^"]*')
+SCRIPTS = re.compile(r'(?:<script src="[\w./]+"></script>\n)+')
+
+# page: its folder, and where it is cut.
+PAGES = {
+    "dashboard": ("dashboard", re.compile(
+        r'(?<=<meta name="llmgw-status" content=")[^"]*')),
+    "comparison": ("sim/page", re.compile(
+        r'(?<=<script type="application/json" id="data">)')),
+}
 POLICY = ("default-src 'none'; style-src {style}; script-src {script};"
           " connect-src 'self'; img-src 'self'; base-uri 'none';"
           " form-action 'none'; frame-ancestors 'self'")
@@ -29,17 +38,19 @@ def source(text):
     return f"'sha256-{base64.b64encode(digest).decode()}'"
 
 
-def assemble():
+def assemble(folder):
     """The page, its style's text, its script's text."""
-    page = (HERE / "index.html").read_text()
-    style = "\n" + (HERE / STYLE.search(page).group(1)).read_text()
+    page = (folder / "index.html").read_text()
+    style = "\n" + (folder / STYLE.search(page).group(1)).read_text()
     links = SCRIPTS.search(page).group()
     script = "\n'use strict';\n" + "\n".join(
-        (HERE / name).read_text().replace("'use strict';\n", "", 1)
-        for name in re.findall(r'src="([\w.]+)"', links))
+        (folder / name).read_text().replace("'use strict';\n", "", 1)
+        for name in re.findall(r'src="([\w./]+)"', links))
     for text in (style, script):
         if "</" in text:
             raise SystemExit("embed.py: \"</\" would end the element")
+    page = page.replace("{style}", source(style))
+    page = page.replace("{script}", source(script))
     page = STYLE.sub(lambda _: f"<style>{style}</style>\n", page)
     page = SCRIPTS.sub(lambda _: f"<script>{script}</script>\n", page)
     return page, style, script
@@ -54,18 +65,19 @@ def array(name, text):
 
 
 def main():
-    out = pathlib.Path(sys.argv[1])
-    page, style, script = assemble()
-    head, tail = CUT.split(page)
+    name, out = sys.argv[1], pathlib.Path(sys.argv[2])
+    folder, cut = PAGES[name]
+    page, style, script = assemble(ROOT / folder)
+    head, tail = cut.split(page)
     policy = POLICY.format(style=source(style), script=source(script))
     version = hashlib.sha256(page.encode()).hexdigest()[:16]
-    (out / "dashboard.html").write_text(page)
-    (out / "dashboard.h").write_text(
+    (out / f"{name}.html").write_text(page)
+    (out / f"{name}.h").write_text(
         "/* Made by dashboard/embed.py. */\n\n"
-        f'#define LLMGW_DASHBOARD_HASH "{version}"\n'
-        f'#define LLMGW_DASHBOARD_POLICY \\\n    "{policy}"\n\n'
-        + array("llmgw_dashboard_head", head) + "\n"
-        + array("llmgw_dashboard_tail", tail))
+        f'#define LLMGW_{name.upper()}_HASH "{version}"\n'
+        f'#define LLMGW_{name.upper()}_POLICY \\\n    "{policy}"\n\n'
+        + array(f"llmgw_{name}_head", head) + "\n"
+        + array(f"llmgw_{name}_tail", tail))
 
 
 if __name__ == "__main__":

@@ -20,7 +20,8 @@ TABLE = "docs/ARCHITECTURE.md"
 ROOTS = ("", "agent/", MODULE + "/")
 
 # Generated headers, and the rooms that they belong to.
-GENERATED = {".pb-c.h": "proto", "dashboard.h": MODULE + "/pages"}
+GENERATED = {".pb-c.h": "proto", "dashboard.h": MODULE + "/pages",
+             "comparison.h": "sim/report/compare"}
 
 
 class Include:

@@ -365,21 +365,29 @@ compare_json_variant(report_json_t *json, report_variant_t *v, int is_first)
 
 
 void
+report_comparison_members(const report_comparison_t *c, report_json_t *json)
+{
+    size_t  i;
+
+    report_json_string(json, "workload", c->workload);
+    report_json_array(json, "variants");
+
+    for (i = 0; i < c->n; i++) {
+        compare_json_variant(json, &c->variants[i], i == 0);
+    }
+
+    report_json_end(json);
+}
+
+
+void
 report_comparison_json(const report_comparison_t *c, FILE *out)
 {
-    size_t         i;
     report_json_t  json;
 
     report_json_init(&json, out, 2);
     report_json_object(&json, NULL);
-    report_json_string(&json, "workload", c->workload);
-    report_json_array(&json, "variants");
-
-    for (i = 0; i < c->n; i++) {
-        compare_json_variant(&json, &c->variants[i], i == 0);
-    }
-
-    report_json_end(&json);
+    report_comparison_members(c, &json);
     report_json_end(&json);
     putc('\n', out);
 }

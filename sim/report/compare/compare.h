@@ -9,6 +9,7 @@
 
 #include <stdio.h>
 
+#include "sim/report/figure/json.h"
 #include "sim/report/figure/pair.h"
 #include "sim/report/summary.h"
 
@@ -58,7 +59,11 @@ void report_comparison_done(report_comparison_t *c);
 void report_comparison_text(const report_comparison_t *c, FILE *out);
 void report_comparison_json(const report_comparison_t *c, FILE *out);
 
-/* One page that needs nothing else.  0, or -1 without memory. */
+/* The members of its object. */
+void report_comparison_members(const report_comparison_t *c,
+    report_json_t *json);
+
+/* One page that needs nothing else (sim/page/).  0, or -1 without memory. */
 int report_comparison_html(const report_comparison_t *c, FILE *out);
 
 /* Good of all injected, over all classes with a target; NaN: no targets. */
