@@ -130,7 +130,7 @@ bench_conn_on_settings(llmgw_grpc_session_t *session)
     }
 
     bench_conn_unpark(conn);
-    bench_start_due(conn->bench);
+    pace_look(&conn->bench->pace);
 }
 
 

@@ -38,6 +38,8 @@
 #include "common/data/histogram.h"
 #include "common/grpc/conn.h"
 #include "common/http/curl_loop.h"
+#include "common/load/pace.h"
+#include "common/rnd.h"
 
 
 #define BENCH_NS_S           1000000000ULL
@@ -128,7 +130,7 @@ typedef struct {
 typedef struct {
     uint64_t  k;
     double    poisson_ns;               /* with --poisson */
-    uint64_t  random;                   /* own: --poisson keeps the prompts */
+    rnd_t     random;                   /* own: --poisson keeps the prompts */
 } bench_arrival_t;
 
 /* How a run speaks: gRPC over HTTP/2, or OpenAI's API over HTTP/1.1. */
@@ -189,15 +191,12 @@ struct bench_s {
     uint64_t          waiting;          /* due in the window, never started */
     uint64_t          schedule_ns;      /* when the schedule begins */
     bench_arrival_t   arrival;
-    uint64_t          random;           /* for prompts */
+    rnd_t             random;           /* for prompts */
     char             *prompt;
     int               is_generate;
 
-    int               start_fd;         /* timerfd: the next start */
-    ev_io             start_timer;
+    pace_t            pace;
     ev_timer          phase_timer;
-    ev_timer          progress_timer;
-    ev_signal         interrupt;
 
     uint64_t          began_ns;         /* the window */
     uint64_t          ended_ns;
@@ -210,22 +209,17 @@ struct bench_s {
 };
 
 
-uint64_t bench_now_ns(void);
-uint64_t bench_random(uint64_t *state);
-
 /* bench_run.c: 0, or -1 and error. */
 int bench_run(bench_t *bench);
 void bench_run_abort(bench_t *bench, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* A connection is up; a stream has ended. */
+/* A connection is up. */
 void bench_run_connected(bench_t *bench);
-void bench_run_look(bench_t *bench);
 
-/* bench_start.c: starts what is due, and sets the timer for the rest. */
-int bench_start_init(bench_t *bench);
-void bench_start_done(bench_t *bench);
-void bench_start_due(bench_t *bench);
+/* bench_start.c: what pace asks; whether nothing starts any more. */
+uint64_t bench_start_next(void *data);
+int bench_start(void *data, uint64_t due_ns);
 int bench_start_is_done(const bench_t *bench);
 
 /* Starts that were due by that time and had no slot. */
@@ -265,7 +259,7 @@ void bench_stream_idle(bench_slot_t *slot);
 /* bench_report.c, bench_json.c */
 const char *bench_method(const bench_t *bench);
 void bench_report(const bench_t *bench);
-void bench_report_progress(const bench_t *bench);
+void bench_report_progress(void *data);
 double bench_report_seconds(const bench_t *bench);
 double bench_report_client_cpu_s(const bench_t *bench);
 int bench_json(const bench_t *bench);

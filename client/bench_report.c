@@ -151,20 +151,23 @@ bench_report(const bench_t *bench)
 
 
 void
-bench_report_progress(const bench_t *bench)
+bench_report_progress(void *data)
 {
-    uint64_t  now_ns;
+    uint64_t        now_ns;
+    const bench_t  *bench;
 
     static const char *const  phases[] = {
         "connecting", "warming up", "measuring", "draining"
     };
+
+    bench = data;
 
     if (bench->phase == BENCH_OVER) {
         fputs("\r\033[K", stderr);
         return;
     }
 
-    now_ns = bench_now_ns();
+    now_ns = pace_now_ns();
 
     fprintf(stderr, "\r%s %.1f s, %" PRIu64 " tokens, %" PRIu64
             " requests, %zu running, %" PRIu64 " failed\033[K",

@@ -11,45 +11,14 @@
  * Each phase has a timer, so a gateway that sends nothing cannot hang a run.
  */
 
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "client/bench_inner.h"
 
 
 #define BENCH_RUN_CONNECT_MS  15000
-#define BENCH_RUN_PROGRESS_S  0.5
-
-
-/* splitmix64 (Steele, Lea, Flood 2014). */
-uint64_t
-bench_random(uint64_t *state)
-{
-    uint64_t  x;
-
-    *state += 0x9e3779b97f4a7c15ULL;
-    x = *state;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
-
-    return x ^ (x >> 31);
-}
-
-
-uint64_t
-bench_now_ns(void)
-{
-    struct timespec  ts;
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-
-    return (uint64_t) ts.tv_sec * BENCH_NS_S + (uint64_t) ts.tv_nsec;
-}
 
 
 static void
@@ -91,7 +60,7 @@ static void
 bench_run_measure(bench_t *bench)
 {
     bench->phase = BENCH_MEASURING;
-    bench->began_ns = bench_now_ns();
+    bench->began_ns = pace_now_ns();
     (void) getrusage(RUSAGE_SELF, &bench->usage_began);
     bench_run_wait(bench, bench->options.duration_ms);
 }
@@ -100,7 +69,7 @@ bench_run_measure(bench_t *bench)
 static void
 bench_run_drain(bench_t *bench)
 {
-    bench->ended_ns = bench_now_ns();
+    bench->ended_ns = pace_now_ns();
     (void) getrusage(RUSAGE_SELF, &bench->usage_ended);
     bench->waiting = bench_start_waiting(bench, bench->ended_ns);
     bench->phase = BENCH_DRAINING;
@@ -120,7 +89,7 @@ static void
 bench_run_warm(bench_t *bench)
 {
     bench->phase = BENCH_WARMING;
-    bench->schedule_ns = bench_now_ns();
+    bench->schedule_ns = pace_now_ns();
 
     if (bench->options.warmup_ms > 0) {
         bench_run_wait(bench, bench->options.warmup_ms);
@@ -129,7 +98,7 @@ bench_run_warm(bench_t *bench)
         bench_run_measure(bench);
     }
 
-    bench_start_due(bench);
+    pace_look(&bench->pace);
 }
 
 
@@ -142,9 +111,13 @@ bench_run_connected(bench_t *bench)
 }
 
 
-void
-bench_run_look(bench_t *bench)
+static void
+bench_run_look(void *data)
 {
+    bench_t  *bench;
+
+    bench = data;
+
     if (bench->nrunning > 0) {
         return;
     }
@@ -194,11 +167,11 @@ bench_run_on_timer(struct ev_loop *loop, ev_timer *w, int revents)
  * have ended.  A second one cuts them off.
  */
 static void
-bench_run_on_interrupt(struct ev_loop *loop, ev_signal *w, int revents)
+bench_run_on_interrupt(void *data)
 {
     bench_t  *bench;
 
-    bench = w->data;
+    bench = data;
 
     if (bench->phase < BENCH_MEASURING) {
         bench_run_abort(bench, "interrupted before anything was measured");
@@ -214,24 +187,13 @@ bench_run_on_interrupt(struct ev_loop *loop, ev_signal *w, int revents)
 }
 
 
-static void
-bench_run_on_progress(struct ev_loop *loop, ev_timer *w, int revents)
-{
-    bench_report_progress(w->data);
-}
-
-
-static void
-bench_run_progress(bench_t *bench)
-{
-    ev_timer_init(&bench->progress_timer, bench_run_on_progress,
-                  BENCH_RUN_PROGRESS_S, BENCH_RUN_PROGRESS_S);
-    bench->progress_timer.data = bench;
-
-    if (isatty(STDERR_FILENO)) {
-        ev_timer_start(bench->loop, &bench->progress_timer);
-    }
-}
+static const pace_source_t  bench_run_source = {
+    .next = bench_start_next,
+    .start = bench_start,
+    .looked = bench_run_look,
+    .progress = bench_report_progress,
+    .interrupt = bench_run_on_interrupt
+};
 
 
 /* The order in which connections take the starts. */
@@ -242,7 +204,7 @@ bench_run_shuffle(bench_t *bench)
     bench_conn_t  *conn;
 
     for (i = bench->nslots - 1; i > 0; i--) {
-        j = (size_t) (bench_random(&bench->arrival.random) % (i + 1));
+        j = (size_t) (rnd_next(&bench->arrival.random) % (i + 1));
 
         conn = bench->slots[i].conn;
         bench->slots[i].conn = bench->slots[j].conn;
@@ -313,9 +275,8 @@ static int
 bench_run_prepare(bench_t *bench)
 {
     bench->loop = ev_default_loop(EVFLAG_AUTO);
-    bench->start_fd = -1;
-    bench->random = (uint64_t) bench->options.seed;
-    bench->arrival.random = ~bench->random;
+    bench->random.state = (uint64_t) bench->options.seed;
+    bench->arrival.random.state = ~bench->random.state;
     bench->protocol = bench->options.is_openai ? &bench_openai_protocol
                                                : &bench_conn_protocol;
 
@@ -326,12 +287,11 @@ bench_run_prepare(bench_t *bench)
     bench_stream_init(bench);
 
     ev_init(&bench->phase_timer, bench_run_on_timer);
-    ev_signal_init(&bench->interrupt, bench_run_on_interrupt, SIGINT);
     bench->phase_timer.data = bench;
-    bench->interrupt.data = bench;
 
     if (bench->loop == NULL || bench_run_slots(bench) != 0
-        || bench_run_prompt(bench) != 0 || bench_start_init(bench) != 0
+        || bench_run_prompt(bench) != 0
+        || pace_init(&bench->pace, bench->loop, &bench_run_source, bench) != 0
         || (bench->protocol->prepare != NULL
             && bench->protocol->prepare(bench) != 0))
     {
@@ -373,10 +333,8 @@ bench_run_done(bench_t *bench)
     }
 
     if (bench->loop != NULL) {
-        bench_start_done(bench);
+        pace_done(&bench->pace);
         ev_timer_stop(bench->loop, &bench->phase_timer);
-        ev_timer_stop(bench->loop, &bench->progress_timer);
-        ev_signal_stop(bench->loop, &bench->interrupt);
         ev_loop_destroy(bench->loop);
     }
 
@@ -392,8 +350,6 @@ bench_run(bench_t *bench)
     size_t  unfinished;
 
     if (bench_run_prepare(bench) == 0) {
-        ev_signal_start(bench->loop, &bench->interrupt);
-        bench_run_progress(bench);
         bench_run_connect(bench);
 
         if (bench->phase != BENCH_OVER) {
@@ -401,7 +357,7 @@ bench_run(bench_t *bench)
         }
     }
 
-    if (ev_is_active(&bench->progress_timer)) {
+    if (pace_has_progress(&bench->pace)) {
         bench_report_progress(bench);
     }
 

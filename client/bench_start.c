@@ -16,21 +16,11 @@
  * a connection, in phase.  With --poisson the time from one start to the next
  * is drawn from the exponential distribution of the same mean, and slots are
  * taken in random order.
- *
- * A timerfd waits for the next start: the loop's own timers have epoll's
- * resolution, a millisecond, which is coarser than what is measured.
  */
 
-#include <errno.h>
 #include <math.h>
-#include <string.h>
-#include <sys/timerfd.h>
-#include <unistd.h>
 
 #include "client/bench_inner.h"
-
-
-#define BENCH_START_NEVER  UINT64_MAX
 
 
 /* The mean time from one start to the next. */
@@ -66,25 +56,26 @@ bench_start_pass(const bench_t *bench, bench_arrival_t *arrival)
     arrival->k++;
 
     if (bench->options.is_poisson) {
-        uniform = ((double) (bench_random(&arrival->random) >> 11) + 1)
+        uniform = ((double) (rnd_next(&arrival->random) >> 11) + 1)
                   * 0x1p-53;
         arrival->poisson_ns -= log(uniform) * bench_start_step_ns(bench);
     }
 }
 
 
-/* When the next start is due. */
-static uint64_t
-bench_start_next_ns(const bench_t *bench)
+uint64_t
+bench_start_next(void *data)
 {
     uint64_t                k;
+    const bench_t          *bench;
     const bench_options_t  *o;
 
+    bench = data;
     o = &bench->options;
     k = bench->arrival.k;
 
     if (bench_start_is_done(bench)) {
-        return BENCH_START_NEVER;
+        return PACE_NEVER;
     }
 
     if (o->rate > 0) {
@@ -93,7 +84,7 @@ bench_start_next_ns(const bench_t *bench)
 
     if (o->is_lockstep) {
         return k % bench->nslots == 0 && bench->nrunning > 0
-               ? BENCH_START_NEVER : 0;
+               ? PACE_NEVER : 0;
     }
 
     if (k >= bench->nslots) {
@@ -167,93 +158,25 @@ bench_start_slot(bench_t *bench)
 }
 
 
-static void
-bench_start_arm(bench_t *bench, uint64_t at_ns)
+int
+bench_start(void *data, uint64_t due_ns)
 {
-    struct itimerspec  when;
-
-    memset(&when, 0, sizeof(when));
-    when.it_value.tv_sec = (time_t) (at_ns / BENCH_NS_S);
-    when.it_value.tv_nsec = (long) (at_ns % BENCH_NS_S);
-
-    (void) timerfd_settime(bench->start_fd, TFD_TIMER_ABSTIME, &when, NULL);
-}
-
-
-void
-bench_start_due(bench_t *bench)
-{
-    uint64_t       due_ns, now_ns;
+    bench_t       *bench;
     bench_slot_t  *slot;
 
-    now_ns = bench_now_ns();
+    bench = data;
+    slot = bench_start_slot(bench);
 
-    for ( ;; ) {
-        due_ns = bench_start_next_ns(bench);
-
-        if (due_ns == BENCH_START_NEVER) {
-            return;
-        }
-
-        if (due_ns > now_ns) {
-            bench_start_arm(bench, due_ns);
-            return;
-        }
-
-        slot = bench_start_slot(bench);
-
-        if (slot == NULL) {
-            return;     /* called again when a stream ends */
-        }
-
-        bench_start_pass(bench, &bench->arrival);
-
-        if (bench_stream_start(slot, due_ns > 0 ? due_ns : now_ns) != 0) {
-            bench_run_abort(bench, "out of memory");
-            return;
-        }
-    }
-}
-
-
-static void
-bench_start_on_timer(struct ev_loop *loop, ev_io *w, int revents)
-{
-    uint64_t  fired;
-    bench_t  *bench;
-
-    bench = w->data;
-
-    if (read(bench->start_fd, &fired, sizeof(fired)) == sizeof(fired)) {
-        bench_start_due(bench);
-    }
-}
-
-
-int
-bench_start_init(bench_t *bench)
-{
-    bench->start_fd = timerfd_create(CLOCK_MONOTONIC,
-                                     TFD_NONBLOCK|TFD_CLOEXEC);
-
-    if (bench->start_fd < 0) {
+    if (slot == NULL) {
         return -1;
     }
 
-    ev_io_init(&bench->start_timer, bench_start_on_timer, bench->start_fd,
-               EV_READ);
-    bench->start_timer.data = bench;
-    ev_io_start(bench->loop, &bench->start_timer);
+    bench_start_pass(bench, &bench->arrival);
+
+    if (bench_stream_start(slot, due_ns) != 0) {
+        bench_run_abort(bench, "out of memory");
+        return -1;
+    }
 
     return 0;
-}
-
-
-void
-bench_start_done(bench_t *bench)
-{
-    if (bench->start_fd >= 0) {
-        ev_io_stop(bench->loop, &bench->start_timer);
-        close(bench->start_fd);
-    }
 }

@@ -97,7 +97,7 @@ bench_stream_fail(bench_slot_t *slot, bench_tally_class_t class,
 
     if (slot->tokens == 0) {
         histogram_record(&bench->counts.refusal,
-                         bench_now_ns() - slot->due_ns);
+                         pace_now_ns() - slot->due_ns);
     }
 }
 
@@ -112,7 +112,7 @@ bench_stream_succeed(bench_slot_t *slot)
 
     if (bench_stream_is_counted(bench)) {
         bench->counts.ok++;
-        histogram_record(&bench->counts.total, bench_now_ns() - slot->due_ns);
+        histogram_record(&bench->counts.total, pace_now_ns() - slot->due_ns);
     }
 }
 
@@ -126,8 +126,7 @@ bench_stream_idle(bench_slot_t *slot)
     bench->nrunning--;
     bench_idle_push(&bench->idle, slot);
     bench_conn_unpark(slot->conn);
-    bench_start_due(bench);
-    bench_run_look(bench);
+    pace_look(&bench->pace);
 }
 
 
@@ -286,7 +285,7 @@ bench_stream_record(bench_slot_t *slot, const bench_token_t *token)
 
     bench = slot->conn->bench;
     counts = &bench->counts;
-    now_ns = bench_now_ns();
+    now_ns = pace_now_ns();
     is_takeover = bench_stream_changes_replica(slot, token);
 
     if (bench_stream_is_counted(bench)) {
@@ -430,8 +429,8 @@ bench_stream_prompt(bench_t *bench)
 
     len = (size_t) bench->options.prompt_bytes;
     snprintf(key, sizeof(key), "prompt %09u",
-             (unsigned) (bench_random(&bench->random)
-                         % (uint64_t) bench->options.prompts));
+             (unsigned) rnd_below(&bench->random,
+                                  (uint64_t) bench->options.prompts));
     memcpy(bench->prompt, key, sizeof(key) - 1);
 
     return len;

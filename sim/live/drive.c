@@ -5,36 +5,16 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-#define PROGRESS_S  0.5
-
-
-static uint64_t
-clock_ns(void)
-{
-    struct timespec  now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-
-    return (uint64_t) now.tv_sec * 1000000000u + (uint64_t) now.tv_nsec;
-}
+#include "common/rnd.h"
 
 
 /* Never 0: that stands for a time that is not known. */
 static int64_t
 now_us(const live_driver_t *d)
 {
-    return (int64_t) ((clock_ns() - d->began_ns) / 1000) + 1;
-}
-
-
-/* Of the first that waits for its time, which there is. */
-static int64_t
-due_us(const live_driver_t *d)
-{
-    return ((const work_event_t *) heap_first(&d->due))->key.at_us;
+    return (int64_t) ((pace_now_ns() - d->began_ns) / 1000) + 1;
 }
 
 
@@ -48,17 +28,6 @@ queue_request(live_driver_t *d, work_request_t *r)
     event.stream = r;
     event.talk = NULL;
     work_push(&d->due, &event);
-}
-
-
-static void
-look_if_over(live_driver_t *d)
-{
-    if (d->in_flight == 0 && d->first_waiting == NULL
-        && (d->due.n == 0 || d->is_stopping))
-    {
-        ev_break(d->loop, EVBREAK_ALL);
-    }
 }
 
 
@@ -182,55 +151,6 @@ set_limit(live_ask_t *ask)
 }
 
 
-static int
-start(live_ask_t *ask)
-{
-    int             rc;
-    live_driver_t  *d;
-
-    d = ask->driver;
-    ask->send_us = now_us(d);
-    d->in_flight++;
-    rc = d->protocol->start(ask);
-
-    if (rc != 0) {
-        d->in_flight--;
-        return -1;
-    }
-
-    set_limit(ask);
-
-    return 0;
-}
-
-
-/* What cannot be sent while nothing is in flight never can. */
-static void
-start_waiting(live_driver_t *d)
-{
-    live_ask_t  *ask, *next;
-
-    while (d->first_waiting != NULL
-           && d->in_flight < d->options->max_in_flight)
-    {
-        ask = d->first_waiting;
-        next = ask->next;
-
-        if (start(ask) != 0) {
-            if (d->in_flight > 0) {
-                break;
-            }
-
-            finish(ask, "error", "the request cannot be sent");
-        }
-
-        d->first_waiting = next;
-    }
-
-    look_if_over(d);
-}
-
-
 void
 live_ask_end(live_ask_t *ask, const char *status, const char *message)
 {
@@ -240,7 +160,7 @@ live_ask_end(live_ask_t *ask, const char *status, const char *message)
     d->in_flight--;
     ev_timer_stop(d->loop, &ask->limit);
     finish(ask, status, message);
-    start_waiting(d);
+    pace_look(&d->pace);
 }
 
 
@@ -255,9 +175,10 @@ on_limit(struct ev_loop *loop, ev_timer *w, int revents)
 }
 
 
-static void
-wait_turn(live_driver_t *d, work_request_t *r)
+static live_ask_t *
+make_ask(live_driver_t *d, const work_request_t *r)
 {
+    rnd_t        id;
     uint64_t     high, low;
     live_ask_t  *ask;
 
@@ -271,71 +192,91 @@ wait_turn(live_driver_t *d, work_request_t *r)
     ask->driver = d;
     ask->request = r;
     ask->prompt_tokens = ask->answer_tokens = -1;
-    high = rnd_next(&d->random);
-    low = rnd_next(&d->random);
+    id.state = d->options->seed;
+    id.state = rnd_next(&id) + r->index;
+    high = rnd_next(&id);
+    low = rnd_next(&id);
     snprintf(ask->id, sizeof(ask->id), "%016llx%016llx",
              (unsigned long long) high, (unsigned long long) low);
 
-    if (d->first_waiting == NULL) {
-        d->first_waiting = ask;
-
-    } else {
-        d->last_waiting->next = ask;
-    }
-
-    d->last_waiting = ask;
+    return ask;
 }
 
 
-static void
-set_timer(live_driver_t *d)
+/* --- what pace asks */
+
+static uint64_t
+next_ns(void *data)
 {
-    double  wait_s;
+    int64_t               at_us;
+    live_driver_t        *d;
+    const work_event_t   *first;
 
-    ev_timer_stop(d->loop, &d->timer);
+    d = data;
+    first = heap_first(&d->due);
 
-    if (d->due.n > 0 && !d->is_stopping) {
-        wait_s = (double) (due_us(d) - now_us(d)) / 1e6;
-        ev_now_update(d->loop);
-        ev_timer_set(&d->timer, wait_s > 0 ? wait_s : 0, 0);
-        ev_timer_start(d->loop, &d->timer);
+    if (first == NULL || d->is_stopping) {
+        return PACE_NEVER;
     }
+
+    at_us = first->key.at_us;
+
+    if (d->options->horizon_us > 0 && at_us >= d->options->horizon_us) {
+        return PACE_NEVER;
+    }
+
+    return d->began_ns + (at_us > 1 ? (uint64_t) (at_us - 1) * 1000 : 0);
 }
 
 
-/* Sends what is due; later rounds arm the timer by the next look. */
-static void
-on_timer(struct ev_loop *loop, ev_timer *w, int revents)
+/* What cannot be sent while nothing is in flight never can. */
+static int
+start(void *data, uint64_t due_ns)
 {
-    live_driver_t  *d;
+    live_ask_t     *ask;
     work_event_t    event;
+    live_driver_t  *d;
 
-    d = w->data;
+    d = data;
 
-    while (d->due.n > 0 && due_us(d) <= now_us(d)) {
-        event = work_pop(&d->due);
-
-        if (d->options->horizon_us == 0
-            || event.key.at_us < d->options->horizon_us)
-        {
-            wait_turn(d, event.stream);
-        }
+    if (d->in_flight == d->options->max_in_flight) {
+        return -1;
     }
 
-    start_waiting(d);
-    set_timer(d);
+    event = work_pop(&d->due);
+    ask = make_ask(d, event.stream);
+    ask->send_us = now_us(d);
+    d->in_flight++;
+
+    if (d->protocol->start(ask) == 0) {
+        set_limit(ask);
+        return 0;
+    }
+
+    d->in_flight--;
+
+    if (d->in_flight == 0) {
+        finish(ask, "error", "the request cannot be sent");
+        return 0;
+    }
+
+    free(ask);
+    work_push(&d->due, &event);
+
+    return -1;
 }
 
 
-/* A follow-up may be due before what the timer waits for. */
 static void
-on_prepare(struct ev_loop *loop, ev_prepare *w, int revents)
+look_if_over(void *data)
 {
     live_driver_t  *d;
 
-    d = w->data;
-    set_timer(d);
-    look_if_over(d);
+    d = data;
+
+    if (d->in_flight == 0 && next_ns(d) == PACE_NEVER) {
+        ev_break(d->loop, EVBREAK_ALL);
+    }
 }
 
 
@@ -349,70 +290,58 @@ say_progress(const live_driver_t *d, const char *end)
 
 
 static void
-on_progress(struct ev_loop *loop, ev_timer *w, int revents)
+on_progress(void *data)
 {
-    say_progress(w->data, "\033[K");
+    say_progress(data, "\033[K");
 }
 
 
 /* Once: send nothing more.  Twice: end now. */
 static void
-on_interrupt(struct ev_loop *loop, ev_signal *w, int revents)
+on_interrupt(void *data)
 {
     live_driver_t  *d;
-    live_ask_t     *ask;
 
-    d = w->data;
+    d = data;
 
     if (d->is_stopping) {
         _exit(130);
     }
 
     d->is_stopping = 1;
-
-    while ((ask = d->first_waiting) != NULL) {
-        d->first_waiting = ask->next;
-        free(ask);
-    }
-
     look_if_over(d);
 }
 
 
+static const pace_source_t  source = {
+    .next = next_ns,
+    .start = start,
+    .looked = look_if_over,
+    .progress = on_progress,
+    .interrupt = on_interrupt
+};
+
+
+/* --- */
+
 static void
 run(live_driver_t *d)
 {
-    size_t      i;
-    ev_prepare  prepare;
+    size_t  i;
 
     for (i = 0; i < d->work->n; i++) {
         queue_request(d, work_at(d->work, i));
     }
 
-    ev_timer_init(&d->timer, on_timer, 0, 0);
-    d->timer.data = d;
-    ev_prepare_init(&prepare, on_prepare);
-    prepare.data = d;
-    ev_prepare_start(d->loop, &prepare);
-    ev_signal_init(&d->interrupt, on_interrupt, SIGINT);
-    d->interrupt.data = d;
-    ev_signal_start(d->loop, &d->interrupt);
-    ev_timer_init(&d->progress, on_progress, PROGRESS_S, PROGRESS_S);
-    d->progress.data = d;
+    d->began_ns = pace_now_ns();
+    pace_look(&d->pace);
 
-    if (isatty(STDERR_FILENO)) {
-        ev_timer_start(d->loop, &d->progress);
+    /* Where nothing could be sent it is over already. */
+    if (d->in_flight > 0 || next_ns(d) != PACE_NEVER) {
+        ev_run(d->loop, 0);
     }
 
-    d->began_ns = clock_ns();
-    ev_run(d->loop, 0);
-
-    ev_timer_stop(d->loop, &d->timer);
-    ev_prepare_stop(d->loop, &prepare);
-    ev_signal_stop(d->loop, &d->interrupt);
-
-    if (isatty(STDERR_FILENO)) {
-        ev_timer_stop(d->loop, &d->progress);
+    if (pace_has_progress(&d->pace)) {
         say_progress(d, "\033[K\n");
     }
 }
@@ -430,19 +359,22 @@ live_drive(live_driver_t *driver, const live_options_t *options,
     driver->work = work;
     driver->trace = trace;
     driver->itl = itl;
-    driver->random.state = options->seed;
     driver->loop = ev_default_loop(EVFLAG_AUTO);
 
-    if (driver->loop == NULL) {
+    if (driver->loop == NULL
+        || pace_init(&driver->pace, driver->loop, &source, driver) != 0)
+    {
         return work_fail(error, options->target, 0, "no event loop");
     }
 
     if (protocol->open(driver, error) != 0) {
+        pace_done(&driver->pace);
         return -1;
     }
 
     run(driver);
     protocol->close(driver);
+    pace_done(&driver->pace);
     heap_done(&driver->due);
 
     return 0;

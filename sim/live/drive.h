@@ -3,13 +3,11 @@
  * Drives a real endpoint with a workload, and records what comes back.
  *
  * A driver sends each request when it is due, or when one of max_in_flight has
- * ended; a session's next round when the last one has ended.  Clocks count from
- * the driver's start, in us.
+ * ended (common/load/pace.h); a session's next round when the last one has
+ * ended.  Clocks count from the driver's start, in us.
  *
  *            due, below the limit        text            end, error, limit
  *   QUEUED ---------------------> SENT -------> ANSWERED ------> recorded
- *              |          ^
- *              '- WAITING-'  one of those in flight has ended
  *
  * A protocol sends one request at a time for each ask, and says what comes of
  * it: live_ask_text() for each piece of the answer, then live_ask_end() once.
@@ -22,7 +20,7 @@
 #include <ev.h>
 #include <stdio.h>
 
-#include "common/rnd.h"
+#include "common/load/pace.h"
 #include "sim/work/session.h"
 #include "sim/work/spec/queue.h"
 #include "sim/work/trace/itl.h"
@@ -53,7 +51,6 @@ typedef struct {
 struct live_ask_s {
     live_driver_t         *driver;
     const work_request_t  *request;
-    live_ask_t            *next;            /* of those waiting */
     ev_timer               limit;
     void                  *own;             /* the protocol's */
     int64_t                send_us;
@@ -90,15 +87,10 @@ struct live_driver_s {
     work_t                 *work;
     work_trace_t           *trace;          /* NULL: nothing is recorded */
     work_itl_t             *itl;
-    heap_t                  due;            /* of work_event_t, stream: the
+    heap_t                  due;            /* work_event_t; its stream is the
                                                request */
-    live_ask_t             *first_waiting;
-    live_ask_t             *last_waiting;
-    ev_timer                timer;          /* the next that is due */
-    ev_timer                progress;
-    ev_signal               interrupt;
+    pace_t                  pace;
     uint64_t                began_ns;
-    rnd_t                   random;         /* of ids */
     int64_t                 in_flight;
     int64_t                 served;
     int64_t                 failed;
