@@ -38,7 +38,7 @@
 typedef struct {
     struct ev_loop        *loop;
     loader_t               loader;
-    shard_facts_t          facts;
+    core_facts_t           facts;
     uint32_t               steps;
     uint32_t               position;
     float                 *row;
@@ -47,7 +47,7 @@ typedef struct {
     double                *computed;
     double                *started;
 
-    shard_core_t          *core;        /* in this process */
+    core_t                *core;        /* in this process */
     shard_step_t           step;
     int                    place;
     float                 *out;
@@ -172,17 +172,17 @@ hop_notify(void *data)
 
 /* From then on hop->facts says what the slice is. */
 static void
-hop_open_slice(hop_t *hop, const char *slice, int is_late)
+hop_open_slice(hop_t *hop, const char *slice, int is_standby)
 {
-    char             error[SHARD_ERROR_BYTES];
-    shard_options_t  options;
+    char            error[CORE_ERROR_BYTES];
+    core_options_t  options;
 
     memset(&options, 0, sizeof(options));
     options.file = slice;
-    options.sessions = 1;
+    options.sequences = 1;
     options.threads = 1;
     options.context = WARM_STEPS + hop->steps;
-    options.is_late = is_late;
+    options.is_standby = is_standby;
     options.notify = hop_notify;
     options.data = hop;
 
@@ -194,15 +194,15 @@ hop_open_slice(hop_t *hop, const char *slice, int is_late)
 }
 
 
-static shard_state_t
-hop_wait_for(hop_t *hop, shard_state_t wanted)
+static core_state_t
+hop_wait_for(hop_t *hop, core_state_t wanted)
 {
-    shard_state_t  state;
+    core_state_t  state;
 
     for ( ;; ) {
         state = hop->loader.shards->state(hop->core, &hop->facts);
 
-        if (state == SHARD_CORE_BROKEN) {
+        if (state == CORE_BROKEN) {
             hop_fail(hop->facts.error);
         }
 
@@ -256,7 +256,7 @@ static void
 hop_run_here(hop_t *hop, const char *slice)
 {
     hop_open_slice(hop, slice, 0);
-    hop_wait_for(hop, SHARD_CORE_READY);
+    hop_wait_for(hop, CORE_READY);
     hop->out = calloc(hop->facts.width, sizeof(float));
     hop->row = calloc(hop->facts.width, sizeof(float));
     hop->place = hop->loader.shards->begin(hop->core, hop->facts.last_layer);
@@ -499,7 +499,7 @@ main(int argc, char **argv)
 
         if (hop.facts.width == 0) {
             hop_open_slice(&hop, argv[1], 1);
-            hop_wait_for(&hop, SHARD_CORE_ASLEEP);
+            hop_wait_for(&hop, CORE_ASLEEP);
         }
 
         hop_run_there(&hop, argv[3], &files);

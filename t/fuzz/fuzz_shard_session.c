@@ -133,9 +133,9 @@ fuzz_shard(fuzz_input_t *in, fuzz_t *f, unsigned act)
         break;
     case FUZZ_STATE:
         if (s->core.nsteps == 0 && serve_sessions(s->serve) == 0) {
-            scene_become(s, fuzz_byte(in) % (SHARD_CORE_READY + 1));
-        } else if (s->core.state == SHARD_CORE_LOADING) {
-            scene_become(s, SHARD_CORE_READY);
+            scene_become(s, fuzz_byte(in) % (CORE_READY + 1));
+        } else if (s->core.state == CORE_LOADING) {
+            scene_become(s, CORE_READY);
         }
         break;
     default:

@@ -17,11 +17,11 @@
  *
  * Where the model's files come later, or where it stands by, wake() goes on:
  *
- *   open(is_deferred)            |  waits for the files     STARTING
- *   wake(files)      ----------> |  loads, probes
+ *   open(is_deferred)            |  waits for the files     WAITING
+ *   wake(files)      ----------> |  loads, probes           STARTING
  *   with is_standby  <- notify() |  frees the context, and  ASLEEP
  *                                |  with is_unmapped the model
- *   wake()           ----------> |  opens what it freed     STARTING
+ *   wake()           ----------> |  opens what it freed     LOADING
  *                                |                          READY or BROKEN
  *
  * With is_head the model's layers are elsewhere, in shards: the core has the
@@ -45,7 +45,7 @@
 #include "replica/engine/llama/sample.h"
 
 
-#define CORE_ABI              4
+#define CORE_ABI              5
 #define CORE_SYMBOL           "llmgw_engine_llama"
 #define CORE_ERROR_BYTES      256
 #define CORE_NAME_BYTES       64
@@ -72,11 +72,14 @@ typedef struct core_s      core_t;
 typedef struct core_seq_s  core_seq_t;
 
 
+/* Of a whole model and of a slice (shard_core.h). */
 typedef enum {
-    CORE_STARTING = 0,
-    CORE_ASLEEP,                /* has computed nothing yet but its probe */
+    CORE_STARTING = 0,          /* finds out what its file is */
+    CORE_WAITING,               /* is_deferred: for wake() with the files */
+    CORE_ASLEEP,                /* its facts are known; it waits for wake() */
+    CORE_LOADING,
     CORE_READY,
-    CORE_BROKEN                 /* could not load: see error */
+    CORE_BROKEN                 /* see error; only close() is left */
 } core_state_t;
 
 typedef struct {
@@ -84,19 +87,24 @@ typedef struct {
                                    it is only called so in messages */
     const char  *cpu;           /* "haswell": of libggml-cpu-haswell.so; NULL:
                                    the best for this processor */
-    uint32_t     sequences;     /* 1 .. CORE_SEQUENCES_MAX */
+    uint32_t     sequences;     /* 1 .. CORE_SEQUENCES_MAX; of a slice sessions
+                                   */
     uint32_t     context;       /* tokens of a sequence; 0: the model's, at
                                    most CORE_CONTEXT_DEFAULT */
     uint32_t     threads;       /* 0: one for each processor */
-    int          is_exact;
-    int          is_deferred;   /* the files come with wake() */
-    int          is_standby;    /* ends ASLEEP */
-    int          is_unmapped;   /* asleep without the model */
-    int          is_head;       /* file has no layers: see take_step() */
-    int          is_fp16;       /* is_head: its rows travel rounded */
-    const char  *fallback;      /* is_head: GGUF of the whole model, or NULL */
+    int          is_standby;    /* ASLEEP until wake() */
+    int          is_fp16;       /* rows of a slice, or to and from a head's
+                                   shards, are halves */
     void       (*notify)(void *data);
     void        *data;
+
+    /* a whole model or a head */
+
+    int          is_exact;
+    int          is_deferred;   /* the files come with wake() */
+    int          is_unmapped;   /* asleep without the model */
+    int          is_head;       /* file has no layers: see take_step() */
+    const char  *fallback;      /* is_head: GGUF of the whole model, or NULL */
 } core_options_t;
 
 #define CORE_CONTEXT_DEFAULT  4096
@@ -104,34 +112,52 @@ typedef struct {
 
 /* Constant while ASLEEP, and from READY on. */
 typedef struct {
-    char      numerics[CORE_NAME_BYTES];    /* equal: equal bits */
-    char      cpu[CORE_NAME_BYTES];         /* as in the options */
-    char      name[CORE_NAME_BYTES];        /* as the file calls itself */
-    char      library[CORE_NAME_BYTES];
-    char      error[CORE_ERROR_BYTES];      /* BROKEN */
-    uint32_t  context;
-    int       is_exact;         /* a resume by ids changes no bit */
-    int       is_stepwise;      /* which costs one call for each token */
-    uint32_t  load_ms;
-    uint32_t  wake_ms;          /* of one that was asleep */
+    char          numerics[CORE_NAME_BYTES];    /* equal: equal bits */
+    char          cpu[CORE_NAME_BYTES];         /* as in the options */
+    char          library[CORE_NAME_BYTES];
+    char          error[CORE_ERROR_BYTES];      /* BROKEN */
+    uint32_t      context;      /* tokens, or positions, of a sequence */
+    uint32_t      width;        /* floats of a row */
+    uint32_t      layers;       /* of the whole model */
+    uint32_t      vocabulary;   /* floats of a row's logits; 0: a slice without
+                                   the model's last layer */
+    uint32_t      load_ms;      /* until it was first ASLEEP or READY; of a
+                                   slice of its last loading */
+    int           is_stepwise;  /* READY: only one row a call is exact, which
+                                   the core keeps to by itself */
 
-    /* is_head */
+    /* a head or a slice */
+
     char          model[CORE_NAME_BYTES];   /* as shards call it */
     uint8_t       weights_id[CORE_WEIGHTS_BYTES];
-    uint32_t      width;        /* floats of a row */
-    uint32_t      layers;
-    uint32_t      vocabulary;   /* floats of a row's logits */
-    const float  *norms;        /* layers + 1, one a boundary: the greatest
-                                   norm of a row that was seen; the core's;
-                                   NULL: the file does not say */
+    const float  *norms;        /* layers + 1, one a boundary: the
+                                   greatest norm of a row that was seen; the
+                                   core's; NULL: the file does not say */
+
+    /* a whole model or a head */
+
+    char          name[CORE_NAME_BYTES];    /* as the file calls itself */
+    int           is_exact;     /* a resume by ids changes no bit */
+    uint32_t      wake_ms;      /* of one that was asleep */
+
+    /* a slice */
+
+    uint32_t      first_layer;
+    uint32_t      last_layer;
+    uint64_t      bytes;        /* loaded: weights, the cells of all sessions,
+                                   logits of a call */
 } core_facts_t;
 
 typedef struct {
-    uint32_t  running;
-    uint32_t  waiting;
+    uint32_t  running;          /* sequences in a place, or sessions */
+    uint32_t  waiting;          /* sequences without one, or steps that have
+                                   not begun */
+    uint64_t  steps;            /* of work done: it moves while anything does */
+
+    /* a whole model or a head */
+
     uint32_t  kv_permille;
     uint32_t  away;             /* steps taken or to be taken, not answered */
-    uint64_t  steps;            /* of work done: it moves while anything does */
     uint64_t  fallbacks;        /* sequences that went on with the fallback */
 } core_load_t;
 
@@ -209,10 +235,10 @@ typedef struct {
                          char error[CORE_ERROR_BYTES]);
 
     /*
-     * Goes on from where it waits: for files that were deferred, or ASLEEP.
-     * n: 0 where the model is still loaded or has its file's name from open();
-     * otherwise the paths of all its parts, in their order.  They need be
-     * there until the state is another.  0, or -1: out of memory.
+     * From WAITING or ASLEEP.  n: 0 where the model is still loaded or has its
+     * file's name from open(); otherwise the paths of all its parts, in their
+     * order, which have to be there until the state is another.  0, or -1: in
+     * another state, or out of memory.
      */
     int          (*wake)(core_t *core, const char *const *files, size_t n);
 

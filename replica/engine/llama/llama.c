@@ -196,12 +196,17 @@ llama_on_loaded(llama_t *l)
 static void
 llama_on_state(llama_t *l)
 {
-    l->state = l->plugin->state(l->core, &l->facts);
+    core_state_t  state;
 
-    switch (l->state) {
+    state = l->plugin->state(l->core, &l->facts);
 
-    case CORE_STARTING:
-        break;
+    if (state == l->state) {
+        return;
+    }
+
+    l->state = state;
+
+    switch (state) {
 
     case CORE_BROKEN:
         log_write(l->engine->log, LOG_ERROR, "%s", l->facts.error);
@@ -222,6 +227,9 @@ llama_on_state(llama_t *l)
         log_write(l->engine->log, LOG_INFO, "model \"%s\" is awake after "
                   "%u ms", l->engine->facts.models, l->facts.wake_ms);
         llama_become(l, ENGINE_READY);
+        break;
+
+    default:
         break;
     }
 }
@@ -263,7 +271,7 @@ llama_on_notified(struct ev_loop *loop, ev_async *w, int revents)
 
     l = w->data;
 
-    if (l->state == CORE_STARTING) {
+    if (l->state != CORE_READY && l->state != CORE_BROKEN) {
         llama_on_state(l);
     }
 
@@ -391,8 +399,6 @@ llama_open_core(llama_t *l, const engine_options_t *options)
 static int
 llama_go_on(llama_t *l, const char *const *files, size_t n)
 {
-    l->state = CORE_STARTING;
-
     if (l->plugin->wake(l->core, files, n) != 0) {
         log_write(l->engine->log, LOG_ERROR, "out of memory");
         return -1;

@@ -19,7 +19,7 @@
  *   end()           -----------> |  the place's cells are forgotten
  *   sleep()         -----------> |  frees the model         ASLEEP
  *
- * Without is_late it goes from STARTING to LOADING by itself.
+ * Without is_standby it goes from STARTING to LOADING by itself.
  *
  * All functions are called by the shard's thread; notify() by the core's.
  * None waits for a computation, but for close().
@@ -31,71 +31,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "replica/engine/llama/core.h"
 
-#define SHARD_ABI                 2
-#define SHARD_SYMBOL              "llmgw_shard_llama"
-#define SHARD_ERROR_BYTES         256
-#define SHARD_NAME_BYTES          64
-#define SHARD_CORE_WEIGHTS_BYTES  32
-#define SHARD_CORE_SESSIONS_MAX   256   /* libllama's own limit */
-#define SHARD_CONTEXT_DEFAULT     4096
+
+#define SHARD_ABI            3
+#define SHARD_SYMBOL         "llmgw_shard_llama"
 
 /*
  * Rows of a step: sessions that decode wait for it, and with more of them a
  * call is hardly faster.
  */
-#define SHARD_CORE_ROWS_MAX       32
+#define SHARD_CORE_ROWS_MAX  32
 
-typedef struct shard_core_s  shard_core_t;
-
-
-typedef enum {
-    SHARD_CORE_STARTING = 0,
-    SHARD_CORE_ASLEEP,          /* its facts are known, no weights are loaded */
-    SHARD_CORE_LOADING,
-    SHARD_CORE_READY,
-    SHARD_CORE_BROKEN           /* see error; from then on only close() */
-} shard_state_t;
-
-typedef struct {
-    const char  *file;          /* a slice */
-    const char  *cpu;           /* "haswell": of libggml-cpu-haswell.so; NULL:
-                                   the best for this processor */
-    uint32_t     sessions;      /* 1 .. SHARD_CORE_SESSIONS_MAX */
-    uint32_t     context;       /* positions of a session; 0: the model's, at
-                                   most SHARD_CONTEXT_DEFAULT */
-    uint32_t     threads;       /* 0: one for each processor */
-    int          is_fp16;       /* hidden states in and out are halves */
-    int          is_late;       /* loads when it is told to */
-    void       (*notify)(void *data);
-    void        *data;
-} shard_options_t;
-
-/* Constant from ASLEEP on, but for the last ones. */
-typedef struct {
-    char          model[SHARD_NAME_BYTES];
-    uint8_t       weights_id[SHARD_CORE_WEIGHTS_BYTES];
-    char          numerics[SHARD_NAME_BYTES];   /* equal: equal bits; the same
-                                   for all slices of a model */
-    char          cpu[SHARD_NAME_BYTES];
-    char          library[SHARD_NAME_BYTES];
-    uint32_t      first_layer;
-    uint32_t      last_layer;
-    uint32_t      model_layers;
-    uint32_t      width;        /* values of a row */
-    uint32_t      vocabulary;   /* values of a row of logits; 0: the model's
-                                   last layer is not here */
-    uint32_t      context;      /* positions of a session */
-    uint64_t      bytes;        /* loaded: weights, the cells of all sessions,
-                                   logits of a call */
-    const float  *norms;        /* model_layers + 1 (slice/sliced.h), NULL: not
-                                   known; lives as long as the core */
-
-    int           is_stepwise;  /* READY: only one row a call is exact here,
-                                   which the core keeps to by itself */
-    uint32_t      load_ms;      /* READY */
-    char          error[SHARD_ERROR_BYTES];     /* BROKEN */
-} shard_facts_t;
 
 typedef enum {
     SHARD_STEP_DONE = 0,
@@ -159,46 +106,37 @@ typedef struct {
 } shard_event_t;
 
 typedef struct {
-    uint32_t  sessions;
-    uint32_t  waiting;              /* steps that have not begun */
-    uint64_t  steps;                /* done, in all */
-} shard_load_t;
+    uint32_t       abi;                             /* SHARD_ABI */
 
-typedef struct {
-    uint32_t         abi;                           /* SHARD_ABI */
-
-    /* NULL: see error. */
-    shard_core_t  *(*open)(const shard_options_t *options,
-                           char error[SHARD_ERROR_BYTES]);
-
-    /* Ends the thread, a step that is being computed included. */
-    void           (*close)(shard_core_t *core);
-
-    shard_state_t  (*state)(shard_core_t *core, shard_facts_t *facts);
-    void           (*load)(shard_core_t *core, shard_load_t *load);
+    /* As those of core.h. */
+    core_t       *(*open)(const core_options_t *options,
+                          char error[CORE_ERROR_BYTES]);
+    void          (*close)(core_t *core);
+    core_state_t  (*state)(core_t *core, core_facts_t *facts);
+    void          (*load)(core_t *core, core_load_t *load);
 
     /* From ASLEEP.  0, or -1: in this state it cannot. */
-    int            (*wake)(shard_core_t *core);
+    int           (*wake)(core_t *core);
 
     /* From READY.  0, or -1: in this state it cannot, or has sessions.  It is
        not READY any more when this returns. */
-    int            (*sleep)(shard_core_t *core);
+    int           (*sleep)(core_t *core);
 
     /* A place for a session with the slice's first layer to this one, both in
        the whole model's count.  -1: all are taken, it is not READY, or has no
        such layer. */
-    int            (*begin)(shard_core_t *core, uint32_t last_layer);
+    int           (*begin)(core_t *core, uint32_t last_layer);
 
     /* Its steps end, CANCELLED, and are to be taken as ever.  The place is
        free at once. */
-    void           (*end)(shard_core_t *core, uint32_t place);
+    void          (*end)(core_t *core, uint32_t place);
 
     /* What is wrong with a step is told by its status. */
-    void           (*submit)(shard_core_t *core, shard_step_t *step);
+    void          (*submit)(core_t *core, shard_step_t *step);
 
     /* STARTED, then DONE of each step, in each place in order; one that never
        began has no STARTED.  0, or -1: none is waiting. */
-    int            (*take)(shard_core_t *core, shard_event_t *event);
+    int           (*take)(core_t *core, shard_event_t *event);
 } shard_plugin_t;
 
 /* The plugin's symbol, SHARD_SYMBOL. */

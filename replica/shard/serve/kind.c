@@ -43,7 +43,7 @@ kind_enter(kind_t *k)
 void
 kind_leave(kind_t *k)
 {
-    shard_load_t  load;
+    core_load_t  load;
 
     k->plugin->load(k->core, &load);
     k->engine->facts.waiting = load.waiting;
@@ -93,9 +93,9 @@ kind_notify(void *data)
 static void
 kind_log_loaded(const kind_t *k)
 {
-    char                  weights[2 * SHARD_WEIGHTS_BYTES + 1];
-    const log_t          *log;
-    const shard_facts_t  *f;
+    char                 weights[2 * SHARD_WEIGHTS_BYTES + 1];
+    const log_t         *log;
+    const core_facts_t  *f;
 
     f = serve_facts(k->serve);
     log = k->engine->log;
@@ -104,7 +104,7 @@ kind_log_loaded(const kind_t *k)
     log_write(log, LOG_INFO, "layers %u-%u of %u of \"%s\" are loaded after "
               "%u ms: %llu bytes with %lld sessions of %u tokens, weights id "
               "%s, numerics id \"%s\"", f->first_layer, f->last_layer,
-              f->model_layers, f->model, f->load_ms,
+              f->layers, f->model, f->load_ms,
               (unsigned long long) f->bytes,
               (long long) k->options->sessions, f->context, weights,
               f->numerics);
@@ -165,10 +165,10 @@ kind_on_lost(void *data, const char *caller, shard_reason_t reason,
 static void
 kind_report(const engine_t *engine, json_t *report)
 {
-    char                  weights[2 * SHARD_WEIGHTS_BYTES + 1];
-    json_t               *shard;
-    const kind_t         *k;
-    const shard_facts_t  *f;
+    char                 weights[2 * SHARD_WEIGHTS_BYTES + 1];
+    json_t              *shard;
+    const kind_t        *k;
+    const core_facts_t  *f;
 
     k = engine->data;
     f = serve_facts(k->serve);
@@ -184,7 +184,7 @@ kind_report(const engine_t *engine, json_t *report)
                       "numerics", f->numerics,
                       "first", (int) f->first_layer,
                       "last", (int) f->last_layer,
-                      "layers", (int) f->model_layers,
+                      "layers", (int) f->layers,
                       "memory", (json_int_t) f->bytes,
                       "loaded", k->is_loaded);
 
@@ -271,8 +271,8 @@ kind_open_key(kind_t *k)
 static int
 kind_open_core(kind_t *k, const engine_options_t *options)
 {
-    char             error[SHARD_ERROR_BYTES];
-    shard_options_t  core;
+    char            error[CORE_ERROR_BYTES];
+    core_options_t  core;
 
     if (k->loader.shards == NULL) {
         log_write(k->engine->log, LOG_ERROR, "the plugin computes no shards");
@@ -282,11 +282,11 @@ kind_open_core(kind_t *k, const engine_options_t *options)
     memset(&core, 0, sizeof(core));
     core.file = k->options->slice;
     core.cpu = options->cpu;
-    core.sessions = (uint32_t) k->options->sessions;
+    core.sequences = (uint32_t) k->options->sessions;
     core.context = (uint32_t) options->context_tokens;
     core.threads = (uint32_t) options->threads;
     core.is_fp16 = k->options->is_fp16;
-    core.is_late = 1;
+    core.is_standby = 1;
     core.notify = kind_notify;
     core.data = k;
 

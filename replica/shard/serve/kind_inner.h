@@ -20,7 +20,7 @@ typedef struct {
     const shard_plugin_t    *plugin;
     tls_door_t               door;
     shard_key_t             *key;       /* NULL: none */
-    shard_core_t            *core;      /* the serve's, once there is one */
+    core_t                  *core;      /* the serve's, once there is one */
     serve_t                 *serve;     /* NULL: none yet */
     ev_async                 notified;
     ev_timer                 tick;

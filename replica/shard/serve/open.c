@@ -42,7 +42,7 @@ open_judge_token(const serve_t *v, const Llmgateway__Shard__Open *open,
 
 /* The layers begin where the slice does, and end within it. */
 static shard_reason_t
-open_judge_layers(const shard_facts_t *f, const Llmgateway__Shard__Open *open,
+open_judge_layers(const core_facts_t *f, const Llmgateway__Shard__Open *open,
     char text[SERVE_TEXT_BYTES])
 {
     if (open->first_layer == f->first_layer
@@ -82,8 +82,8 @@ static shard_reason_t
 open_judge_model(const serve_t *v, const Llmgateway__Shard__Open *open,
     char text[SERVE_TEXT_BYTES])
 {
-    shard_reason_t        reason;
-    const shard_facts_t  *f;
+    shard_reason_t       reason;
+    const core_facts_t  *f;
 
     f = &v->facts;
 

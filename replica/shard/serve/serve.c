@@ -48,7 +48,7 @@ serve_refuse_open(session_t *s)
 static void
 serve_break(serve_t *v, const char *error)
 {
-    v->state = SHARD_CORE_BROKEN;
+    v->state = CORE_BROKEN;
     serve_each(v, SESSION_HELD, serve_refuse_held);
     serve_each(v, SESSION_OPEN, serve_refuse_open);
     v->calls.on_broken(v->calls.data, error);
@@ -102,11 +102,11 @@ serve_on_loaded(serve_t *v)
 static void
 serve_look(serve_t *v)
 {
-    shard_state_t  before;
+    core_state_t  before;
 
     before = v->state;
 
-    if (before == SHARD_CORE_BROKEN) {
+    if (before == CORE_BROKEN) {
         return;
     }
 
@@ -114,18 +114,18 @@ serve_look(serve_t *v)
 
     switch (v->state) {
 
-    case SHARD_CORE_ASLEEP:
+    case CORE_ASLEEP:
         serve_on_asleep(v);
         break;
 
-    case SHARD_CORE_READY:
-        if (before != SHARD_CORE_READY) {
+    case CORE_READY:
+        if (before != CORE_READY) {
             serve_on_loaded(v);
         }
 
         break;
 
-    case SHARD_CORE_BROKEN:
+    case CORE_BROKEN:
         serve_break(v, v->facts.error);
         break;
 
@@ -138,7 +138,7 @@ serve_look(serve_t *v)
 void
 serve_want(serve_t *v)
 {
-    if (v->state == SHARD_CORE_ASLEEP) {
+    if (v->state == CORE_ASLEEP) {
         serve_look(v);
     }
 }
@@ -206,7 +206,7 @@ serve_tick(serve_t *v)
         session_tick(s);
     }
 
-    if (v->state == SHARD_CORE_READY && v->sessions == 0
+    if (v->state == CORE_READY && v->sessions == 0
         && v->options.idle_ms != 0
         && v->now_ms - v->used_ms >= v->options.idle_ms)
     {
@@ -218,7 +218,7 @@ serve_tick(serve_t *v)
 /* --- the shard's life */
 
 serve_t *
-serve_create(const shard_plugin_t *plugin, shard_core_t *core,
+serve_create(const shard_plugin_t *plugin, core_t *core,
     const serve_options_t *options, const serve_calls_t *calls)
 {
     serve_t  *v;
@@ -283,7 +283,7 @@ serve_stop(serve_t *v, const char *text)
 }
 
 
-const shard_facts_t *
+const core_facts_t *
 serve_facts(const serve_t *v)
 {
     return v->has_facts ? &v->facts : NULL;

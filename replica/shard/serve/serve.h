@@ -111,10 +111,10 @@ typedef struct {
 
 
 /*
- * core was opened with is_late, and as many sessions; its notify() leads to
+ * core was opened with is_standby, and as many sessions; its notify() leads to
  * serve_notified() in the shard's thread.  NULL: out of memory.
  */
-serve_t *serve_create(const shard_plugin_t *plugin, shard_core_t *core,
+serve_t *serve_create(const shard_plugin_t *plugin, core_t *core,
     const serve_options_t *options, const serve_calls_t *calls);
 
 /* No session is left.  Closes the core. */
@@ -139,7 +139,7 @@ void serve_drain(serve_t *serve, int is_draining);
 void serve_stop(serve_t *serve, const char *text);
 
 /* NULL: not known yet. */
-const shard_facts_t *serve_facts(const serve_t *serve);
+const core_facts_t *serve_facts(const serve_t *serve);
 
 /* Opened or held. */
 uint32_t serve_sessions(const serve_t *serve);

@@ -61,12 +61,12 @@ struct session_s {
 
 struct serve_s {
     const shard_plugin_t  *plugin;
-    shard_core_t          *core;
+    core_t                *core;
     serve_options_t        options;
     serve_calls_t          calls;
 
-    shard_state_t          state;
-    shard_facts_t          facts;
+    core_state_t           state;
+    core_facts_t           facts;
     int                    has_facts;
     int                    was_loaded;
     int                    is_draining;

@@ -37,7 +37,7 @@ session_release(session_t *s)
 
     v = s->serve;
 
-    if (s->state == SESSION_OPEN && v->state != SHARD_CORE_BROKEN) {
+    if (s->state == SESSION_OPEN && v->state != CORE_BROKEN) {
         v->plugin->end(v->core, s->place);
     }
 
@@ -95,7 +95,7 @@ session_refuse(session_t *s, uint32_t position, shard_reason_t reason,
 static void
 session_say_opened(session_t *s)
 {
-    const shard_facts_t  *f;
+    const core_facts_t  *f;
 
     Llmgateway__Shard__Reply   reply = LLMGATEWAY__SHARD__REPLY__INIT;
     Llmgateway__Shard__Opened  opened = LLMGATEWAY__SHARD__OPENED__INIT;
@@ -142,7 +142,7 @@ session_begin(session_t *s)
 
     s->state = SESSION_OPEN;
     s->place = (uint32_t) place;
-    s->has_logits = (open->last_layer + 1 == v->facts.model_layers);
+    s->has_logits = (open->last_layer + 1 == v->facts.layers);
     s->active_ms = v->now_ms;
     session_say_opened(s);
 }
@@ -179,7 +179,7 @@ session_open(session_t *s, Llmgateway__Shard__Request *request)
     s->state = SESSION_HELD;
     s->born_ms = v->now_ms;
 
-    if (v->state == SHARD_CORE_READY) {
+    if (v->state == CORE_READY) {
         session_begin(s);
 
     } else {

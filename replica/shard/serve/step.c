@@ -46,8 +46,8 @@ static shard_reason_t
 step_judge_shape(const session_t *s, const Llmgateway__Shard__Step *m,
     char text[SERVE_TEXT_BYTES])
 {
-    uint64_t              bytes;
-    const shard_facts_t  *f;
+    uint64_t             bytes;
+    const core_facts_t  *f;
 
     f = &s->serve->facts;
     bytes = tensor_bytes(m->rows, f->width, s->serve->options.dtype);
@@ -86,8 +86,8 @@ static shard_reason_t
 step_judge(const session_t *s, const Llmgateway__Shard__Step *m,
     char text[SERVE_TEXT_BYTES])
 {
-    shard_reason_t        reason;
-    const shard_facts_t  *f;
+    shard_reason_t       reason;
+    const core_facts_t  *f;
 
     f = &s->serve->facts;
     reason = step_judge_shape(s, m, text);
@@ -120,10 +120,10 @@ static shard_reason_t
 step_create(session_t *s, const Llmgateway__Shard__Step *m, step_t **made,
     char text[SERVE_TEXT_BYTES])
 {
-    size_t                in, out, bytes;
-    step_t               *step;
-    serve_t              *v;
-    const shard_facts_t  *f;
+    size_t               in, out, bytes;
+    step_t              *step;
+    serve_t             *v;
+    const core_facts_t  *f;
 
     v = s->serve;
     f = &v->facts;
@@ -300,10 +300,10 @@ step_rows(const step_t *step)
 shard_reason_t
 step_check(const step_t *step, uint32_t boundary, char text[SERVE_TEXT_BYTES])
 {
-    float                 norm;
-    check_t               found;
-    const float          *rows;
-    const shard_facts_t  *f;
+    float                norm;
+    check_t              found;
+    const float         *rows;
+    const core_facts_t  *f;
 
     f = &step->serve->facts;
     rows = step_rows(step);

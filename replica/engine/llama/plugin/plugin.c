@@ -62,6 +62,7 @@ plugin_open(const core_options_t *options, char error[CORE_ERROR_BYTES])
     }
 
     core->options = *options;
+    core->state = options->is_deferred ? CORE_WAITING : CORE_STARTING;
     core->last_step = &core->steps;
     core->file = strdup(options->file);
     core->cpu = options->cpu != NULL ? strdup(options->cpu) : NULL;
@@ -129,7 +130,7 @@ plugin_wake(core_t *core, const char *const *files, size_t n)
     }
 
     core->is_called = 1;
-    core->state = CORE_STARTING;
+    core->state = core->state == CORE_ASLEEP ? CORE_LOADING : CORE_STARTING;
     pthread_cond_signal(&core->work);
     pthread_mutex_unlock(&core->lock);
 
@@ -160,7 +161,7 @@ plugin_state(core_t *core, core_facts_t *facts)
     state = core->state;
     pthread_mutex_unlock(&core->lock);
 
-    if (state != CORE_STARTING) {
+    if (state == CORE_ASLEEP || state >= CORE_READY) {
         *facts = core->facts;
     }
 

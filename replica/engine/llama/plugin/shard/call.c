@@ -27,7 +27,7 @@
  * probe's rows are no model's.
  */
 static float
-call_norm(const shard_core_t *core, uint32_t boundary)
+call_norm(const core_t *core, uint32_t boundary)
 {
     return core->is_probed && boundary > 0 && core->facts.norms != NULL
            ? core->facts.norms[boundary] : 0;
@@ -36,7 +36,7 @@ call_norm(const shard_core_t *core, uint32_t boundary)
 
 /* Rows of a step, as floats. */
 static void
-call_read(shard_core_t *core, part_t *part, float *rows)
+call_read(core_t *core, part_t *part, float *rows)
 {
     size_t       n;
     const char  *in;
@@ -70,7 +70,7 @@ call_read(shard_core_t *core, part_t *part, float *rows)
  * last layer drops all others.  Where it is not reached, none need be.
  */
 static uint32_t
-call_outputs(const shard_core_t *core, const part_t *part)
+call_outputs(const core_t *core, const part_t *part)
 {
     if (part->is_logits) {
         return part->step->logits_rows;
@@ -81,7 +81,7 @@ call_outputs(const shard_core_t *core, const part_t *part)
 
 
 static void
-call_add(shard_core_t *core, const part_t *part)
+call_add(core_t *core, const part_t *part)
 {
     uint32_t             i, row, wanted;
     struct llama_batch  *b;
@@ -102,7 +102,7 @@ call_add(shard_core_t *core, const part_t *part)
 
 /* Hidden states of a part, from this row of the tensor on. */
 static void
-call_write(shard_core_t *core, part_t *part, const struct ggml_tensor *t,
+call_write(core_t *core, part_t *part, const struct ggml_tensor *t,
     size_t at)
 {
     char    *out;
@@ -136,10 +136,10 @@ call_write(shard_core_t *core, part_t *part, const struct ggml_tensor *t,
 bool
 call_tensor(struct ggml_tensor *t, bool is_question, void *data)
 {
-    size_t         at;
-    uint32_t       i;
-    call_t        *call;
-    shard_core_t  *core;
+    size_t    at;
+    uint32_t  i;
+    call_t   *call;
+    core_t   *core;
 
     core = data;
     call = &core->call;
@@ -171,7 +171,7 @@ call_tensor(struct ggml_tensor *t, bool is_question, void *data)
 
 /* Logits of a part whose rows begin at this row of the batch. */
 static void
-call_take_logits(shard_core_t *core, part_t *part, uint32_t at)
+call_take_logits(core_t *core, part_t *part, uint32_t at)
 {
     float               *out;
     uint32_t             i, first, row, n;
@@ -208,7 +208,7 @@ call_take_logits(shard_core_t *core, part_t *part, uint32_t at)
 
 /* What came of the call, in each of its parts that is not bad already. */
 static void
-call_end(shard_core_t *core, int rc)
+call_end(core_t *core, int rc)
 {
     uint32_t   i, at;
     call_t    *call;
@@ -236,7 +236,7 @@ call_end(shard_core_t *core, int rc)
 
 
 void
-call_run(shard_core_t *core, part_t *parts, uint32_t n)
+call_run(core_t *core, part_t *parts, uint32_t n)
 {
     int       rc;
     float    *rows;

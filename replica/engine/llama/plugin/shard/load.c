@@ -24,23 +24,21 @@
 #define LOAD_BLOCK_BYTES   34
 
 #define load_fail(core, ...)                                                  \
-    (snprintf((core)->facts.error, SHARD_ERROR_BYTES, __VA_ARGS__), -1)
+    (snprintf((core)->facts.error, CORE_ERROR_BYTES, __VA_ARGS__), -1)
 
-_Static_assert(SHARD_ERROR_BYTES == SLICED_ERROR_BYTES
-               && SHARD_ERROR_BYTES == TENSORS_ERROR_BYTES
-               && SHARD_ERROR_BYTES == CORE_ERROR_BYTES, "one error's room");
-_Static_assert(SHARD_NAME_BYTES == SLICED_NAME_BYTES
-               && SHARD_NAME_BYTES == CORE_NAME_BYTES, "one name's room");
-_Static_assert(SHARD_CORE_WEIGHTS_BYTES == MANIFEST_ID_BYTES, "one id's room");
+_Static_assert(CORE_ERROR_BYTES == SLICED_ERROR_BYTES
+               && CORE_ERROR_BYTES == TENSORS_ERROR_BYTES, "one error's room");
+_Static_assert(CORE_NAME_BYTES == SLICED_NAME_BYTES, "one name's room");
+_Static_assert(CORE_WEIGHTS_BYTES == MANIFEST_ID_BYTES, "one id's room");
 
 
 /* --- facts */
 
 static int
-load_read_file(shard_core_t *core)
+load_read_file(core_t *core)
 {
     const sliced_t  *s;
-    shard_facts_t   *f;
+    core_facts_t    *f;
 
     s = &core->sliced;
     f = &core->facts;
@@ -54,11 +52,11 @@ load_read_file(shard_core_t *core)
                          "needs a slice", core->file);
     }
 
-    memcpy(f->model, s->model, SHARD_NAME_BYTES);
-    memcpy(f->weights_id, s->weights_id, SHARD_CORE_WEIGHTS_BYTES);
+    memcpy(f->model, s->model, CORE_NAME_BYTES);
+    memcpy(f->weights_id, s->weights_id, CORE_WEIGHTS_BYTES);
     f->first_layer = s->first_layer;
     f->last_layer = s->last_layer;
-    f->model_layers = s->layers;
+    f->layers = s->layers;
     f->width = s->width;
     f->vocabulary = s->has_output ? s->vocabulary : 0;
     f->norms = s->norms;
@@ -87,7 +85,7 @@ load_fact(const tensors_t *t, const char *key, uint32_t otherwise)
 /* Of one position in one layer: its key and its value.  Where a layer has a
    number of its own, as many heads as there are at most. */
 static uint64_t
-load_cell_bytes(const shard_core_t *core, const tensors_t *t)
+load_cell_bytes(const core_t *core, const tensors_t *t)
 {
     uint64_t  heads, key, value;
 
@@ -106,26 +104,26 @@ load_cell_bytes(const shard_core_t *core, const tensors_t *t)
 
 
 static uint64_t
-load_cells(const shard_core_t *core)
+load_cells(const core_t *core)
 {
     return (uint64_t) (core->facts.context + LOAD_CELLS_STEP - 1)
-           / LOAD_CELLS_STEP * LOAD_CELLS_STEP * core->options.sessions;
+           / LOAD_CELLS_STEP * LOAD_CELLS_STEP * core->options.sequences;
 }
 
 
 /* The largest call: a step, or a row of each place. */
 static uint32_t
-load_batch_rows(const shard_core_t *core)
+load_batch_rows(const core_t *core)
 {
-    return core->options.sessions > SHARD_CORE_ROWS_MAX ? core->options.sessions
-                                                   : SHARD_CORE_ROWS_MAX;
+    return core->options.sequences > SHARD_CORE_ROWS_MAX
+           ? core->options.sequences : SHARD_CORE_ROWS_MAX;
 }
 
 
 /* Of all rows of the largest call: as they are computed, and as libllama keeps
    them for its caller. */
 static uint64_t
-load_logits_bytes(const shard_core_t *core)
+load_logits_bytes(const core_t *core)
 {
     return 2 * sizeof(float) * (uint64_t) core->facts.vocabulary
            * load_batch_rows(core);
@@ -133,12 +131,12 @@ load_logits_bytes(const shard_core_t *core)
 
 
 static int
-load_sizes(shard_core_t *core)
+load_sizes(core_t *core)
 {
-    char           *path;
-    uint32_t        trained, asked;
-    tensors_t       t;
-    shard_facts_t  *f;
+    char          *path;
+    uint32_t       trained, asked;
+    tensors_t      t;
+    core_facts_t  *f;
 
     f = &core->facts;
     path = core->file;
@@ -147,9 +145,9 @@ load_sizes(shard_core_t *core)
         return -1;
     }
 
-    trained = load_fact(&t, "context_length", SHARD_CONTEXT_DEFAULT);
+    trained = load_fact(&t, "context_length", CORE_CONTEXT_DEFAULT);
     asked = core->options.context > 0 ? core->options.context
-                                      : SHARD_CONTEXT_DEFAULT;
+                                      : CORE_CONTEXT_DEFAULT;
     f->context = asked < trained ? asked : trained;
     f->bytes = core->sliced.bytes + load_logits_bytes(core)
                + load_cell_bytes(core, &t) * load_cells(core)
@@ -158,7 +156,7 @@ load_sizes(shard_core_t *core)
 
     if (f->context == 0 || load_cells(core) > INT32_MAX) {
         return load_fail(core, "%u sessions of %u positions are none, or too "
-                         "many", core->options.sessions, f->context);
+                         "many", core->options.sequences, f->context);
     }
 
     return 0;
@@ -174,13 +172,13 @@ load_on_nothing(enum ggml_log_level level, const char *text, void *data)
 
 
 int
-load_facts(shard_core_t *core)
+load_facts(core_t *core)
 {
-    shard_facts_t  *f;
+    core_facts_t  *f;
 
     f = &core->facts;
     llama_log_set(load_on_nothing, NULL);
-    snprintf(f->library, SHARD_NAME_BYTES, "libllama %.40s", llama_version());
+    snprintf(f->library, CORE_NAME_BYTES, "libllama %.40s", llama_version());
 
     if (load_read_file(core) != 0 || load_sizes(core) != 0
         || backend_load(core->cpu, &core->is_stopping, &core->backend,
@@ -190,7 +188,7 @@ load_facts(shard_core_t *core)
         return -1;
     }
 
-    memcpy(f->cpu, core->backend.variant, SHARD_NAME_BYTES);
+    memcpy(f->cpu, core->backend.variant, CORE_NAME_BYTES);
 
     return shard_name(core->file, &core->backend, core->options.is_fp16,
                       f->numerics, f->error);
@@ -203,12 +201,12 @@ load_facts(shard_core_t *core)
 static void
 load_on_log(enum ggml_log_level level, const char *text, void *data)
 {
-    shard_core_t  *core;
+    core_t  *core;
 
     core = data;
 
     if (level == GGML_LOG_LEVEL_ERROR && core->facts.error[0] == '\0') {
-        snprintf(core->facts.error, SHARD_ERROR_BYTES, "%.*s",
+        snprintf(core->facts.error, CORE_ERROR_BYTES, "%.*s",
                  (int) strcspn(text, "\n"), text);
     }
 }
@@ -218,7 +216,7 @@ load_on_log(enum ggml_log_level level, const char *text, void *data)
 static bool
 load_on_progress(float progress, void *data)
 {
-    shard_core_t  *core;
+    core_t  *core;
 
     core = data;
 
@@ -229,7 +227,7 @@ load_on_progress(float progress, void *data)
 static bool
 load_on_abort(void *data)
 {
-    shard_core_t  *core;
+    core_t  *core;
 
     core = data;
 
@@ -239,7 +237,7 @@ load_on_abort(void *data)
 
 /* It is still the file whose facts were told, and has the weights. */
 static int
-load_check_weights(shard_core_t *core)
+load_check_weights(core_t *core)
 {
     int       is_same;
     sliced_t  now, *told;
@@ -264,12 +262,12 @@ load_check_weights(shard_core_t *core)
 
 
 static int
-load_check(shard_core_t *core)
+load_check(core_t *core)
 {
     if (core->facts.bytes > file_memory_bytes()) {
         return load_fail(core, "not enough memory: the slice and %u sessions "
                          "of %u positions take %lu MB, this machine has %lu",
-                         core->options.sessions, core->facts.context,
+                         core->options.sequences, core->facts.context,
                          core->facts.bytes >> 20, file_memory_bytes() >> 20);
     }
 
@@ -278,7 +276,7 @@ load_check(shard_core_t *core)
 
 
 static int
-load_open_model(shard_core_t *core)
+load_open_model(core_t *core)
 {
     struct llama_model_params  params;
 
@@ -295,15 +293,15 @@ load_open_model(shard_core_t *core)
 
 
 static int
-load_open_context(shard_core_t *core)
+load_open_context(core_t *core)
 {
     struct llama_context_params  params;
 
     params = llama_context_default_params();
-    params.n_ctx = core->facts.context * core->options.sessions;
+    params.n_ctx = core->facts.context * core->options.sequences;
     params.n_batch = load_batch_rows(core);
     params.n_ubatch = params.n_batch;
-    params.n_seq_max = core->options.sessions;
+    params.n_seq_max = core->options.sequences;
     params.n_threads = profile_threads(core->options.threads);
     params.n_threads_batch = params.n_threads;
     params.abort_callback = load_on_abort;
@@ -318,7 +316,7 @@ load_open_context(shard_core_t *core)
 
 
 static int
-load_rooms(shard_core_t *core)
+load_rooms(core_t *core)
 {
     if (core->rows != NULL) {
         return 0;
@@ -328,7 +326,7 @@ load_rooms(shard_core_t *core)
                                    (int32_t) core->facts.width, 1);
     core->rows = malloc(SHARD_CORE_ROWS_MAX * (size_t) core->facts.width
                         * sizeof(float));
-    core->parts = calloc(core->options.sessions, sizeof(part_t));
+    core->parts = calloc(core->options.sequences, sizeof(part_t));
 
     if (core->batch.embd == NULL || core->rows == NULL || core->parts == NULL) {
         return load_fail(core, "out of memory");
@@ -339,10 +337,10 @@ load_rooms(shard_core_t *core)
 
 
 static int
-load_open(shard_core_t *core)
+load_open(core_t *core)
 {
     int   rc;
-    char  why[SHARD_ERROR_BYTES / 2];
+    char  why[CORE_ERROR_BYTES / 2];
 
     llama_log_set(load_on_log, core);
     rc = load_open_model(core) == 0 ? load_open_context(core) : -1;
@@ -361,7 +359,7 @@ load_open(shard_core_t *core)
 
 
 int
-load_model(shard_core_t *core)
+load_model(core_t *core)
 {
     int64_t  start_us;
 
@@ -386,7 +384,7 @@ load_model(shard_core_t *core)
 
 
 void
-load_free(shard_core_t *core)
+load_free(core_t *core)
 {
     if (core->context != NULL) {
         llama_free(core->context);
@@ -401,7 +399,7 @@ load_free(shard_core_t *core)
 
 
 void
-load_done(shard_core_t *core)
+load_done(core_t *core)
 {
     load_free(core);
 

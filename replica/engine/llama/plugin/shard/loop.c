@@ -15,7 +15,7 @@
 
 
 static void
-loop_tell(shard_core_t *core, shard_state_t state)
+loop_tell(core_t *core, core_state_t state)
 {
     pthread_mutex_lock(&core->lock);
     core->state = state;
@@ -28,11 +28,11 @@ loop_tell(shard_core_t *core, shard_state_t state)
 
 /* Until it is to load; -1: the core is closing. */
 static int
-loop_await(shard_core_t *core)
+loop_await(core_t *core)
 {
     pthread_mutex_lock(&core->lock);
 
-    while (core->state != SHARD_CORE_LOADING
+    while (core->state != CORE_LOADING
            && !atomic_load(&core->is_stopping))
     {
         pthread_cond_wait(&core->work, &core->lock);
@@ -46,11 +46,11 @@ loop_await(shard_core_t *core)
 
 /* Under the lock: whether a turn would find anything to do. */
 static int
-loop_has_work(const shard_core_t *core)
+loop_has_work(const core_t *core)
 {
     uint32_t  i;
 
-    for (i = 0; i < core->options.sessions; i++) {
+    for (i = 0; i < core->options.sequences; i++) {
         if (core->places[i].first != NULL || core->places[i].is_stale) {
             return 1;
         }
@@ -62,19 +62,19 @@ loop_has_work(const shard_core_t *core)
 
 /* Until there may be something to do; -1: it closes, or is to sleep. */
 static int
-loop_wait(shard_core_t *core)
+loop_wait(core_t *core)
 {
     int  rc;
 
     pthread_mutex_lock(&core->lock);
 
-    while (core->state == SHARD_CORE_READY && !atomic_load(&core->is_stopping)
+    while (core->state == CORE_READY && !atomic_load(&core->is_stopping)
            && !core->has_news && !loop_has_work(core))
     {
         pthread_cond_wait(&core->work, &core->lock);
     }
 
-    rc = core->state == SHARD_CORE_READY && !atomic_load(&core->is_stopping)
+    rc = core->state == CORE_READY && !atomic_load(&core->is_stopping)
          ? 0 : -1;
     pthread_mutex_unlock(&core->lock);
 
@@ -87,7 +87,7 @@ loop_wait(shard_core_t *core)
 
 
 static void
-loop_serve(shard_core_t *core)
+loop_serve(core_t *core)
 {
     while (loop_wait(core) == 0) {
         turn_run(core);
@@ -98,18 +98,18 @@ loop_serve(shard_core_t *core)
 void *
 loop_run(void *data)
 {
-    int            rc;
-    shard_core_t  *core;
+    int      rc;
+    core_t  *core;
 
     core = data;
     rc = load_facts(core);
-    loop_tell(core, rc != 0 ? SHARD_CORE_BROKEN
-                            : core->options.is_late ? SHARD_CORE_ASLEEP
-                                                    : SHARD_CORE_LOADING);
+    loop_tell(core, rc != 0 ? CORE_BROKEN
+                            : core->options.is_standby ? CORE_ASLEEP
+                                                    : CORE_LOADING);
 
     while (rc == 0 && loop_await(core) == 0) {
         rc = load_model(core);
-        loop_tell(core, rc == 0 ? SHARD_CORE_READY : SHARD_CORE_BROKEN);
+        loop_tell(core, rc == 0 ? CORE_READY : CORE_BROKEN);
 
         if (rc == 0) {
             loop_serve(core);

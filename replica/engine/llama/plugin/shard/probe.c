@@ -28,11 +28,11 @@
 #define PROBE_HEAD  (PROBE_ROWS - PROBE_TAIL)
 
 typedef struct {
-    shard_core_t  *core;
-    char          *in;                  /* PROBE_ROWS of them */
-    char          *out;
-    size_t         out_bytes;           /* of a row */
-    uint64_t       tail[PROBE_TAIL];
+    core_t   *core;
+    char     *in;                       /* PROBE_ROWS of them */
+    char     *out;
+    size_t    out_bytes;                /* of a row */
+    uint64_t  tail[PROBE_TAIL];
 } probe_t;
 
 
@@ -60,7 +60,7 @@ probe_fill(const probe_t *p, float *rows, size_t n)
 
 
 static int
-probe_init(probe_t *p, shard_core_t *core)
+probe_init(probe_t *p, core_t *core)
 {
     p->core = core;
     p->out_bytes = core->facts.vocabulary > 0
@@ -82,7 +82,7 @@ static void
 probe_part(probe_t *p, shard_step_t *step, part_t *part, uint32_t place,
     uint32_t position, uint32_t rows)
 {
-    shard_core_t  *core;
+    core_t  *core;
 
     core = p->core;
     memset(step, 0, sizeof(*step));
@@ -194,7 +194,7 @@ probe_compare(probe_t *p, int is_stepwise)
     probe_note(p, steps);
     memcpy(beside, p->tail, sizeof(beside));
 
-    if (p->core->options.sessions > 1) {
+    if (p->core->options.sequences > 1) {
         if (probe_beside(p, is_stepwise) != 0) {
             return -1;
         }
@@ -231,7 +231,7 @@ probe_all(probe_t *p)
 
 
 int
-probe_run(shard_core_t *core)
+probe_run(core_t *core)
 {
     int      rc;
     probe_t  p;
@@ -242,7 +242,7 @@ probe_run(shard_core_t *core)
     free(p.out);
 
     if (rc != 0) {
-        snprintf(core->facts.error, SHARD_ERROR_BYTES, rc < 0
+        snprintf(core->facts.error, CORE_ERROR_BYTES, rc < 0
                  ? "libllama cannot compute \"%.150s\" layer by layer"
                  : "libllama does not compute \"%.150s\" twice alike",
                  core->file);

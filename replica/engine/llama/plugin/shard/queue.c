@@ -9,7 +9,7 @@
 
 
 void
-queue_event(shard_core_t *core, shard_step_t *step)
+queue_event(core_t *core, shard_step_t *step)
 {
     core->has_news = 1;
 
@@ -25,7 +25,7 @@ queue_event(shard_core_t *core, shard_step_t *step)
 
 
 static void
-queue_unlist(shard_core_t *core, shard_step_t *step)
+queue_unlist(core_t *core, shard_step_t *step)
 {
     core->first_event = step->own.next_event;
     step->own.is_listed = 0;
@@ -37,7 +37,7 @@ queue_unlist(shard_core_t *core, shard_step_t *step)
 
 
 int
-queue_take(shard_core_t *core, shard_event_t *event)
+queue_take(core_t *core, shard_event_t *event)
 {
     shard_step_t  *step;
 
@@ -68,7 +68,7 @@ queue_take(shard_core_t *core, shard_event_t *event)
 
 
 void
-queue_add(shard_core_t *core, shard_step_t *step)
+queue_add(core_t *core, shard_step_t *step)
 {
     place_t  *place;
 
@@ -81,7 +81,7 @@ queue_add(shard_core_t *core, shard_step_t *step)
 
 
 void
-queue_done(shard_core_t *core, shard_step_t *step, shard_status_t status)
+queue_done(core_t *core, shard_step_t *step, shard_status_t status)
 {
     if (!step->own.is_started) {
         core->load.waiting--;
@@ -95,7 +95,7 @@ queue_done(shard_core_t *core, shard_step_t *step, shard_status_t status)
 
 
 void
-queue_pop(shard_core_t *core, shard_step_t *step, shard_status_t status)
+queue_pop(core_t *core, shard_step_t *step, shard_status_t status)
 {
     place_t  *place;
 
@@ -115,7 +115,7 @@ queue_pop(shard_core_t *core, shard_step_t *step, shard_status_t status)
 
 
 void
-queue_cancel(shard_core_t *core, place_t *place)
+queue_cancel(core_t *core, place_t *place)
 {
     shard_step_t  *step, *next;
 
@@ -133,7 +133,7 @@ queue_cancel(shard_core_t *core, place_t *place)
 
 
 void
-queue_notify(shard_core_t *core)
+queue_notify(core_t *core)
 {
     int  has_news;
 

@@ -12,16 +12,16 @@
 
 
 static int
-shard_check(const shard_options_t *o, char error[SHARD_ERROR_BYTES])
+shard_check(const core_options_t *o, char error[CORE_ERROR_BYTES])
 {
-    if (o->sessions < 1 || o->sessions > SHARD_CORE_SESSIONS_MAX) {
-        snprintf(error, SHARD_ERROR_BYTES, "%u sessions, not from 1 to %d",
-                 o->sessions, SHARD_CORE_SESSIONS_MAX);
+    if (o->sequences < 1 || o->sequences > CORE_SEQUENCES_MAX) {
+        snprintf(error, CORE_ERROR_BYTES, "%u sessions, not from 1 to %d",
+                 o->sequences, CORE_SEQUENCES_MAX);
         return -1;
     }
 
     if (access(o->file, R_OK) != 0) {
-        snprintf(error, SHARD_ERROR_BYTES, "cannot open \"%.200s\": %m",
+        snprintf(error, CORE_ERROR_BYTES, "cannot open \"%.200s\": %m",
                  o->file);
         return -1;
     }
@@ -31,7 +31,7 @@ shard_check(const shard_options_t *o, char error[SHARD_ERROR_BYTES])
 
 
 static void
-shard_free(shard_core_t *core)
+shard_free(core_t *core)
 {
     pthread_mutex_destroy(&core->lock);
     pthread_cond_destroy(&core->work);
@@ -44,7 +44,7 @@ shard_free(shard_core_t *core)
 
 /* Times are of the clock that is never set. */
 static void
-shard_init_lock(shard_core_t *core)
+shard_init_lock(core_t *core)
 {
     pthread_condattr_t  attr;
 
@@ -56,13 +56,13 @@ shard_init_lock(shard_core_t *core)
 }
 
 
-static shard_core_t *
-shard_create(const shard_options_t *options)
+static core_t *
+shard_create(const core_options_t *options)
 {
-    uint32_t       i;
-    shard_core_t  *core;
+    uint32_t  i;
+    core_t   *core;
 
-    core = calloc(1, sizeof(shard_core_t));
+    core = calloc(1, sizeof(core_t));
 
     if (core == NULL) {
         return NULL;
@@ -72,7 +72,7 @@ shard_create(const shard_options_t *options)
     core->last_event = &core->first_event;
     core->file = strdup(options->file);
     core->cpu = options->cpu != NULL ? strdup(options->cpu) : NULL;
-    core->places = calloc(options->sessions, sizeof(place_t));
+    core->places = calloc(options->sequences, sizeof(place_t));
     shard_init_lock(core);
 
     if (core->file == NULL || core->places == NULL
@@ -82,7 +82,7 @@ shard_create(const shard_options_t *options)
         return NULL;
     }
 
-    for (i = 0; i < options->sessions; i++) {
+    for (i = 0; i < options->sequences; i++) {
         core->places[i].last = &core->places[i].first;
     }
 
@@ -90,10 +90,10 @@ shard_create(const shard_options_t *options)
 }
 
 
-static shard_core_t *
-shard_open(const shard_options_t *options, char error[SHARD_ERROR_BYTES])
+static core_t *
+shard_open(const core_options_t *options, char error[CORE_ERROR_BYTES])
 {
-    shard_core_t  *core;
+    core_t  *core;
 
     if (shard_check(options, error) != 0) {
         return NULL;
@@ -102,12 +102,12 @@ shard_open(const shard_options_t *options, char error[SHARD_ERROR_BYTES])
     core = shard_create(options);
 
     if (core == NULL) {
-        snprintf(error, SHARD_ERROR_BYTES, "out of memory");
+        snprintf(error, CORE_ERROR_BYTES, "out of memory");
         return NULL;
     }
 
     if (pthread_create(&core->thread, NULL, loop_run, core) != 0) {
-        snprintf(error, SHARD_ERROR_BYTES, "cannot start a thread: %m");
+        snprintf(error, CORE_ERROR_BYTES, "cannot start a thread: %m");
         shard_free(core);
         return NULL;
     }
@@ -117,7 +117,7 @@ shard_open(const shard_options_t *options, char error[SHARD_ERROR_BYTES])
 
 
 static void
-shard_close(shard_core_t *core)
+shard_close(core_t *core)
 {
     pthread_mutex_lock(&core->lock);
     atomic_store(&core->is_stopping, 1);
@@ -129,10 +129,10 @@ shard_close(shard_core_t *core)
 }
 
 
-static shard_state_t
-shard_state(shard_core_t *core, shard_facts_t *facts)
+static core_state_t
+shard_state(core_t *core, core_facts_t *facts)
 {
-    shard_state_t  state;
+    core_state_t  state;
 
     pthread_mutex_lock(&core->lock);
     state = core->state;
@@ -144,7 +144,7 @@ shard_state(shard_core_t *core, shard_facts_t *facts)
 
 
 static void
-shard_load(shard_core_t *core, shard_load_t *load)
+shard_load(core_t *core, core_load_t *load)
 {
     pthread_mutex_lock(&core->lock);
     *load = core->load;
@@ -154,7 +154,7 @@ shard_load(shard_core_t *core, shard_load_t *load)
 
 /* From one state to another, if it is in the one and has no sessions. */
 static int
-shard_go(shard_core_t *core, shard_state_t from, shard_state_t to)
+shard_go(core_t *core, core_state_t from, core_state_t to)
 {
     int  rc;
 
@@ -162,7 +162,7 @@ shard_go(shard_core_t *core, shard_state_t from, shard_state_t to)
 
     pthread_mutex_lock(&core->lock);
 
-    if (core->state == from && core->load.sessions == 0) {
+    if (core->state == from && core->load.running == 0) {
         core->state = to;
         pthread_cond_signal(&core->work);
         rc = 0;
@@ -175,26 +175,26 @@ shard_go(shard_core_t *core, shard_state_t from, shard_state_t to)
 
 
 static int
-shard_wake(shard_core_t *core)
+shard_wake(core_t *core)
 {
-    return shard_go(core, SHARD_CORE_ASLEEP, SHARD_CORE_LOADING);
+    return shard_go(core, CORE_ASLEEP, CORE_LOADING);
 }
 
 
 static int
-shard_sleep(shard_core_t *core)
+shard_sleep(core_t *core)
 {
-    return shard_go(core, SHARD_CORE_READY, SHARD_CORE_ASLEEP);
+    return shard_go(core, CORE_READY, CORE_ASLEEP);
 }
 
 
 /* Under the lock: the lowest one, so that places in use have few gaps. */
 static place_t *
-shard_free_place(shard_core_t *core)
+shard_free_place(core_t *core)
 {
     uint32_t  i;
 
-    for (i = 0; i < core->options.sessions; i++) {
+    for (i = 0; i < core->options.sequences; i++) {
         if (!core->places[i].is_used) {
             return &core->places[i];
         }
@@ -205,7 +205,7 @@ shard_free_place(shard_core_t *core)
 
 
 static int
-shard_begin(shard_core_t *core, uint32_t last_layer)
+shard_begin(core_t *core, uint32_t last_layer)
 {
     int       rc;
     place_t  *place;
@@ -214,7 +214,7 @@ shard_begin(shard_core_t *core, uint32_t last_layer)
 
     pthread_mutex_lock(&core->lock);
 
-    if (core->state == SHARD_CORE_READY && last_layer >= core->told.first_layer
+    if (core->state == CORE_READY && last_layer >= core->told.first_layer
         && last_layer <= core->told.last_layer
         && (place = shard_free_place(core)) != NULL)
     {
@@ -223,7 +223,7 @@ shard_begin(shard_core_t *core, uint32_t last_layer)
         place->last_layer = last_layer - core->told.first_layer;
         place->next = 0;
         place->status = SHARD_STEP_DONE;
-        core->load.sessions++;
+        core->load.running++;
         rc = (int) (place - core->places);
     }
 
@@ -234,19 +234,19 @@ shard_begin(shard_core_t *core, uint32_t last_layer)
 
 
 static void
-shard_end(shard_core_t *core, uint32_t index)
+shard_end(core_t *core, uint32_t index)
 {
     place_t  *place;
 
     pthread_mutex_lock(&core->lock);
 
-    if (index < core->options.sessions && core->places[index].is_used) {
+    if (index < core->options.sequences && core->places[index].is_used) {
         place = &core->places[index];
         queue_cancel(core, place);
         place->is_used = 0;
         place->is_stale = 1;
         place->session++;
-        core->load.sessions--;
+        core->load.running--;
         pthread_cond_signal(&core->work);
     }
 
@@ -255,7 +255,7 @@ shard_end(shard_core_t *core, uint32_t index)
 
 
 static void
-shard_submit(shard_core_t *core, shard_step_t *step)
+shard_submit(core_t *core, shard_step_t *step)
 {
     memset(&step->own, 0, sizeof(step->own));
     step->took_ns = 0;
@@ -264,7 +264,7 @@ shard_submit(shard_core_t *core, shard_step_t *step)
 
     pthread_mutex_lock(&core->lock);
 
-    if (step->place < core->options.sessions
+    if (step->place < core->options.sequences
         && core->places[step->place].is_used)
     {
         queue_add(core, step);
@@ -280,7 +280,7 @@ shard_submit(shard_core_t *core, shard_step_t *step)
 
 
 static int
-shard_take(shard_core_t *core, shard_event_t *event)
+shard_take(core_t *core, shard_event_t *event)
 {
     int  rc;
 

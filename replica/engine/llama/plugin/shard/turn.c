@@ -23,11 +23,11 @@
 
 /* Under the lock: forgets the cells of sessions that have ended. */
 static void
-turn_reap(shard_core_t *core)
+turn_reap(core_t *core)
 {
     uint32_t  i;
 
-    for (i = 0; i < core->options.sessions; i++) {
+    for (i = 0; i < core->options.sequences; i++) {
         if (core->places[i].is_stale) {
             core->places[i].is_stale = 0;
             (void) llama_memory_seq_rm(llama_get_memory(core->context),
@@ -38,7 +38,7 @@ turn_reap(shard_core_t *core)
 
 
 static int
-turn_has_logits(const shard_core_t *core, const place_t *place)
+turn_has_logits(const core_t *core, const place_t *place)
 {
     return core->facts.vocabulary > 0
            && place->last_layer == core->last_layer;
@@ -46,7 +46,7 @@ turn_has_logits(const shard_core_t *core, const place_t *place)
 
 
 static shard_status_t
-turn_check(const shard_core_t *core, const place_t *place,
+turn_check(const core_t *core, const place_t *place,
     const shard_step_t *step)
 {
     if (place->status != SHARD_STEP_DONE) {
@@ -74,7 +74,7 @@ turn_check(const shard_core_t *core, const place_t *place,
 
 /* Under the lock: the place's next step, if it can be computed at all. */
 static shard_step_t *
-turn_first(shard_core_t *core, place_t *place)
+turn_first(core_t *core, place_t *place)
 {
     shard_step_t    *step;
     shard_status_t   status;
@@ -99,7 +99,7 @@ turn_first(shard_core_t *core, place_t *place)
 
 /* Under the lock. */
 static void
-turn_pick(shard_core_t *core, shard_step_t *step, uint32_t rows, part_t *part)
+turn_pick(core_t *core, shard_step_t *step, uint32_t rows, part_t *part)
 {
     const place_t  *place;
 
@@ -115,7 +115,7 @@ turn_pick(shard_core_t *core, shard_step_t *step, uint32_t rows, part_t *part)
 
 
 static void
-turn_start(shard_core_t *core, part_t *parts, uint32_t n)
+turn_start(core_t *core, part_t *parts, uint32_t n)
 {
     uint32_t       i;
     shard_step_t  *step;
@@ -140,7 +140,7 @@ turn_start(shard_core_t *core, part_t *parts, uint32_t n)
 
 /* Under the lock. */
 static void
-turn_finish_part(shard_core_t *core, const part_t *part, uint64_t ns)
+turn_finish_part(core_t *core, const part_t *part, uint64_t ns)
 {
     place_t       *place;
     shard_step_t  *step;
@@ -167,7 +167,7 @@ turn_finish_part(shard_core_t *core, const part_t *part, uint64_t ns)
 
 
 static void
-turn_finish(shard_core_t *core, const part_t *parts, uint32_t n, uint64_t ns)
+turn_finish(core_t *core, const part_t *parts, uint32_t n, uint64_t ns)
 {
     uint32_t  i;
 
@@ -195,7 +195,7 @@ turn_now_ns(void)
 
 
 static void
-turn_call(shard_core_t *core, part_t *parts, uint32_t n)
+turn_call(core_t *core, part_t *parts, uint32_t n)
 {
     uint64_t  start_ns;
 
@@ -209,7 +209,7 @@ turn_call(shard_core_t *core, part_t *parts, uint32_t n)
 
 /* The number of parts that one call can compute, from the first on. */
 static uint32_t
-turn_together(const shard_core_t *core, const part_t *parts, uint32_t n)
+turn_together(const core_t *core, const part_t *parts, uint32_t n)
 {
     uint32_t  i;
 
@@ -227,7 +227,7 @@ turn_together(const shard_core_t *core, const part_t *parts, uint32_t n)
 
 /* One row of each place whose next step has one. */
 static void
-turn_rows(shard_core_t *core)
+turn_rows(core_t *core)
 {
     uint32_t       i, n, together;
     shard_step_t  *step;
@@ -237,7 +237,7 @@ turn_rows(shard_core_t *core)
     pthread_mutex_lock(&core->lock);
     turn_reap(core);
 
-    for (i = 0; i < core->options.sessions; i++) {
+    for (i = 0; i < core->options.sequences; i++) {
         step = turn_first(core, &core->places[i]);
 
         if (step != NULL && step->rows == 1) {
@@ -256,13 +256,13 @@ turn_rows(shard_core_t *core)
 
 /* Under the lock: of the places that have one, the next in turn. */
 static shard_step_t *
-turn_next_chunk(shard_core_t *core)
+turn_next_chunk(core_t *core)
 {
     uint32_t       i, place;
     shard_step_t  *step;
 
-    for (i = 0; i < core->options.sessions; i++) {
-        place = (core->turn + i) % core->options.sessions;
+    for (i = 0; i < core->options.sequences; i++) {
+        place = (core->turn + i) % core->options.sequences;
         step = turn_first(core, &core->places[place]);
 
         if (step != NULL && step->rows > 1) {
@@ -277,7 +277,7 @@ turn_next_chunk(shard_core_t *core)
 
 /* A step of many rows, or one of its rows. */
 static void
-turn_chunk(shard_core_t *core)
+turn_chunk(core_t *core)
 {
     part_t         part;
     shard_step_t  *step;
@@ -299,7 +299,7 @@ turn_chunk(shard_core_t *core)
 
 
 void
-turn_run(shard_core_t *core)
+turn_run(core_t *core)
 {
     turn_rows(core);
     turn_chunk(core);

@@ -29,16 +29,16 @@ typedef struct {
 } scene_step_t;
 
 /* The plugin's side. */
-struct shard_core_s {
-    shard_state_t   state;
-    shard_facts_t   facts;
-    uint32_t        places;
-    uint32_t        last[SCENE_PLACES];
-    int             is_taken[SCENE_PLACES];
-    scene_step_t    steps[SCENE_STEPS];     /* in hand, the oldest first */
-    size_t          nsteps;
-    int             wakes;
-    int             is_closed;
+struct core_s {
+    core_state_t  state;
+    core_facts_t  facts;
+    uint32_t      places;
+    uint32_t      last[SCENE_PLACES];
+    int           is_taken[SCENE_PLACES];
+    scene_step_t  steps[SCENE_STEPS];       /* in hand, the oldest first */
+    size_t        nsteps;
+    int           wakes;
+    int           is_closed;
 };
 
 typedef struct {
@@ -57,21 +57,21 @@ typedef struct {
 } scene_client_t;
 
 typedef struct {
-    shard_core_t  core;
-    serve_t      *serve;
-    uint64_t      now_ms;
-    uint64_t      unix_s;
-    int           is_loaded;
-    int           loads;
-    int           lost;
-    char          error[SERVE_TEXT_BYTES];
+    core_t    core;
+    serve_t  *serve;
+    uint64_t  now_ms;
+    uint64_t  unix_s;
+    int       is_loaded;
+    int       loads;
+    int       lost;
+    char      error[SERVE_TEXT_BYTES];
 } scene_t;
 
 
 /* --- the plugin */
 
-static inline shard_state_t
-scene_plugin_state(shard_core_t *core, shard_facts_t *facts)
+static inline core_state_t
+scene_plugin_state(core_t *core, core_facts_t *facts)
 {
     *facts = core->facts;
 
@@ -80,20 +80,20 @@ scene_plugin_state(shard_core_t *core, shard_facts_t *facts)
 
 
 static inline void
-scene_plugin_close(shard_core_t *core)
+scene_plugin_close(core_t *core)
 {
     core->is_closed = 1;
 }
 
 
 static inline int
-scene_plugin_wake(shard_core_t *core)
+scene_plugin_wake(core_t *core)
 {
-    if (core->state != SHARD_CORE_ASLEEP) {
+    if (core->state != CORE_ASLEEP) {
         return -1;
     }
 
-    core->state = SHARD_CORE_LOADING;
+    core->state = CORE_LOADING;
     core->wakes++;
 
     return 0;
@@ -101,24 +101,24 @@ scene_plugin_wake(shard_core_t *core)
 
 
 static inline int
-scene_plugin_sleep(shard_core_t *core)
+scene_plugin_sleep(core_t *core)
 {
-    if (core->state != SHARD_CORE_READY || core->nsteps > 0) {
+    if (core->state != CORE_READY || core->nsteps > 0) {
         return -1;
     }
 
-    core->state = SHARD_CORE_ASLEEP;
+    core->state = CORE_ASLEEP;
 
     return 0;
 }
 
 
 static inline int
-scene_plugin_begin(shard_core_t *core, uint32_t last_layer)
+scene_plugin_begin(core_t *core, uint32_t last_layer)
 {
     uint32_t  i;
 
-    for (i = 0; core->state == SHARD_CORE_READY && i < core->places; i++) {
+    for (i = 0; core->state == CORE_READY && i < core->places; i++) {
         if (!core->is_taken[i]) {
             core->is_taken[i] = 1;
             core->last[i] = last_layer;
@@ -131,11 +131,11 @@ scene_plugin_begin(shard_core_t *core, uint32_t last_layer)
 
 
 static inline void
-scene_plugin_end(shard_core_t *core, uint32_t place)
+scene_plugin_end(core_t *core, uint32_t place)
 {
     size_t  i;
 
-    if (!core->is_taken[place] || core->state == SHARD_CORE_BROKEN) {
+    if (!core->is_taken[place] || core->state == CORE_BROKEN) {
         abort();                        /* given back twice, or too late */
     }
 
@@ -151,7 +151,7 @@ scene_plugin_end(shard_core_t *core, uint32_t place)
 
 
 static inline void
-scene_plugin_submit(shard_core_t *core, shard_step_t *step)
+scene_plugin_submit(core_t *core, shard_step_t *step)
 {
     if (core->nsteps == SCENE_STEPS || !core->is_taken[step->place]) {
         abort();
@@ -163,7 +163,7 @@ scene_plugin_submit(shard_core_t *core, shard_step_t *step)
 
 
 static inline int
-scene_plugin_take(shard_core_t *core, shard_event_t *event)
+scene_plugin_take(core_t *core, shard_event_t *event)
 {
     size_t         i;
     scene_step_t  *s;
@@ -190,7 +190,7 @@ scene_plugin_take(shard_core_t *core, shard_event_t *event)
 
 
 static inline void
-scene_plugin_load(shard_core_t *core, shard_load_t *load)
+scene_plugin_load(core_t *core, core_load_t *load)
 {
     memset(load, 0, sizeof(*load));
     load->waiting = (uint32_t) core->nsteps;
@@ -334,7 +334,7 @@ scene_tick(scene_t *s, uint64_t later_ms)
 static inline void
 scene_init(scene_t *s, const serve_options_t *options)
 {
-    shard_facts_t  *f;
+    core_facts_t  *f;
     serve_calls_t   calls = {
         scene_on_loaded, scene_on_broken, scene_on_lost, s
     };
@@ -346,7 +346,7 @@ scene_init(scene_t *s, const serve_options_t *options)
     memset(f->weights_id, 7, sizeof(f->weights_id));
     f->first_layer = 4;
     f->last_layer = 7;
-    f->model_layers = 8;
+    f->layers = 8;
     f->width = SCENE_WIDTH;
     f->vocabulary = 40;
     f->context = SCENE_CONTEXT;
@@ -360,7 +360,7 @@ scene_init(scene_t *s, const serve_options_t *options)
 
 
 static inline void
-scene_become(scene_t *s, shard_state_t state)
+scene_become(scene_t *s, core_state_t state)
 {
     s->core.state = state;
     serve_notified(s->serve);
@@ -370,8 +370,8 @@ scene_become(scene_t *s, shard_state_t state)
 static inline void
 scene_ready(scene_t *s)
 {
-    scene_become(s, SHARD_CORE_ASLEEP);
-    scene_become(s, SHARD_CORE_READY);
+    scene_become(s, CORE_ASLEEP);
+    scene_become(s, CORE_READY);
 }
 
 

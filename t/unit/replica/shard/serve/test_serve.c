@@ -170,7 +170,7 @@ a_token_opens_the_session_that_it_was_made_for(void **state)
     client_ask(&c, &open);
     s.unix_s += 300;
     scene_at(&s, s.now_ms);
-    scene_become(&s, SHARD_CORE_READY);
+    scene_become(&s, CORE_READY);
     assert_int_equal(client_next(&c)->kind_case,
                      LLMGATEWAY__SHARD__REPLY__KIND_OPENED);
     test_finish(&s, &c);

@@ -136,7 +136,7 @@ a_slice_above_the_limit_is_never_loaded(void **state)
 
     small.max_memory = 999999;
     scene_init(&s, &small);
-    scene_become(&s, SHARD_CORE_ASLEEP);
+    scene_become(&s, CORE_ASLEEP);
     assert_int_equal(s.core.wakes, 0);
     assert_string_equal(s.error, "the slice needs 1000000 bytes with 2 "
                         "sessions of 100 tokens, --shard-max-memory is 999999");
@@ -144,7 +144,7 @@ a_slice_above_the_limit_is_never_loaded(void **state)
 
     small.max_memory = 1000000;
     scene_init(&s, &small);
-    scene_become(&s, SHARD_CORE_ASLEEP);
+    scene_become(&s, CORE_ASLEEP);
     assert_int_equal(s.core.wakes, 1);
     scene_done(&s);
 }
@@ -166,8 +166,8 @@ an_open_waits_for_the_slice(void **state)
     assert_int_equal(serve_sessions(s.serve), 2);
     assert_false(c[1].is_finished);
 
-    scene_become(&s, SHARD_CORE_ASLEEP);
-    scene_become(&s, SHARD_CORE_READY);
+    scene_become(&s, CORE_ASLEEP);
+    scene_become(&s, CORE_READY);
     assert_int_equal(client_next(&c[0])->kind_case,
                      LLMGATEWAY__SHARD__REPLY__KIND_OPENED);
     test_ended(&c[1], SHARD_NUMERICS_MISMATCH);
@@ -184,7 +184,7 @@ a_load_that_takes_too_long_is_said(void **state)
     Llmgateway__Shard__Open   open = client_request();
 
     scene_init(&s, &options);
-    scene_become(&s, SHARD_CORE_ASLEEP);
+    scene_become(&s, CORE_ASLEEP);
     client_open(&s, &c);
     client_ask(&c, &open);
     scene_tick(&s, 59999);
@@ -213,7 +213,7 @@ an_idle_slice_is_unloaded_and_comes_back(void **state)
     assert_true(s.is_loaded);
     scene_tick(&s, 1);
     assert_false(s.is_loaded);
-    assert_int_equal(s.core.state, SHARD_CORE_ASLEEP);
+    assert_int_equal(s.core.state, CORE_ASLEEP);
     scene_tick(&s, 600000);
     assert_int_equal(s.core.wakes, 1);  /* nobody asked */
 
@@ -221,7 +221,7 @@ an_idle_slice_is_unloaded_and_comes_back(void **state)
     client_ask(&c, &open);
     assert_int_equal(s.core.wakes, 2);
     assert_false(c.is_finished);
-    scene_become(&s, SHARD_CORE_READY);
+    scene_become(&s, CORE_READY);
     assert_int_equal(s.loads, 2);
     assert_int_equal(client_next(&c)->kind_case,
                      LLMGATEWAY__SHARD__REPLY__KIND_OPENED);
@@ -240,7 +240,7 @@ a_slice_that_cannot_be_loaded_refuses_who_waits(void **state)
     client_open(&s, &c);
     client_ask(&c, &open);
     strcpy(s.core.facts.error, "a tensor is not the manifest's");
-    scene_become(&s, SHARD_CORE_BROKEN);
+    scene_become(&s, CORE_BROKEN);
     test_ended(&c, SHARD_FAILED);
     assert_string_equal(s.error, "a tensor is not the manifest's");
     test_finish(&s, &c);
@@ -255,7 +255,7 @@ a_plugin_that_breaks_takes_its_sessions_along(void **state)
 
     test_begin(&s, &c);
     client_step(&c, 0, 1, 1);
-    scene_become(&s, SHARD_CORE_BROKEN);
+    scene_become(&s, CORE_BROKEN);
     test_ended(&c, SHARD_FAILED);
     assert_int_equal(serve_sessions(s.serve), 0);
     client_close(&c);

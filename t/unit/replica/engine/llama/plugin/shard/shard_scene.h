@@ -107,13 +107,13 @@ model_slice(model_t *m, uint32_t first, uint32_t last)
 /* --- cores */
 
 typedef struct {
-    shard_core_t     *core;
-    shard_facts_t     facts;
-    pthread_mutex_t   lock;
-    pthread_cond_t    is_told;
-    int               has_news;
-    int               is_held;      /* the core's thread stops in notify() */
-    pthread_cond_t    is_let;
+    core_t          *core;
+    core_facts_t     facts;
+    pthread_mutex_t  lock;
+    pthread_cond_t   is_told;
+    int              has_news;
+    int              is_held;       /* the core's thread stops in notify() */
+    pthread_cond_t   is_let;
 } node_t;
 
 static const shard_plugin_t  *plugin;
@@ -178,7 +178,7 @@ node_wait(node_t *node)
 }
 
 
-static inline shard_state_t
+static inline core_state_t
 node_state(node_t *node)
 {
     return plugin->state(node->core, &node->facts);
@@ -186,7 +186,7 @@ node_state(node_t *node)
 
 
 static inline void
-node_until(node_t *node, shard_state_t state)
+node_until(node_t *node, core_state_t state)
 {
     while (node_state(node) != state) {
         if (node->facts.error[0] != '\0') {
@@ -198,14 +198,14 @@ node_until(node_t *node, shard_state_t state)
 }
 
 
-static inline shard_options_t
+static inline core_options_t
 node_options(node_t *node, const char *file, uint32_t sessions)
 {
-    shard_options_t  o;
+    core_options_t  o;
 
     memset(&o, 0, sizeof(o));
     o.file = file;
-    o.sessions = sessions;
+    o.sequences = sessions;
     o.threads = 1;
     o.notify = node_on_notify;
     o.data = node;
@@ -215,9 +215,9 @@ node_options(node_t *node, const char *file, uint32_t sessions)
 
 
 static inline void
-node_open_as(node_t *node, const shard_options_t *options)
+node_open_as(node_t *node, const core_options_t *options)
 {
-    char  error[SHARD_ERROR_BYTES];
+    char  error[CORE_ERROR_BYTES];
 
     plugin = llmgw_shard_llama();
     assert_int_equal(plugin->abi, SHARD_ABI);
@@ -234,11 +234,11 @@ static inline void
 node_open(node_t *node, model_t *m, uint32_t first, uint32_t last,
     uint32_t sessions)
 {
-    shard_options_t  o;
+    core_options_t  o;
 
     o = node_options(node, model_slice(m, first, last), sessions);
     node_open_as(node, &o);
-    node_until(node, SHARD_CORE_READY);
+    node_until(node, CORE_READY);
 }
 
 

@@ -175,19 +175,19 @@ heads_that_are_no_blocks_are_exact(void **state)
 static void
 halves_are_floats_rounded_at_the_cuts(void **state)
 {
-    node_t           floats[2], halves[2];
-    uint32_t         i;
-    uint16_t         told[16 * WIDTH], rounded[16 * WIDTH];
-    float            rows[16 * WIDTH];
-    float           *logits[2];
-    shard_options_t  o;
+    node_t          floats[2], halves[2];
+    uint32_t        i;
+    uint16_t        told[16 * WIDTH], rounded[16 * WIDTH];
+    float           rows[16 * WIDTH];
+    float          *logits[2];
+    core_options_t  o;
 
     for (i = 0; i < 2; i++) {
         node_open(&floats[i], &model, 4 * i, 4 * i + 3, 1);
         o = node_options(&halves[i], model_slice(&model, 4 * i, 4 * i + 3), 1);
         o.is_fp16 = 1;
         node_open_as(&halves[i], &o);
-        node_until(&halves[i], SHARD_CORE_READY);
+        node_until(&halves[i], CORE_READY);
         assert_string_not_equal(halves[i].facts.numerics,
                                 floats[i].facts.numerics);
         (void) node_begin(&floats[i], 4 * i + 3);

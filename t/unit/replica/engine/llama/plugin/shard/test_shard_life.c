@@ -12,10 +12,10 @@ static reference_t  reference;
 static void
 open_late(node_t *node, const char *file)
 {
-    shard_options_t  o;
+    core_options_t  o;
 
     o = node_options(node, file, 2);
-    o.is_late = 1;
+    o.is_standby = 1;
     node_open_as(node, &o);
 }
 
@@ -24,7 +24,7 @@ open_late(node_t *node, const char *file)
 static const char *
 broken(node_t *node)
 {
-    while (node_state(node) != SHARD_CORE_BROKEN) {
+    while (node_state(node) != CORE_BROKEN) {
         node_wait(node);
     }
 
@@ -35,11 +35,11 @@ broken(node_t *node)
 static void
 facts_are_known_before_it_loads(void **state)
 {
-    node_t                node;
-    const shard_facts_t  *f;
+    node_t               node;
+    const core_facts_t  *f;
 
     open_late(&node, model_slice(&model, 3, 7));
-    node_until(&node, SHARD_CORE_ASLEEP);
+    node_until(&node, CORE_ASLEEP);
     f = &node.facts;
 
     assert_string_equal(f->model, "tiny");
@@ -47,7 +47,7 @@ facts_are_known_before_it_loads(void **state)
     assert_int_equal(strncmp(f->numerics, "llama-shard-", 12), 0);
     assert_int_equal(f->first_layer, 3);
     assert_int_equal(f->last_layer, 7);
-    assert_int_equal(f->model_layers, LAYERS);
+    assert_int_equal(f->layers, LAYERS);
     assert_int_equal(f->width, WIDTH);
     assert_int_equal(f->vocabulary, model.whole.vocabulary);
     assert_int_equal(f->context, 128);
@@ -63,17 +63,17 @@ facts_are_known_before_it_loads(void **state)
 static void
 bytes_are_those_of_weights_cells_and_logits(void **state)
 {
-    node_t           node;
-    sliced_t         sliced;
-    uint32_t         last;
-    shard_options_t  o;
-    char             error[SLICED_ERROR_BYTES];
+    node_t          node;
+    sliced_t        sliced;
+    uint32_t        last;
+    core_options_t  o;
+    char            error[SLICED_ERROR_BYTES];
 
     for (last = 4; last < LAYERS; last += 3) {
         o = node_options(&node, model_slice(&model, 1, last), 3);
-        o.is_late = 1;
+        o.is_standby = 1;
         node_open_as(&node, &o);
-        node_until(&node, SHARD_CORE_ASLEEP);
+        node_until(&node, CORE_ASLEEP);
         assert_int_equal(sliced_read(&sliced, o.file, error), 0);
         assert_int_equal(node.facts.bytes, sliced.bytes
                          + last * 3 * 256 * (2 * 2 * 32 / 32 * 34)
@@ -92,11 +92,11 @@ numerics_have_one_name_for_a_model(void **state)
     node_t  a, b, c;
 
     open_late(&a, model_slice(&model, 0, 2));
-    node_until(&a, SHARD_CORE_ASLEEP);
+    node_until(&a, CORE_ASLEEP);
     open_late(&b, model_slice(&model, 3, 7));
-    node_until(&b, SHARD_CORE_ASLEEP);
+    node_until(&b, CORE_ASLEEP);
     open_late(&c, model_slice(&other, 0, 2));
-    node_until(&c, SHARD_CORE_ASLEEP);
+    node_until(&c, CORE_ASLEEP);
 
     assert_string_equal(a.facts.numerics, b.facts.numerics);
     assert_string_not_equal(a.facts.numerics, c.facts.numerics);
@@ -114,12 +114,12 @@ it_sleeps_without_sessions_and_wakes_as_it_was(void **state)
     uint32_t  i, place;
 
     open_late(&node, model_slice(&model, 0, 3));
-    node_until(&node, SHARD_CORE_ASLEEP);
+    node_until(&node, CORE_ASLEEP);
 
     for (i = 0; i < 3; i++) {
         assert_int_equal(plugin->wake(node.core), 0);
         assert_int_equal(plugin->wake(node.core), -1);
-        node_until(&node, SHARD_CORE_READY);
+        node_until(&node, CORE_READY);
         assert_int_equal(plugin->wake(node.core), -1);
 
         if (reference.model == NULL) {
@@ -135,7 +135,7 @@ it_sleeps_without_sessions_and_wakes_as_it_was(void **state)
         plugin->end(node.core, place);
         assert_int_equal(plugin->sleep(node.core), 0);
         assert_int_equal(plugin->begin(node.core, 3), -1);
-        assert_int_equal(node_state(&node), SHARD_CORE_ASLEEP);
+        assert_int_equal(node_state(&node), CORE_ASLEEP);
     }
 
     node_close(&node);
@@ -165,9 +165,9 @@ layers_that_it_has_not_are_refused(void **state)
 static void
 file_that_is_not_there_is_refused_at_once(void **state)
 {
-    char             error[SHARD_ERROR_BYTES];
-    node_t           node;
-    shard_options_t  o;
+    char            error[CORE_ERROR_BYTES];
+    node_t          node;
+    core_options_t  o;
 
     o = node_options(&node, "/nowhere/slice.gguf", 2);
     assert_null(llmgw_shard_llama()->open(&o, error));
@@ -175,7 +175,7 @@ file_that_is_not_there_is_refused_at_once(void **state)
                         "file or directory");
 
     o = node_options(&node, model_slice(&model, 0, 2),
-                     SHARD_CORE_SESSIONS_MAX + 1);
+                     CORE_SEQUENCES_MAX + 1);
     assert_null(llmgw_shard_llama()->open(&o, error));
     assert_string_equal(error, "257 sessions, not from 1 to 256");
 }
@@ -225,7 +225,7 @@ file_with_a_wrong_bit_does_not_load(void **state)
     fclose(f);
 
     open_late(&node, path);
-    node_until(&node, SHARD_CORE_ASLEEP);
+    node_until(&node, CORE_ASLEEP);
     assert_int_equal(plugin->wake(node.core), 0);
     assert_non_null(strstr(broken(&node), ".wrong"));
     assert_int_equal(plugin->wake(node.core), -1);
@@ -244,7 +244,7 @@ file_that_was_replaced_does_not_load(void **state)
     snprintf(path, sizeof(path), "%s.kept", model_slice(&model, 4, 5));
     assert_int_equal(rename(model_slice(&model, 4, 5), path), 0);
     open_late(&node, path);
-    node_until(&node, SHARD_CORE_ASLEEP);
+    node_until(&node, CORE_ASLEEP);
     assert_int_equal(rename(model_slice(&model, 5, 6), path), 0);
     assert_int_equal(plugin->wake(node.core), 0);
     assert_non_null(strstr(broken(&node), "is not the slice that it was at "
@@ -256,8 +256,8 @@ file_that_was_replaced_does_not_load(void **state)
 static void
 what_no_machine_holds_is_not_loaded(void **state)
 {
-    node_t           node;
-    shard_options_t  o;
+    node_t          node;
+    core_options_t  o;
 
     o = node_options(&node, model_slice(&other, 0, 7), 1);
     o.context = 1u << 30;

@@ -224,8 +224,8 @@ operate(void)
 static void
 drain(void)
 {
-    size_t        i;
-    shard_load_t  load;
+    size_t       i;
+    core_load_t  load;
 
     while (scene.ntaken < scene.nsent) {
         if (!take()) {
@@ -240,7 +240,7 @@ drain(void)
     }
 
     plugin->load(scene.node.core, &load);
-    assert_int_equal(load.sessions, 0);
+    assert_int_equal(load.running, 0);
     assert_int_equal(load.waiting, 0);
     assert_int_equal(load.steps, scene.nsent);
     assert_int_equal(plugin->take(scene.node.core,

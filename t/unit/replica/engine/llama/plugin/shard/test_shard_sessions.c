@@ -276,10 +276,10 @@ bad_step_ends_its_session_alone(void **state)
 static void
 context_is_used_to_its_last_position_and_no_further(void **state)
 {
-    size_t           i;
-    node_t           node;
-    uint32_t         at;
-    shard_options_t  o;
+    size_t          i;
+    node_t          node;
+    uint32_t        at;
+    core_options_t  o;
 
     const uint32_t  contexts[] = { 64, 256 };
 
@@ -287,7 +287,7 @@ context_is_used_to_its_last_position_and_no_further(void **state)
         o = node_options(&node, model_slice(&model, FIRST, LAST), 2);
         o.context = contexts[i];
         node_open_as(&node, &o);
-        node_until(&node, SHARD_CORE_READY);
+        node_until(&node, CORE_READY);
         assert_int_equal(node.facts.context, contexts[i]);
         (void) node_begin(&node, LAST);
         (void) node_begin(&node, LAST);
