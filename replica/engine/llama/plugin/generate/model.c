@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "replica/engine/llama/plugin/file.h"
-#include "replica/engine/llama/plugin/plugin_inner.h"
+#include "replica/engine/llama/plugin/generate/generate_inner.h"
 #include "replica/engine/llama/plugin/profile.h"
 #include "slice/sliced.h"
 

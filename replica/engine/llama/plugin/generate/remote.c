@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "replica/engine/llama/plugin/plugin_inner.h"
+#include "replica/engine/llama/plugin/generate/generate_inner.h"
 
 
 /* --- the core's thread */

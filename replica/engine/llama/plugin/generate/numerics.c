@@ -19,7 +19,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "replica/engine/llama/plugin/plugin_inner.h"
+#include "replica/engine/llama/plugin/generate/generate_inner.h"
 
 
 #define NUMERICS_TOKENS  CORE_CONTEXT_MIN

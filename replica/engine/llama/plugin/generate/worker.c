@@ -13,7 +13,7 @@
 
 #include <stdlib.h>
 
-#include "replica/engine/llama/plugin/plugin_inner.h"
+#include "replica/engine/llama/plugin/generate/generate_inner.h"
 
 
 static void
@@ -231,7 +231,7 @@ worker_tell(core_t *core, core_state_t state)
 }
 
 
-/* Until plugin_wake(); -1: the core is closing. */
+/* Until generate_wake(); -1: the core is closing. */
 static int
 worker_await(core_t *core)
 {

@@ -4,8 +4,8 @@
  * under `lock`; the rest belongs to the core's thread alone.
  */
 
-#ifndef PLUGIN_INNER_H
-#define PLUGIN_INNER_H
+#ifndef GENERATE_INNER_H
+#define GENERATE_INNER_H
 
 #include <llama.h>
 #include <pthread.h>
@@ -206,4 +206,4 @@ void worker_call(core_t *core);
 
 void worker_event(core_seq_t *seq, const core_event_t *event);
 
-#endif /* PLUGIN_INNER_H */
+#endif /* GENERATE_INNER_H */

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-#include "replica/engine/llama/plugin/plugin_inner.h"
+#include "replica/engine/llama/plugin/generate/generate_inner.h"
 
 
 void

@@ -15,7 +15,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "replica/engine/llama/plugin/plugin_inner.h"
+#include "replica/engine/llama/plugin/generate/generate_inner.h"
 #include "replica/engine/llama/plugin/shard_name.h"
 #include "slice/sliced.h"
 #include "slice/tensors.h"

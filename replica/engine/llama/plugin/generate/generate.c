@@ -9,11 +9,11 @@
 #include <unistd.h>
 
 #include "replica/engine/llama/parts.h"
-#include "replica/engine/llama/plugin/plugin_inner.h"
+#include "replica/engine/llama/plugin/generate/generate_inner.h"
 
 
 static int
-plugin_check(const core_options_t *o, char error[CORE_ERROR_BYTES])
+generate_check(const core_options_t *o, char error[CORE_ERROR_BYTES])
 {
     if (o->sequences < 1 || o->sequences > CORE_SEQUENCES_MAX) {
         snprintf(error, CORE_ERROR_BYTES, "%u sequences, not from 1 to %d",
@@ -32,7 +32,7 @@ plugin_check(const core_options_t *o, char error[CORE_ERROR_BYTES])
 
 
 static void
-plugin_free(core_t *core)
+generate_free(core_t *core)
 {
     pthread_mutex_destroy(&core->lock);
     pthread_cond_destroy(&core->work);
@@ -44,13 +44,13 @@ plugin_free(core_t *core)
 
 
 static core_t *
-plugin_open(const core_options_t *options, char error[CORE_ERROR_BYTES])
+generate_open(const core_options_t *options, char error[CORE_ERROR_BYTES])
 {
     int          has_parts;
     core_t      *core;
     const char  *model;
 
-    if (plugin_check(options, error) != 0) {
+    if (generate_check(options, error) != 0) {
         return NULL;
     }
 
@@ -81,7 +81,7 @@ plugin_open(const core_options_t *options, char error[CORE_ERROR_BYTES])
         || pthread_create(&core->thread, NULL, worker_run, core) != 0)
     {
         snprintf(error, CORE_ERROR_BYTES, "no memory for a thread");
-        plugin_free(core);
+        generate_free(core);
         return NULL;
     }
 
@@ -90,7 +90,7 @@ plugin_open(const core_options_t *options, char error[CORE_ERROR_BYTES])
 
 
 static char **
-plugin_copy(const char *const *files, size_t n)
+generate_copy(const char *const *files, size_t n)
 {
     size_t   i;
     char   **parts;
@@ -111,11 +111,11 @@ plugin_copy(const char *const *files, size_t n)
 
 
 static int
-plugin_wake(core_t *core, const char *const *files, size_t n)
+generate_wake(core_t *core, const char *const *files, size_t n)
 {
     char  **parts;
 
-    parts = n > 0 ? plugin_copy(files, n) : NULL;
+    parts = n > 0 ? generate_copy(files, n) : NULL;
 
     if (n > 0 && parts == NULL) {
         return -1;
@@ -139,7 +139,7 @@ plugin_wake(core_t *core, const char *const *files, size_t n)
 
 
 static void
-plugin_close(core_t *core)
+generate_close(core_t *core)
 {
     atomic_store(&core->is_stopping, 1);
 
@@ -148,12 +148,12 @@ plugin_close(core_t *core)
     pthread_mutex_unlock(&core->lock);
 
     pthread_join(core->thread, NULL);
-    plugin_free(core);
+    generate_free(core);
 }
 
 
 static core_state_t
-plugin_state(core_t *core, core_facts_t *facts)
+generate_state(core_t *core, core_facts_t *facts)
 {
     core_state_t  state;
 
@@ -170,7 +170,7 @@ plugin_state(core_t *core, core_facts_t *facts)
 
 
 static void
-plugin_load(core_t *core, core_load_t *load)
+generate_load(core_t *core, core_load_t *load)
 {
     pthread_mutex_lock(&core->lock);
     *load = core->load;
@@ -179,7 +179,7 @@ plugin_load(core_t *core, core_load_t *load)
 
 
 static core_seq_t *
-plugin_submit(core_t *core, core_job_t *job)
+generate_submit(core_t *core, core_job_t *job)
 {
     core_seq_t  *seq, **link;
 
@@ -211,7 +211,7 @@ plugin_submit(core_t *core, core_job_t *job)
 
 
 static int
-plugin_take(core_seq_t *seq, core_event_t *event)
+generate_take(core_seq_t *seq, core_event_t *event)
 {
     int      rc;
     core_t  *core;
@@ -240,7 +240,7 @@ plugin_take(core_seq_t *seq, core_event_t *event)
 
 
 static void
-plugin_release(core_seq_t *seq)
+generate_release(core_seq_t *seq)
 {
     core_t  *core;
 
@@ -255,7 +255,7 @@ plugin_release(core_seq_t *seq)
 
 
 static size_t
-plugin_piece(core_t *core, uint32_t id, char *buf, size_t size)
+generate_piece(core_t *core, uint32_t id, char *buf, size_t size)
 {
     int32_t  n;
 
@@ -270,17 +270,17 @@ plugin_piece(core_t *core, uint32_t id, char *buf, size_t size)
 }
 
 
-static const core_plugin_t  plugin_table = {
+static const core_plugin_t  generate_table = {
     .abi = CORE_ABI,
-    .open = plugin_open,
-    .wake = plugin_wake,
-    .close = plugin_close,
-    .state = plugin_state,
-    .load = plugin_load,
-    .submit = plugin_submit,
-    .take = plugin_take,
-    .release = plugin_release,
-    .piece = plugin_piece,
+    .open = generate_open,
+    .wake = generate_wake,
+    .close = generate_close,
+    .state = generate_state,
+    .load = generate_load,
+    .submit = generate_submit,
+    .take = generate_take,
+    .release = generate_release,
+    .piece = generate_piece,
     .take_step = remote_take,
     .give = remote_give,
     .rewind = remote_rewind,
@@ -292,5 +292,5 @@ __attribute__((visibility("default")))
 const core_plugin_t *
 llmgw_engine_llama(void)
 {
-    return &plugin_table;
+    return &generate_table;
 }
