@@ -98,7 +98,7 @@ PLUGIN_C  := $(wildcard replica/engine/llama/plugin/*.c \
 LOCK_C    := $(filter-out lock/main.c,$(wildcard lock/*.c))
 WEIGHTS_C := $(filter-out weights/main.c,$(wildcard weights/*.c))
 # Files of parts of a model: those that know libllama, and those that do not.
-SLICED_C  := slice/sliced.c slice/tensors.c
+SLICED_C  := slice/libllama.c slice/sliced.c slice/tensors.c
 MANIFEST_C := $(wildcard slice/manifest/*.c)
 CLIENT_C  := $(filter-out client/main.c,$(wildcard client/*.c))
 UP_C      := $(filter-out up/main.c,$(call tree,up))

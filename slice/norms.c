@@ -2,60 +2,27 @@
 #include <dlfcn.h>
 #include <limits.h>
 #include <math.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <llama.h>
 
+#include "slice/libllama.h"
 #include "slice/norms.h"
 
 
-#define NORMS_TOKENS   128
-#define NORMS_THREADS  64
+#define NORMS_TOKENS  128
 
 #define norms_fail(error, ...)                                                \
     (snprintf(error, SLICED_ERROR_BYTES, __VA_ARGS__), -1)
 
 typedef struct {
     whole_t               *whole;
-    atomic_int            *is_stopping;
+    libllama_t             libllama;
     struct llama_model    *model;
     struct llama_context  *context;
-    char                   said[SLICED_ERROR_BYTES];    /* by libllama */
 } norms_run_t;
-
-
-/* Keeps libllama's first complaint. */
-static void
-norms_on_log(enum ggml_log_level level, const char *text, void *data)
-{
-    norms_run_t  *run = data;
-
-    if (level == GGML_LOG_LEVEL_ERROR && run->said[0] == '\0') {
-        snprintf(run->said, sizeof(run->said), "%.*s",
-                 (int) strcspn(text, "\n"), text);
-    }
-}
-
-
-static bool
-norms_on_progress(float progress, void *data)
-{
-    norms_run_t  *run = data;
-
-    return !atomic_load(run->is_stopping);
-}
-
-
-static bool
-norms_on_abort(void *data)
-{
-    norms_run_t  *run = data;
-
-    return atomic_load(run->is_stopping);
-}
 
 
 /* The boundary that a tensor is at: 0 is the input; -1: at none. */
@@ -152,47 +119,24 @@ norms_load_backend(char error[SLICED_ERROR_BYTES])
 
 
 static int
-norms_threads(void)
-{
-    int        n;
-    cpu_set_t  set;
-
-    n = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
-
-    return n < NORMS_THREADS ? n : NORMS_THREADS;
-}
-
-
-static int
 norms_open(norms_run_t *run, char error[SLICED_ERROR_BYTES])
 {
     struct llama_model_params    model = llama_model_default_params();
-    struct llama_context_params  context = llama_context_default_params();
+    struct llama_context_params  context;
 
-    model.n_gpu_layers = 0;
     model.use_extra_bufts = false;
-    model.load_mode = LLAMA_LOAD_MODE_MMAP;
-    model.progress_callback = norms_on_progress;
-    model.progress_callback_user_data = run;
-    run->model = llama_model_load_from_splits(
-                     (const char **) run->whole->paths, run->whole->npaths,
-                     model);
+    run->model = libllama_open(&run->libllama, model, run->whole->paths,
+                               run->whole->npaths);
 
     if (run->model == NULL) {
         return norms_fail(error, "libllama cannot load the model: %.180s",
-                          run->said);
+                          run->libllama.error);
     }
 
-    context.n_ctx = NORMS_TOKENS;
-    context.n_batch = NORMS_TOKENS;
-    context.n_ubatch = NORMS_TOKENS;
-    context.n_seq_max = 1;
-    context.n_threads = norms_threads();
-    context.n_threads_batch = context.n_threads;
+    context = libllama_context(&run->libllama, 1, NORMS_TOKENS, NORMS_TOKENS,
+                               0);
     context.cb_eval = norms_on_tensor;
     context.cb_eval_user_data = run;
-    context.abort_callback = norms_on_abort;
-    context.abort_callback_data = run;
     run->context = llama_init_from_model(run->model, context);
 
     return run->context != NULL ? 0
@@ -256,7 +200,7 @@ norms_measure(whole_t *whole, atomic_int *is_stopping,
 {
     int                 rc;
     void               *log_data;
-    norms_run_t         run = { .whole = whole, .is_stopping = is_stopping };
+    norms_run_t         run = { .whole = whole };
     ggml_log_callback   log;
 
     whole->norms = calloc(whole->layers + 1, sizeof(float));
@@ -266,7 +210,8 @@ norms_measure(whole_t *whole, atomic_int *is_stopping,
     }
 
     llama_log_get(&log, &log_data);
-    llama_log_set(norms_on_log, &run);
+    run.libllama.is_stopping = is_stopping;
+    libllama_listen(&run.libllama);
     rc = norms_load_backend(error);
 
     if (rc == 0) {

@@ -1,0 +1,43 @@
+
+/*
+ * libllama as the plugin and llmgw-slice use it: on the processor, silent but
+ * for what made a call fail, and stopped by a flag.
+ */
+
+#ifndef LIBLLAMA_H
+#define LIBLLAMA_H
+
+#include <llama.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+
+
+#define LIBLLAMA_ERROR_BYTES  256
+
+typedef struct {
+    const atomic_int  *is_stopping;     /* set: loading and computing end */
+    char               error[LIBLLAMA_ERROR_BYTES];     /* "": none */
+} libllama_t;
+
+
+/*
+ * From now on the first error that libllama logs becomes l->error, and nothing
+ * is printed; NULL: all of it is dropped.  libllama has one log for the
+ * process: with two at once, one may get the other's error.
+ */
+void libllama_listen(libllama_t *l);
+
+/*
+ * A model in n files, by the parameters that are set; the processor, mmap and
+ * the flag are set here.  NULL: see l->error.
+ */
+struct llama_model *libllama_open(libllama_t *l,
+    struct llama_model_params params, char *const *files, size_t n);
+
+/* Those of a context for n sequences of so many tokens together, in calls of
+   at most so many rows; threads: 0: one for each processor. */
+struct llama_context_params libllama_context(libllama_t *l, uint32_t n,
+    uint32_t tokens, uint32_t rows, uint32_t threads);
+
+#endif /* LIBLLAMA_H */
