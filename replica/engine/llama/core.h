@@ -121,8 +121,8 @@ typedef struct {
     uint32_t      layers;       /* of the whole model */
     uint32_t      vocabulary;   /* floats of a row's logits; 0: a slice without
                                    the model's last layer */
-    uint32_t      load_ms;      /* until it was first ASLEEP or READY; of a
-                                   slice of its last loading */
+    uint32_t      start_ms;     /* of STARTING */
+    uint32_t      load_ms;      /* READY: of its last LOADING */
     int           is_stepwise;  /* READY: only one row a call is exact, which
                                    the core keeps to by itself */
 
@@ -138,7 +138,6 @@ typedef struct {
 
     char          name[CORE_NAME_BYTES];    /* as the file calls itself */
     int           is_exact;     /* a resume by ids changes no bit */
-    uint32_t      wake_ms;      /* of one that was asleep */
 
     /* a slice */
 

@@ -105,7 +105,7 @@ llama_log_ready(const llama_t *l)
 
     log_write(log, LOG_INFO, "model \"%s\" (\"%s\") is loaded after %u ms: "
               "%s, code for \"%s\", %d sequences of %u tokens",
-              l->engine->facts.models, f->name, f->load_ms, f->library,
+              l->engine->facts.models, f->name, f->start_ms, f->library,
               f->cpu, l->engine->facts.max_capacity, f->context);
 
     if (f->is_stepwise) {
@@ -225,7 +225,7 @@ llama_on_state(llama_t *l)
         }
 
         log_write(l->engine->log, LOG_INFO, "model \"%s\" is awake after "
-                  "%u ms", l->engine->facts.models, l->facts.wake_ms);
+                  "%u ms", l->engine->facts.models, l->facts.load_ms);
         llama_become(l, ENGINE_READY);
         break;
 

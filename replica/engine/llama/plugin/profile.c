@@ -1,26 +1,5 @@
 
-#include <sched.h>
-
 #include "replica/engine/llama/plugin/profile.h"
-
-
-#define PROFILE_THREADS_MAX  64
-
-
-int32_t
-profile_threads(uint32_t asked)
-{
-    int        n;
-    cpu_set_t  set;
-
-    if (asked > 0) {
-        return (int32_t) asked;
-    }
-
-    n = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
-
-    return n < PROFILE_THREADS_MAX ? n : PROFILE_THREADS_MAX;
-}
 
 
 struct llama_context *

@@ -23,9 +23,6 @@
 #include <llama.h>
 
 
-/* As the options have it, or one for each processor. */
-int32_t profile_threads(uint32_t asked);
-
 /* A context in which results are exact, of the parameters that are set; sets
    *is_stepwise to 1 where they are with one row a call only, and does not touch
    it otherwise.  NULL: libllama makes no such context. */

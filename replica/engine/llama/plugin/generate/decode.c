@@ -76,7 +76,7 @@ decode_is_full(const core_seq_t *seq)
     job = seq->job;
 
     return (job->max_tokens > 0 && decode_generated(seq) >= job->max_tokens)
-           || seq->nids >= seq->core->facts.context;
+           || seq->nids >= seq->generator->core.facts.context;
 }
 
 
@@ -84,12 +84,12 @@ decode_is_full(const core_seq_t *seq)
 static void
 decode_sample(core_seq_t *seq, const float *logits)
 {
-    core_t            *core;
+    generator_t       *g;
     core_event_t       event;
     sample_input_t     input;
     const core_job_t  *job;
 
-    core = seq->core;
+    g = seq->generator;
     job = seq->job;
 
     memset(&event, 0, sizeof(event));
@@ -100,14 +100,14 @@ decode_sample(core_seq_t *seq, const float *logits)
     input.position = decode_generated(seq);
 
     if (job->is_endless || input.position < job->min_tokens) {
-        input.banned = core->ends;
-        input.nbanned = core->nends;
+        input.banned = g->ends;
+        input.nbanned = g->nends;
     }
 
     event.kind = CORE_TOKEN;
-    event.id = sample_token(&job->sample, &core->room, &input);
+    event.id = sample_token(&job->sample, &g->room, &input);
 
-    if (llama_vocab_is_eog(core->vocab, (llama_token) event.id)
+    if (llama_vocab_is_eog(g->vocab, (llama_token) event.id)
         && !job->is_endless)
     {
         decode_end(seq, CORE_STOP);
@@ -115,7 +115,7 @@ decode_sample(core_seq_t *seq, const float *logits)
     }
 
     if (job->sample.is_logprobs) {
-        sample_logprobs(&job->sample, &core->room, input.logits, event.id,
+        sample_logprobs(&job->sample, &g->room, input.logits, event.id,
                         &event.logprobs);
     }
 
@@ -147,7 +147,7 @@ decode_prefill(core_seq_t *seq)
         return;
     }
 
-    to = seq->ndecoded + seq->way->chunk_rows(seq->core);
+    to = seq->ndecoded + seq->way->chunk_rows(seq->generator);
     seq->way->chunk(seq, to < seq->nids ? to : seq->nids);
 }
 
@@ -162,9 +162,9 @@ decode_may(core_seq_t *seq, seq_state_t state)
         return 0;
     }
 
-    pthread_mutex_lock(&seq->core->lock);
+    pthread_mutex_lock(&seq->generator->core.lock);
     has_room = seq->nevents + 2 <= CORE_EVENTS_MAX;
-    pthread_mutex_unlock(&seq->core->lock);
+    pthread_mutex_unlock(&seq->generator->core.lock);
 
     return has_room;
 }
@@ -172,17 +172,17 @@ decode_may(core_seq_t *seq, seq_state_t state)
 
 /* The place whose turn it is among those whose prompt is not decoded yet. */
 static core_seq_t *
-decode_next_prefill(core_t *core)
+decode_next_prefill(generator_t *g)
 {
     uint32_t     i, place;
     core_seq_t  *seq;
 
-    for (i = 0; i < core->options.sequences; i++) {
-        place = (core->turn + i) % core->options.sequences;
-        seq = core->places[place];
+    for (i = 0; i < g->core.options.sequences; i++) {
+        place = (g->turn + i) % g->core.options.sequences;
+        seq = g->places[place];
 
         if (decode_may(seq, SEQ_PREFILL)) {
-            core->turn = place + 1;
+            g->turn = place + 1;
             return seq;
         }
     }
@@ -193,15 +193,15 @@ decode_next_prefill(core_t *core)
 
 /* One token of each running sequence.  Returns their number. */
 static uint32_t
-decode_running(core_t *core)
+decode_running(generator_t *g)
 {
     uint32_t     i, total;
     core_seq_t  *seq;
 
     total = 0;
 
-    for (i = 0; i < core->options.sequences; i++) {
-        seq = core->places[i];
+    for (i = 0; i < g->core.options.sequences; i++) {
+        seq = g->places[i];
 
         if (decode_may(seq, SEQ_RUNNING)) {
             seq->way->row(seq);
@@ -209,24 +209,24 @@ decode_running(core_t *core)
         }
     }
 
-    local_flush(core);
+    local_flush(g);
 
     return total;
 }
 
 
 int
-decode_step(core_t *core)
+decode_step(generator_t *g)
 {
     int          has_answers;
     core_seq_t  *seq;
 
-    has_answers = core->options.is_head && remote_collect(core);
-    seq = decode_next_prefill(core);
+    has_answers = g->core.options.is_head && remote_collect(g);
+    seq = decode_next_prefill(g);
 
     if (seq != NULL) {
         decode_prefill(seq);
     }
 
-    return decode_running(core) > 0 || seq != NULL || has_answers;
+    return decode_running(g) > 0 || seq != NULL || has_answers;
 }

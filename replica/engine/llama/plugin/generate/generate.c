@@ -1,91 +1,66 @@
 
 /*
- * What the replica calls: each function of core.h's table.
+ * What the replica calls: the table of core.h, and what its core does in each
+ * state.
  */
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "replica/engine/llama/parts.h"
 #include "replica/engine/llama/plugin/generate/generate_inner.h"
 
 
+/* The names of what start() loads, unless they come with wake(). */
 static int
-generate_check(const core_options_t *o, char error[CORE_ERROR_BYTES])
+generate_init(core_t *core)
 {
-    if (o->sequences < 1 || o->sequences > CORE_SEQUENCES_MAX) {
-        snprintf(error, CORE_ERROR_BYTES, "%u sequences, not from 1 to %d",
-                 o->sequences, CORE_SEQUENCES_MAX);
-        return -1;
+    const char            *model;
+    generator_t           *g;
+    const core_options_t  *o;
+
+    g = generator_of(core);
+    o = &core->options;
+    model = o->is_head ? o->fallback : o->file;
+    g->last_step = &g->steps;
+
+    if (!o->is_deferred && model != NULL) {
+        g->parts = parts_list(model, &g->nparts);
     }
 
-    if (!o->is_deferred && access(o->file, R_OK) != 0) {
-        snprintf(error, CORE_ERROR_BYTES, "cannot open \"%.200s\": %m",
-                 o->file);
-        return -1;
-    }
-
-    return 0;
+    return o->is_deferred || model == NULL || g->parts != NULL ? 0 : -1;
 }
 
 
 static void
-generate_free(core_t *core)
+generate_done(core_t *core)
 {
-    pthread_mutex_destroy(&core->lock);
-    pthread_cond_destroy(&core->work);
-    parts_free(core->parts, core->nparts);
-    free(core->file);
-    free(core->cpu);
-    free(core);
+    generator_t  *g;
+
+    g = generator_of(core);
+    worker_done(g);
+    model_done(g);
+    parts_free(g->parts, g->nparts);
 }
+
+
+static const core_ops_t  generate_ops = {
+    .bytes = sizeof(generator_t),
+    .sequences = "sequences",
+    .init = generate_init,
+    .start = model_start,
+    .load = model_load,
+    .has_work = worker_has_work,
+    .work = worker_work,
+    .done = generate_done
+};
 
 
 static core_t *
 generate_open(const core_options_t *options, char error[CORE_ERROR_BYTES])
 {
-    int          has_parts;
-    core_t      *core;
-    const char  *model;
-
-    if (generate_check(options, error) != 0) {
-        return NULL;
-    }
-
-    core = calloc(1, sizeof(core_t));
-
-    if (core == NULL) {
-        snprintf(error, CORE_ERROR_BYTES, "out of memory");
-        return NULL;
-    }
-
-    core->options = *options;
-    core->state = options->is_deferred ? CORE_WAITING : CORE_STARTING;
-    core->last_step = &core->steps;
-    core->file = strdup(options->file);
-    core->cpu = options->cpu != NULL ? strdup(options->cpu) : NULL;
-    pthread_mutex_init(&core->lock, NULL);
-    pthread_cond_init(&core->work, NULL);
-
-    model = options->is_head ? options->fallback : options->file;
-    has_parts = !options->is_deferred && model != NULL;
-
-    if (has_parts) {
-        core->parts = parts_list(model, &core->nparts);
-    }
-
-    if (core->file == NULL || (options->cpu != NULL && core->cpu == NULL)
-        || (has_parts && core->parts == NULL)
-        || pthread_create(&core->thread, NULL, worker_run, core) != 0)
-    {
-        snprintf(error, CORE_ERROR_BYTES, "no memory for a thread");
-        generate_free(core);
-        return NULL;
-    }
-
-    return core;
+    return thread_open(&generate_ops, options, error);
 }
 
 
@@ -113,8 +88,11 @@ generate_copy(const char *const *files, size_t n)
 static int
 generate_wake(core_t *core, const char *const *files, size_t n)
 {
-    char  **parts;
+    int           rc;
+    char        **parts;
+    generator_t  *g;
 
+    g = generator_of(core);
     parts = n > 0 ? generate_copy(files, n) : NULL;
 
     if (n > 0 && parts == NULL) {
@@ -122,67 +100,29 @@ generate_wake(core_t *core, const char *const *files, size_t n)
     }
 
     pthread_mutex_lock(&core->lock);
+    rc = thread_wake(core);
 
-    if (n > 0) {
-        parts_free(core->parts, core->nparts);
-        core->parts = parts;
-        core->nparts = n;
+    if (rc == 0 && n > 0) {
+        parts_free(g->parts, g->nparts);
+        g->parts = parts;
+        g->nparts = n;
+        parts = NULL;
     }
 
-    core->is_called = 1;
-    core->state = core->state == CORE_ASLEEP ? CORE_LOADING : CORE_STARTING;
-    pthread_cond_signal(&core->work);
     pthread_mutex_unlock(&core->lock);
+    parts_free(parts, parts != NULL ? n : 0);
 
-    return 0;
-}
-
-
-static void
-generate_close(core_t *core)
-{
-    atomic_store(&core->is_stopping, 1);
-
-    pthread_mutex_lock(&core->lock);
-    pthread_cond_signal(&core->work);
-    pthread_mutex_unlock(&core->lock);
-
-    pthread_join(core->thread, NULL);
-    generate_free(core);
-}
-
-
-static core_state_t
-generate_state(core_t *core, core_facts_t *facts)
-{
-    core_state_t  state;
-
-    pthread_mutex_lock(&core->lock);
-    state = core->state;
-    pthread_mutex_unlock(&core->lock);
-
-    if (state == CORE_ASLEEP || state >= CORE_READY) {
-        *facts = core->facts;
-    }
-
-    return state;
-}
-
-
-static void
-generate_load(core_t *core, core_load_t *load)
-{
-    pthread_mutex_lock(&core->lock);
-    *load = core->load;
-    pthread_mutex_unlock(&core->lock);
+    return rc;
 }
 
 
 static core_seq_t *
 generate_submit(core_t *core, core_job_t *job)
 {
-    core_seq_t  *seq, **link;
+    core_seq_t   *seq, **link;
+    generator_t  *g;
 
+    g = generator_of(core);
     seq = calloc(1, sizeof(core_seq_t));
 
     if (seq == NULL) {
@@ -190,20 +130,20 @@ generate_submit(core_t *core, core_job_t *job)
         return NULL;
     }
 
-    seq->core = core;
+    seq->generator = g;
     seq->job = job;
     seq->place = -1;
     seq->way = core->options.is_head ? &way_remote : &way_local;
 
     pthread_mutex_lock(&core->lock);
 
-    for (link = &core->seqs; *link != NULL; link = &(*link)->next) {
+    for (link = &g->seqs; *link != NULL; link = &(*link)->next) {
         /* void */
     }
 
     *link = seq;
     core->load.waiting++;
-    worker_call(core);
+    worker_call(g);
     pthread_mutex_unlock(&core->lock);
 
     return seq;
@@ -213,13 +153,13 @@ generate_submit(core_t *core, core_job_t *job)
 static int
 generate_take(core_seq_t *seq, core_event_t *event)
 {
-    int      rc;
-    core_t  *core;
+    int           rc;
+    generator_t  *g;
 
-    core = seq->core;
+    g = seq->generator;
     rc = -1;
 
-    pthread_mutex_lock(&core->lock);
+    pthread_mutex_lock(&g->core.lock);
 
     if (seq->nevents > 0) {
         *event = seq->events[seq->first_event];
@@ -229,11 +169,11 @@ generate_take(core_seq_t *seq, core_event_t *event)
         /* One that had paused runs again. */
 
         if (seq->nevents-- == CORE_EVENTS_MAX / 2) {
-            worker_call(core);
+            worker_call(g);
         }
     }
 
-    pthread_mutex_unlock(&core->lock);
+    pthread_mutex_unlock(&g->core.lock);
 
     return rc;
 }
@@ -242,28 +182,31 @@ generate_take(core_seq_t *seq, core_event_t *event)
 static void
 generate_release(core_seq_t *seq)
 {
-    core_t  *core;
+    generator_t  *g;
 
-    core = seq->core;
+    g = seq->generator;
 
-    pthread_mutex_lock(&core->lock);
+    pthread_mutex_lock(&g->core.lock);
     seq->is_released = 1;
     remote_drop(seq);
-    worker_call(core);
-    pthread_mutex_unlock(&core->lock);
+    worker_call(g);
+    pthread_mutex_unlock(&g->core.lock);
 }
 
 
 static size_t
 generate_piece(core_t *core, uint32_t id, char *buf, size_t size)
 {
-    int32_t  n;
+    int32_t       n;
+    generator_t  *g;
 
-    if (id >= core->room.n) {
+    g = generator_of(core);
+
+    if (id >= g->room.n) {
         return 0;
     }
 
-    n = llama_token_to_piece(core->vocab, (llama_token) id, buf,
+    n = llama_token_to_piece(g->vocab, (llama_token) id, buf,
                              (int32_t) size, 0, false);
 
     return n > 0 ? (size_t) n : 0;
@@ -274,9 +217,9 @@ static const core_plugin_t  generate_table = {
     .abi = CORE_ABI,
     .open = generate_open,
     .wake = generate_wake,
-    .close = generate_close,
-    .state = generate_state,
-    .load = generate_load,
+    .close = thread_close,
+    .state = thread_state,
+    .load = thread_load,
     .submit = generate_submit,
     .take = generate_take,
     .release = generate_release,

@@ -1,18 +1,13 @@
 
 /*
- * The plugin's own state.  What the replica's thread and the core's share is
- * under `lock`; the rest belongs to the core's thread alone.
+ * A core that generates tokens.  What the replica's thread and the core's
+ * share is under the core's lock; the rest belongs to the core's thread alone.
  */
 
 #ifndef GENERATE_INNER_H
 #define GENERATE_INNER_H
 
-#include <llama.h>
-#include <pthread.h>
-#include <stdatomic.h>
-
-#include "replica/engine/llama/core.h"
-#include "replica/engine/llama/plugin/backend.h"
+#include "replica/engine/llama/plugin/thread.h"
 
 
 /*
@@ -22,7 +17,8 @@
 #define CHUNK_TOKENS       32
 #define CHUNK_TOKENS_FAST  256      /* --exact off */
 
-typedef struct head_s  head_t;
+typedef struct generator_s  generator_t;
+typedef struct head_s       head_t;
 
 typedef enum {
     SEQ_WAITING = 0,                /* for a place */
@@ -35,7 +31,7 @@ typedef enum {
 /* Where the rows of a sequence are computed. */
 typedef struct {
     int       (*may)(core_seq_t *seq);      /* takes rows of it now */
-    uint32_t  (*chunk_rows)(const core_t *core);
+    uint32_t  (*chunk_rows)(const generator_t *g);
 
     /* Its ids from ndecoded to `to`: ndecoded moves on.  Behind the last id
        of all decode_computed() is called, at once or later. */
@@ -56,7 +52,7 @@ struct remote_step_s {
 
 struct core_seq_s {
     core_seq_t     *next;           /* in the list of all; under lock */
-    core_t         *core;
+    generator_t    *generator;
     core_job_t     *job;
     seq_state_t     state;
     const way_t    *way;
@@ -81,57 +77,52 @@ struct core_seq_s {
     core_event_t    events[CORE_EVENTS_MAX];
 };
 
-struct core_s {
-    core_options_t         options;
-    char                  *file;    /* as it was named */
-    char                  *cpu;
-    char                 **parts;   /* what is loaded */
+struct generator_s {
+    core_t                 core;
+    char                 **parts;       /* what is loaded; under the lock
+                                           until wake() */
     size_t                 nparts;
-    pthread_t              thread;
-    atomic_int             is_stopping;
 
-    pthread_mutex_t        lock;
-    pthread_cond_t         work;
-    int                    is_called;   /* by wake() */
-    int                    has_news;    /* since the last decode_step() */
-    core_state_t           state;
-    core_facts_t           facts;
-    core_load_t            load;
-    core_seq_t            *seqs;    /* in the order in which they came */
-    remote_step_t         *steps;   /* to be taken, in their order */
-    remote_step_t        **last_step;       /* where the next one goes */
+    int                    has_news;    /* since has_work(); under the lock,
+                                           like all that follows */
+    core_seq_t            *seqs;        /* in the order in which they came */
+    remote_step_t         *steps;       /* to be taken, in their order */
+    remote_step_t        **last_step;   /* where the next one goes */
 
-    struct llama_model    *model;   /* of a head: its fallback, or NULL */
-    struct llama_context  *context;
-    int                    is_stepwise;     /* in that context */
-    head_t                *head;    /* NULL: none */
+    int                    is_busy;     /* the last work() found something */
+    core_seq_t            *fresh;       /* has a place, and no ids yet */
+    head_t                *head;        /* NULL: none */
     const struct llama_vocab  *vocab;
-    const char            *template;        /* NULL: it cannot chat */
-    uint32_t               trained; /* tokens of a context */
-    struct llama_batch     batch;
-    core_seq_t           **places;  /* by libllama's sequence */
+    const char            *template;    /* NULL: it cannot chat */
+    uint32_t               trained;     /* tokens of a context */
+    core_seq_t           **places;      /* by libllama's sequence */
     uint32_t               chunk;
-    uint32_t               turn;    /* the place that is to be prefilled */
+    uint32_t               turn;        /* the place that is to be prefilled */
     sample_room_t          room;
-    uint32_t              *ends;    /* tokens that end a text */
+    uint32_t              *ends;        /* tokens that end a text */
     size_t                 nends;
-    size_t                 longest; /* bytes of a token */
+    size_t                 longest;     /* bytes of a token */
 };
+
+
+static inline generator_t *
+generator_of(core_t *core)
+{
+    return (generator_t *) core;
+}
 
 
 /* model.c */
 
-/* 0, or -1: core->facts.error says why.  Of one that stands by no context is
-   left, of an unmapped one no model. */
+/* The operations start() and load().  Of one that stands by no context is left
+   between them, of an unmapped one no model. */
+int model_start(core_t *core);
 int model_load(core_t *core);
-
-/* What a model that stands by lacks: its context, perhaps itself. */
-int model_wake(core_t *core);
 int model_is_repacked(const core_t *core);
-void model_free(core_t *core);
+void model_done(generator_t *g);
 
 /* numerics.c: the probe, and what goes by the name of facts.numerics. */
-int numerics_probe(core_t *core, uint64_t file_hash, uint64_t cpu_hash);
+int numerics_probe(generator_t *g, uint64_t file_hash);
 
 /* prompt.c */
 
@@ -141,36 +132,36 @@ int prompt_make(core_seq_t *seq, core_event_t *event);
 /* head.c */
 
 /* Vocabulary, template and embeddings of a head, and facts that it says.  0,
-   or -1: core->facts.error says why. */
-int head_open(core_t *core);
-void head_close(core_t *core);
+   or -1: facts.error says why. */
+int head_open(generator_t *g);
+void head_close(generator_t *g);
 
 /* What names the numerics of a head and its shards.  0, or -1. */
-int head_name(core_t *core, const backend_t *backend);
+int head_name(generator_t *g);
 
 /* width floats for each of n ids, all of which are in the vocabulary. */
-void head_embed(const core_t *core, const llama_token *ids, uint32_t n,
+void head_embed(const generator_t *g, const llama_token *ids, uint32_t n,
     float *out);
 
 /* local.c */
 
 extern const way_t  way_local;
 
-void local_add(core_t *core, llama_token id, uint32_t position,
+void local_add(generator_t *g, llama_token id, uint32_t position,
     int32_t place, int is_output);
 
 /* Decodes the batch and empties it.  0, or -1: its sequences are spoilt. */
-int local_decode(core_t *core);
+int local_decode(generator_t *g);
 
 /* The rows that wait for others. */
-void local_flush(core_t *core);
+void local_flush(generator_t *g);
 
 /* remote.c */
 
 extern const way_t  way_remote;
 
 /* What came for sequences since the last time.  0: nothing. */
-int remote_collect(core_t *core);
+int remote_collect(generator_t *g);
 
 /* Under the lock: forgets its steps and what their answers would be. */
 void remote_drop(core_seq_t *seq);
@@ -194,15 +185,18 @@ void decode_end(core_seq_t *seq, core_event_kind_t kind);
 void decode_lost(core_seq_t *seq);
 
 /* One chunk of a prompt or one token of each sequence.  0: nothing to do. */
-int decode_step(core_t *core);
+int decode_step(generator_t *g);
 
 /* worker.c */
 
-void *worker_run(void *core);
+/* The operations has_work() and work(). */
+int worker_has_work(core_t *core);
+void worker_work(core_t *core);
+void worker_done(generator_t *g);
 
 /* Under the lock: decode_step() may find something to do.  The thread may be
    in it just now, so a signal alone would be lost. */
-void worker_call(core_t *core);
+void worker_call(generator_t *g);
 
 void worker_event(core_seq_t *seq, const core_event_t *event);
 

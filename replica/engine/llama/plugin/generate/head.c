@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "replica/engine/llama/plugin/generate/generate_inner.h"
+#include "replica/engine/llama/plugin/load.h"
 #include "replica/engine/llama/plugin/shard_name.h"
 #include "slice/sliced.h"
 #include "slice/tensors.h"
@@ -23,9 +24,6 @@
 
 #define HEAD_EMBEDDING  "token_embd.weight"
 #define HEAD_KEY_BYTES  128
-
-#define head_fail(core, ...)                                                  \
-    (snprintf((core)->facts.error, CORE_ERROR_BYTES, __VA_ARGS__), -1)
 
 _Static_assert(CORE_ERROR_BYTES == SLICED_ERROR_BYTES, "one error's room");
 _Static_assert(CORE_WEIGHTS_BYTES == MANIFEST_ID_BYTES, "one id's room");
@@ -44,47 +42,47 @@ struct head_s {
 /* --- what it says */
 
 static int
-head_read_facts(core_t *core)
+head_read_facts(generator_t *g)
 {
     head_t  *h;
 
-    h = core->head;
+    h = g->head;
 
-    if (sliced_check(&h->sliced, core->file, &core->is_stopping,
-                     core->facts.error)
+    if (sliced_check(&h->sliced, g->core.file, &g->core.is_stopping,
+                     g->core.facts.error)
         != 0)
     {
         return -1;
     }
 
     if (h->sliced.kind != SLICED_HEAD) {
-        return head_fail(core, "\"%.200s\" is a slice, not the head",
-                         core->file);
+        return core_fail(&g->core, "\"%.200s\" is a slice, not the head",
+                         g->core.file);
     }
 
-    snprintf(core->facts.model, CORE_NAME_BYTES, "%s", h->sliced.model);
-    snprintf(core->facts.name, CORE_NAME_BYTES, "%s", h->sliced.model);
-    memcpy(core->facts.weights_id, h->sliced.weights_id, CORE_WEIGHTS_BYTES);
-    core->facts.layers = h->sliced.layers;
-    core->facts.width = h->sliced.width;
-    core->facts.vocabulary = h->sliced.vocabulary;
-    core->facts.norms = h->sliced.norms;
+    snprintf(g->core.facts.model, CORE_NAME_BYTES, "%s", h->sliced.model);
+    snprintf(g->core.facts.name, CORE_NAME_BYTES, "%s", h->sliced.model);
+    memcpy(g->core.facts.weights_id, h->sliced.weights_id, CORE_WEIGHTS_BYTES);
+    g->core.facts.layers = h->sliced.layers;
+    g->core.facts.width = h->sliced.width;
+    g->core.facts.vocabulary = h->sliced.vocabulary;
+    g->core.facts.norms = h->sliced.norms;
 
     return 0;
 }
 
 
 static int
-head_read_context(core_t *core, const tensors_t *t)
+head_read_context(generator_t *g, const tensors_t *t)
 {
     char  key[HEAD_KEY_BYTES];
 
     snprintf(key, sizeof(key), "%.80s.context_length",
              tensors_text(t, "general.architecture"));
 
-    if (tensors_u32(t, key, &core->trained) != 0 || core->trained == 0) {
-        return head_fail(core, "\"%.200s\" does not say how long a context "
-                         "is", core->file);
+    if (tensors_u32(t, key, &g->trained) != 0 || g->trained == 0) {
+        return core_fail(&g->core, "\"%.200s\" does not say how long a context "
+                         "is", g->core.file);
     }
 
     return 0;
@@ -95,17 +93,17 @@ head_read_context(core_t *core, const tensors_t *t)
 
 /* mmap takes whole pages: from the file's beginning on. */
 static int
-head_map(core_t *core, const tensor_t *tensor)
+head_map(generator_t *g, const tensor_t *tensor)
 {
     head_t  *h;
 
-    h = core->head;
+    h = g->head;
     h->map_bytes = tensor->offset + tensor->bytes;
     h->map = mmap(NULL, h->map_bytes, PROT_READ, MAP_SHARED, tensor->fd, 0);
 
     if (h->map == MAP_FAILED) {
         h->map = NULL;
-        return head_fail(core, "cannot map \"%.200s\": %m", core->file);
+        return core_fail(&g->core, "cannot map \"%.200s\": %m", g->core.file);
     }
 
     h->type = tensor->type;
@@ -117,42 +115,42 @@ head_map(core_t *core, const tensor_t *tensor)
 
 
 static int
-head_find_rows(core_t *core, const tensors_t *t)
+head_find_rows(generator_t *g, const tensors_t *t)
 {
     const tensor_t  *tensor;
 
     tensor = tensors_find(t, HEAD_EMBEDDING);
 
-    if (tensor == NULL || tensor->ne[0] != core->facts.width
-        || tensor->ne[1] != core->facts.vocabulary
-        || llama_vocab_n_tokens(core->vocab)
-           != (int32_t) core->facts.vocabulary)
+    if (tensor == NULL || tensor->ne[0] != g->core.facts.width
+        || tensor->ne[1] != g->core.facts.vocabulary
+        || llama_vocab_n_tokens(g->vocab)
+           != (int32_t) g->core.facts.vocabulary)
     {
-        return head_fail(core, "\"%.150s\": " HEAD_EMBEDDING " has not one "
-                         "row a token", core->file);
+        return core_fail(&g->core, "\"%.150s\": " HEAD_EMBEDDING " has not one "
+                         "row a token", g->core.file);
     }
 
     if (tensor->type != GGML_TYPE_F32
         && ggml_get_type_traits(tensor->type)->to_float == NULL)
     {
-        return head_fail(core, "\"%.150s\": ggml does not read %s, the type "
-                         "of " HEAD_EMBEDDING, core->file,
+        return core_fail(&g->core, "\"%.150s\": ggml does not read %s, the "
+                         "type of " HEAD_EMBEDDING, g->core.file,
                          ggml_type_name(tensor->type));
     }
 
-    return head_map(core, tensor);
+    return head_map(g, tensor);
 }
 
 
 void
-head_embed(const core_t *core, const llama_token *ids, uint32_t n, float *out)
+head_embed(const generator_t *g, const llama_token *ids, uint32_t n, float *out)
 {
     uint32_t       i, width;
     const char    *row;
     const head_t  *h;
 
-    h = core->head;
-    width = core->facts.width;
+    h = g->head;
+    width = g->core.facts.width;
 
     for (i = 0; i < n; i++, out += width) {
         row = h->rows + (size_t) ids[i] * h->row_bytes;
@@ -170,40 +168,38 @@ head_embed(const core_t *core, const llama_token *ids, uint32_t n, float *out)
 /* --- the file */
 
 static int
-head_open_vocabulary(core_t *core)
+head_open_vocabulary(generator_t *g)
 {
-    char                       why[CORE_ERROR_BYTES / 2];
     struct llama_model_params  params;
 
     params = llama_model_default_params();
     params.vocab_only = true;
-    core->head->model = llama_model_load_from_file(core->file, params);
+    g->head->model = load_model(&g->core, g->core.file, params, &g->core.file,
+                                1);
 
-    if (core->head->model == NULL) {
-        snprintf(why, sizeof(why), "%.*s", (int) sizeof(why) - 1,
-                 core->facts.error);
-        return head_fail(core, "cannot load \"%.100s\": %s", core->file, why);
+    if (g->head->model == NULL) {
+        return -1;
     }
 
-    core->vocab = llama_model_get_vocab(core->head->model);
-    core->template = llama_model_chat_template(core->head->model, NULL);
+    g->vocab = llama_model_get_vocab(g->head->model);
+    g->template = llama_model_chat_template(g->head->model, NULL);
 
     return 0;
 }
 
 
 static int
-head_open_rows(core_t *core)
+head_open_rows(generator_t *g)
 {
     int        rc;
     tensors_t  tensors;
 
-    if (tensors_open(&tensors, &core->file, 1, core->facts.error) != 0) {
+    if (tensors_open(&tensors, &g->core.file, 1, g->core.facts.error) != 0) {
         return -1;
     }
 
-    rc = head_read_context(core, &tensors) != 0
-         || head_find_rows(core, &tensors) != 0 ? -1 : 0;
+    rc = head_read_context(g, &tensors) != 0
+         || head_find_rows(g, &tensors) != 0 ? -1 : 0;
     tensors_close(&tensors);
 
     return rc;
@@ -211,35 +207,35 @@ head_open_rows(core_t *core)
 
 
 int
-head_open(core_t *core)
+head_open(generator_t *g)
 {
-    core->head = calloc(1, sizeof(head_t));
+    g->head = calloc(1, sizeof(head_t));
 
-    if (core->head == NULL) {
-        return head_fail(core, "out of memory");
+    if (g->head == NULL) {
+        return core_fail(&g->core, "out of memory");
     }
 
-    return head_read_facts(core) != 0 || head_open_vocabulary(core) != 0
-           || head_open_rows(core) != 0 ? -1 : 0;
+    return head_read_facts(g) != 0 || head_open_vocabulary(g) != 0
+           || head_open_rows(g) != 0 ? -1 : 0;
 }
 
 
 int
-head_name(core_t *core, const backend_t *backend)
+head_name(generator_t *g)
 {
-    core->facts.is_exact = !core->options.is_fp16;
+    g->core.facts.is_exact = !g->core.options.is_fp16;
 
-    return shard_name(core->file, backend, core->options.is_fp16,
-                      core->facts.numerics, core->facts.error);
+    return shard_name(g->core.file, &g->core.backend, g->core.options.is_fp16,
+                      g->core.facts.numerics, g->core.facts.error);
 }
 
 
 void
-head_close(core_t *core)
+head_close(generator_t *g)
 {
     head_t  *h;
 
-    h = core->head;
+    h = g->head;
 
     if (h == NULL) {
         return;
@@ -255,5 +251,5 @@ head_close(core_t *core)
 
     sliced_done(&h->sliced);
     free(h);
-    core->head = NULL;
+    g->head = NULL;
 }

@@ -13,12 +13,12 @@
 
 
 void
-local_add(core_t *core, llama_token id, uint32_t position, int32_t place,
+local_add(generator_t *g, llama_token id, uint32_t position, int32_t place,
     int is_output)
 {
     struct llama_batch  *b;
 
-    b = &core->batch;
+    b = &g->core.batch;
     b->token[b->n_tokens] = id;
     b->pos[b->n_tokens] = (llama_pos) position;
     b->n_seq_id[b->n_tokens] = 1;
@@ -29,12 +29,12 @@ local_add(core_t *core, llama_token id, uint32_t position, int32_t place,
 
 
 int
-local_decode(core_t *core)
+local_decode(generator_t *g)
 {
     int  rc;
 
-    rc = llama_decode(core->context, core->batch);
-    core->batch.n_tokens = 0;
+    rc = llama_decode(g->core.context, g->core.batch);
+    g->core.batch.n_tokens = 0;
 
     return rc == 0 ? 0 : -1;
 }
@@ -48,28 +48,28 @@ local_may(core_seq_t *seq)
 
 
 static uint32_t
-local_chunk_rows(const core_t *core)
+local_chunk_rows(const generator_t *g)
 {
-    return core->is_stepwise ? 1 : core->chunk;
+    return g->core.facts.is_stepwise ? 1 : g->chunk;
 }
 
 
 static void
 local_chunk(core_seq_t *seq, uint32_t to)
 {
-    int        is_last;
-    core_t    *core;
-    uint32_t   i, n;
+    int           is_last;
+    generator_t  *g;
+    uint32_t      i, n;
 
-    core = seq->core;
+    g = seq->generator;
     n = to - seq->ndecoded;
     is_last = (to == seq->nids);
 
     for (i = seq->ndecoded; i < to; i++) {
-        local_add(core, seq->ids[i], i, seq->place, is_last && i == to - 1);
+        local_add(g, seq->ids[i], i, seq->place, is_last && i == to - 1);
     }
 
-    if (local_decode(core) != 0) {
+    if (local_decode(g) != 0) {
         decode_end(seq, CORE_FAILED);
         return;
     }
@@ -77,29 +77,29 @@ local_chunk(core_seq_t *seq, uint32_t to)
     seq->ndecoded = to;
 
     if (is_last) {
-        decode_computed(seq, llama_get_logits_ith(core->context,
+        decode_computed(seq, llama_get_logits_ith(g->core.context,
                                                   (int32_t) n - 1));
     }
 }
 
 
 void
-local_flush(core_t *core)
+local_flush(generator_t *g)
 {
     int          rc;
     uint32_t     i, n;
     core_seq_t  *seq;
 
-    n = (uint32_t) core->batch.n_tokens;
+    n = (uint32_t) g->core.batch.n_tokens;
 
     if (n == 0) {
         return;
     }
 
-    rc = local_decode(core);
+    rc = local_decode(g);
 
     for (i = 0; i < n; i++) {
-        seq = core->places[core->batch.seq_id[i][0]];
+        seq = g->places[g->core.batch.seq_id[i][0]];
 
         if (rc != 0) {
             decode_end(seq, CORE_FAILED);
@@ -107,7 +107,7 @@ local_flush(core_t *core)
         }
 
         seq->ndecoded++;
-        decode_computed(seq, llama_get_logits_ith(core->context,
+        decode_computed(seq, llama_get_logits_ith(g->core.context,
                                                   (int32_t) i));
     }
 }
@@ -116,11 +116,11 @@ local_flush(core_t *core)
 static void
 local_row(core_seq_t *seq)
 {
-    local_add(seq->core, seq->ids[seq->ndecoded], seq->ndecoded, seq->place,
-              1);
+    local_add(seq->generator, seq->ids[seq->ndecoded], seq->ndecoded,
+              seq->place, 1);
 
-    if (seq->core->is_stepwise) {
-        local_flush(seq->core);
+    if (seq->generator->core.facts.is_stepwise) {
+        local_flush(seq->generator);
     }
 }
 
@@ -129,7 +129,7 @@ local_row(core_seq_t *seq)
 static void
 local_leave(core_seq_t *seq)
 {
-    (void) llama_memory_seq_rm(llama_get_memory(seq->core->context),
+    (void) llama_memory_seq_rm(llama_get_memory(seq->generator->core.context),
                                seq->place, -1, -1);
 }
 

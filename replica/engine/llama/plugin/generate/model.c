@@ -14,53 +14,12 @@
 
 #include "replica/engine/llama/plugin/file.h"
 #include "replica/engine/llama/plugin/generate/generate_inner.h"
-#include "replica/engine/llama/plugin/profile.h"
+#include "replica/engine/llama/plugin/load.h"
 #include "slice/sliced.h"
 
 
 #define MODEL_PROBE_TOKENS   256        /* libllama gives no less */
 #define MODEL_PROBE_PLACES   2
-
-#define model_fail(core, ...)                                                 \
-    (snprintf((core)->facts.error, CORE_ERROR_BYTES, __VA_ARGS__), -1)
-
-
-/* Keeps libllama's first complaint, for whoever reports a failure. */
-static void
-model_on_log(enum ggml_log_level level, const char *text, void *data)
-{
-    core_t  *core;
-
-    core = data;
-
-    if (level == GGML_LOG_LEVEL_ERROR && core->facts.error[0] == '\0') {
-        snprintf(core->facts.error, CORE_ERROR_BYTES, "%.*s",
-                 (int) strcspn(text, "\n"), text);
-    }
-}
-
-
-/* Instead of libllama's own, which prints dots. */
-static bool
-model_on_progress(float progress, void *data)
-{
-    core_t  *core;
-
-    core = data;
-
-    return !atomic_load(&core->is_stopping);
-}
-
-
-static bool
-model_on_abort(void *data)
-{
-    core_t  *core;
-
-    core = data;
-
-    return atomic_load(&core->is_stopping);
-}
 
 
 /* Weights that processes share are computed with as they lie there. */
@@ -73,41 +32,32 @@ model_is_repacked(const core_t *core)
 
 /* For messages. */
 static const char *
-model_file(const core_t *core)
+model_file(const generator_t *g)
 {
-    return core->options.is_head ? core->parts[0] : core->file;
+    return g->core.options.is_head ? g->parts[0] : g->core.file;
 }
 
 
 static int
-model_open_file(core_t *core)
+model_open(generator_t *g)
 {
+    core_t                    *core;
     struct llama_model_params  params;
 
+    core = &g->core;
     params = llama_model_default_params();
     params.use_extra_bufts = model_is_repacked(core);
-    params.load_mode = LLAMA_LOAD_MODE_MMAP;
-    params.n_gpu_layers = 0;
-    params.progress_callback = model_on_progress;
-    params.progress_callback_user_data = core;
-
-    core->model = llama_model_load_from_splits((const char **) core->parts,
-                                               core->nparts, params);
+    core->model = load_model(core, model_file(g), params, g->parts, g->nparts);
 
     if (core->model == NULL) {
-        char  why[CORE_ERROR_BYTES / 2];
-
-        snprintf(why, sizeof(why), "%.*s", (int) sizeof(why) - 1,
-                 core->facts.error);
-        return model_fail(core, "cannot load \"%.100s\": %s",
-                          model_file(core), why);
+        return -1;
     }
 
     if (llama_model_has_encoder(core->model)
         || !llama_model_has_decoder(core->model))
     {
-        return model_fail(core, "\"%.100s\" does not generate text from a "
-                          "prompt alone", model_file(core));
+        return core_fail(core, "\"%.100s\" does not generate text from a "
+                         "prompt alone", model_file(g));
     }
 
     return 0;
@@ -116,120 +66,98 @@ model_open_file(core_t *core)
 
 /* Of a head they are its own, also where it has a fallback. */
 static int
-model_open_vocabulary(core_t *core)
+model_open_vocabulary(generator_t *g)
 {
-    if (core->options.is_head) {
-        return head_open(core);
+    if (g->core.options.is_head) {
+        return head_open(g);
     }
 
-    core->vocab = llama_model_get_vocab(core->model);
-    core->template = llama_model_chat_template(core->model, NULL);
-    core->trained = (uint32_t) llama_model_n_ctx_train(core->model);
-    core->facts.layers = (uint32_t) llama_model_n_layer(core->model);
-    core->facts.width = (uint32_t) llama_model_n_embd(core->model);
-    core->facts.vocabulary = (uint32_t) llama_vocab_n_tokens(core->vocab);
+    g->vocab = llama_model_get_vocab(g->core.model);
+    g->template = llama_model_chat_template(g->core.model, NULL);
+    g->trained = (uint32_t) llama_model_n_ctx_train(g->core.model);
+    g->core.facts.layers = (uint32_t) llama_model_n_layer(g->core.model);
+    g->core.facts.width = (uint32_t) llama_model_n_embd(g->core.model);
+    g->core.facts.vocabulary = (uint32_t) llama_vocab_n_tokens(g->vocab);
 
     return 0;
 }
 
 
 static uint32_t
-model_context_tokens(const core_t *core)
+model_context_tokens(const generator_t *g)
 {
     uint32_t  asked;
 
-    asked = core->options.context;
+    asked = g->core.options.context;
 
     if (asked == 0) {
         asked = CORE_CONTEXT_DEFAULT;
     }
 
-    return asked < core->trained ? asked : core->trained;
+    return asked < g->trained ? asked : g->trained;
 }
 
 
 /* Above it the kernel would end the process in mid-stream. */
 static int
-model_check_memory(core_t *core, uint64_t file_bytes)
+model_check_memory(generator_t *g, uint64_t file_bytes)
 {
     uint64_t  memory, kv, width;
 
-    width = (uint64_t) llama_model_n_head_kv(core->model)
-            * (uint64_t) llama_model_n_embd(core->model)
-            / (uint64_t) llama_model_n_head(core->model);
-    kv = 2 * width * (uint64_t) llama_model_n_layer(core->model)
-         * model_context_tokens(core) * core->options.sequences;
+    width = (uint64_t) llama_model_n_head_kv(g->core.model)
+            * (uint64_t) llama_model_n_embd(g->core.model)
+            / (uint64_t) llama_model_n_head(g->core.model);
+    kv = 2 * width * (uint64_t) llama_model_n_layer(g->core.model)
+         * model_context_tokens(g) * g->core.options.sequences;
     memory = file_memory_bytes();
 
     if (file_bytes + kv <= memory) {
         return 0;
     }
 
-    return model_fail(core, "not enough memory: %lu MB for the model, %lu MB "
-                      "for %u sequences of %u tokens, of %lu MB",
-                      file_bytes >> 20, kv >> 20, core->options.sequences,
-                      model_context_tokens(core), memory >> 20);
+    return core_fail(&g->core, "not enough memory: %lu MB for the model, %lu "
+                     "MB for %u sequences of %u tokens, of %lu MB",
+                     file_bytes >> 20, kv >> 20, g->core.options.sequences,
+                     model_context_tokens(g), memory >> 20);
 }
 
 
 /* The largest one: of a chunk, or a token of each sequence. */
 static uint32_t
-model_batch_tokens(const core_t *core)
+model_batch_tokens(const generator_t *g)
 {
-    return core->chunk > core->options.sequences ? core->chunk
-                                                 : core->options.sequences;
-}
-
-
-/* For so many sequences of so many tokens. */
-static int
-model_open_context(core_t *core, uint32_t n, uint32_t tokens)
-{
-    struct llama_context_params  params;
-
-    params = llama_context_default_params();
-    params.n_ctx = tokens * n;
-    params.n_batch = model_batch_tokens(core);
-    params.n_ubatch = params.n_batch;
-    params.n_seq_max = n;
-    params.n_threads = profile_threads(core->options.threads);
-    params.n_threads_batch = params.n_threads;
-    params.kv_unified = false;
-    params.abort_callback = model_on_abort;
-    params.abort_callback_data = core;
-
-    core->context = core->options.is_exact
-                    ? profile_open_context(core->model, params,
-                                           &core->is_stepwise)
-                    : llama_init_from_model(core->model, params);
-
-    if (core->context == NULL) {
-        return model_fail(core, "no context of %u sequences of %u tokens",
-                          n, tokens);
-    }
-
-    return 0;
+    return g->chunk > g->core.options.sequences ? g->chunk
+                                                : g->core.options.sequences;
 }
 
 
 static int
-model_open_whole_context(core_t *core)
+model_open_context(generator_t *g, uint32_t n, uint32_t tokens)
 {
-    return model_open_context(core, core->options.sequences,
-                              core->facts.context);
+    return load_context(&g->core, n, tokens, model_batch_tokens(g), NULL) == 0
+           ? 0 : core_fail(&g->core, "no context of %u sequences of %u tokens",
+                           n, tokens);
+}
+
+
+static int
+model_open_whole_context(generator_t *g)
+{
+    return model_open_context(g, g->core.options.sequences,
+                              g->core.facts.context);
 }
 
 
 /* What a model that stands by computes with, until it is probed. */
 static int
-model_open_small_context(core_t *core)
+model_open_small_context(generator_t *g)
 {
     uint32_t  n, tokens;
 
-    n = core->options.sequences;
-    tokens = core->facts.context;
+    n = g->core.options.sequences;
+    tokens = g->core.facts.context;
 
-    return model_open_context(core,
+    return model_open_context(g,
                               n < MODEL_PROBE_PLACES ? n : MODEL_PROBE_PLACES,
                               tokens < MODEL_PROBE_TOKENS
                               ? tokens : MODEL_PROBE_TOKENS);
@@ -238,18 +166,18 @@ model_open_small_context(core_t *core)
 
 /* What outlives a context. */
 static int
-model_open_rooms(core_t *core)
+model_open_rooms(generator_t *g)
 {
-    core->facts.context = model_context_tokens(core);
-    core->chunk = core->options.is_exact ? CHUNK_TOKENS : CHUNK_TOKENS_FAST;
-    core->batch = llama_batch_init((int32_t) model_batch_tokens(core), 0, 1);
-    core->places = calloc(core->options.sequences, sizeof(core_seq_t *));
+    g->core.facts.context = model_context_tokens(g);
+    g->chunk = g->core.options.is_exact ? CHUNK_TOKENS : CHUNK_TOKENS_FAST;
+    g->core.batch = llama_batch_init((int32_t) model_batch_tokens(g), 0, 1);
+    g->places = calloc(g->core.options.sequences, sizeof(core_seq_t *));
 
-    if (core->batch.token == NULL || core->places == NULL
-        || sample_room_init(&core->room,
-                            (uint32_t) llama_vocab_n_tokens(core->vocab)) != 0)
+    if (g->core.batch.token == NULL || g->places == NULL
+        || sample_room_init(&g->room,
+                            (uint32_t) llama_vocab_n_tokens(g->vocab)) != 0)
     {
-        return model_fail(core, "out of memory");
+        return core_fail(&g->core, "out of memory");
     }
 
     return 0;
@@ -258,12 +186,12 @@ model_open_rooms(core_t *core)
 
 /* Bytes of a token; libllama says a long one's as a negative number. */
 static size_t
-model_token_bytes(const core_t *core, llama_token id)
+model_token_bytes(const generator_t *g, llama_token id)
 {
     char     piece[64];
     int32_t  n;
 
-    n = llama_token_to_piece(core->vocab, id, piece, sizeof(piece), 0, true);
+    n = llama_token_to_piece(g->vocab, id, piece, sizeof(piece), 0, true);
 
     return (size_t) (n < 0 ? -n : n);
 }
@@ -274,24 +202,24 @@ model_token_bytes(const core_t *core, llama_token id)
  * longest one, by which a text is too long without being tokenized.
  */
 static int
-model_read_tokens(core_t *core)
+model_read_tokens(generator_t *g)
 {
     size_t    bytes;
     uint32_t  id, n;
 
-    n = (uint32_t) llama_vocab_n_tokens(core->vocab);
-    core->ends = malloc(n * sizeof(uint32_t));
+    n = (uint32_t) llama_vocab_n_tokens(g->vocab);
+    g->ends = malloc(n * sizeof(uint32_t));
 
-    if (core->ends == NULL) {
-        return model_fail(core, "out of memory");
+    if (g->ends == NULL) {
+        return core_fail(&g->core, "out of memory");
     }
 
     for (id = 0; id < n; id++) {
-        bytes = model_token_bytes(core, (llama_token) id);
-        core->longest = bytes > core->longest ? bytes : core->longest;
+        bytes = model_token_bytes(g, (llama_token) id);
+        g->longest = bytes > g->longest ? bytes : g->longest;
 
-        if (llama_vocab_is_eog(core->vocab, (llama_token) id)) {
-            core->ends[core->nends++] = id;
+        if (llama_vocab_is_eog(g->vocab, (llama_token) id)) {
+            g->ends[g->nends++] = id;
         }
     }
 
@@ -302,33 +230,33 @@ model_read_tokens(core_t *core)
 /* Found early, so that libllama's own words are not needed; at a slice, which
    has no vocabulary, it would end the process. */
 static int
-model_check_file(core_t *core, uint64_t *hash, uint64_t *bytes)
+model_check_file(generator_t *g, uint64_t *hash, uint64_t *bytes)
 {
     int  rc;
 
-    rc = file_check_gguf(core->parts[0]);
+    rc = file_check_gguf(g->parts[0]);
 
     if (rc > 0) {
-        return model_fail(core, "\"%.200s\" is not a GGUF file",
-                          model_file(core));
+        return core_fail(&g->core, "\"%.200s\" is not a GGUF file",
+                          model_file(g));
     }
 
-    if (rc == 0 && sliced_is_one(core->parts[0])) {
-        return model_fail(core, "\"%.120s\" is a file of llmgw-slice, not a "
+    if (rc == 0 && sliced_is_one(g->parts[0])) {
+        return core_fail(&g->core, "\"%.120s\" is a file of llmgw-slice, not a "
                           "whole model: --shard takes a slice, --orchestrate "
-                          "the head", model_file(core));
+                          "the head", model_file(g));
     }
 
-    if (rc < 0 || file_hash_parts(core->parts, core->nparts,
-                                  &core->is_stopping, hash, bytes)
+    if (rc < 0 || file_hash_parts(g->parts, g->nparts,
+                                  &g->core.is_stopping, hash, bytes)
                   != 0)
     {
-        return model_fail(core, "cannot read \"%.200s\": %s",
-                          model_file(core), strerror(errno));
+        return core_fail(&g->core, "cannot read \"%.200s\": %s",
+                          model_file(g), strerror(errno));
     }
 
     if (*bytes > file_memory_bytes()) {
-        return model_fail(core, "not enough memory: the model has %lu MB, "
+        return core_fail(&g->core, "not enough memory: the model has %lu MB, "
                           "this machine %lu MB", *bytes >> 20,
                           file_memory_bytes() >> 20);
     }
@@ -338,144 +266,120 @@ model_check_file(core_t *core, uint64_t *hash, uint64_t *bytes)
 
 
 static void
-model_sleep(core_t *core)
+model_sleep(generator_t *g)
 {
-    llama_free(core->context);
-    core->context = NULL;
+    if (g->core.options.is_unmapped) {
+        load_close(&g->core);
+        g->vocab = NULL;
 
-    if (core->options.is_unmapped) {
-        llama_model_free(core->model);
-        core->model = NULL;
-        core->vocab = NULL;
+    } else {
+        llama_free(g->core.context);
+        g->core.context = NULL;
     }
 }
 
 
 /* Of other weights it would go on with another text. */
 static int
-model_check_fallback(core_t *core)
+model_check_fallback(generator_t *g)
 {
     uint8_t  id[CORE_WEIGHTS_BYTES];
 
-    if (!core->options.is_head) {
+    if (!g->core.options.is_head) {
         return 0;
     }
 
-    if (sliced_weights_id(core->parts, core->nparts, &core->is_stopping, id,
-                          core->facts.error)
+    if (sliced_weights_id(g->parts, g->nparts, &g->core.is_stopping, id,
+                          g->core.facts.error)
         != 0)
     {
         return -1;
     }
 
-    if (memcmp(id, core->facts.weights_id, sizeof(id)) == 0) {
+    if (memcmp(id, g->core.facts.weights_id, sizeof(id)) == 0) {
         return 0;
     }
 
-    return model_fail(core, "\"%.90s\" cannot stand in for the shards of "
-                      "\"%.90s\": it has other weights", model_file(core),
-                      core->file);
+    return core_fail(&g->core, "\"%.90s\" cannot stand in for the shards of "
+                      "\"%.90s\": it has other weights", model_file(g),
+                      g->core.file);
 }
 
 
 /* All that computes: of a head its fallback. */
 static int
-model_load_whole(core_t *core, uint64_t file_hash, uint64_t file_bytes,
-    uint64_t cpu_hash)
+model_probe(generator_t *g, uint64_t file_hash, uint64_t file_bytes)
 {
-    if (model_check_fallback(core) != 0
-        || model_check_memory(core, file_bytes) != 0
-        || (core->options.is_standby ? model_open_small_context(core)
-                                     : model_open_whole_context(core)) != 0)
+    if (model_check_fallback(g) != 0
+        || model_check_memory(g, file_bytes) != 0
+        || (g->core.options.is_standby ? model_open_small_context(g)
+                                       : model_open_whole_context(g)) != 0)
     {
         return -1;
     }
 
-    (void) llama_model_meta_val_str(core->model, "general.name",
-                                    core->facts.name, CORE_NAME_BYTES);
+    (void) llama_model_meta_val_str(g->core.model, "general.name",
+                                    g->core.facts.name, CORE_NAME_BYTES);
 
-    return numerics_probe(core, file_hash, cpu_hash);
+    return numerics_probe(g, file_hash);
+}
+
+
+int
+model_start(core_t *core)
+{
+    int           has_model;
+    uint64_t      file_hash, file_bytes;
+    generator_t  *g;
+
+    g = generator_of(core);
+    has_model = (g->nparts > 0);
+
+    if ((has_model && model_check_file(g, &file_hash, &file_bytes) != 0)
+        || load_backend(core) != 0
+        || (has_model && model_open(g) != 0)
+        || model_open_vocabulary(g) != 0
+        || model_open_rooms(g) != 0
+        || model_read_tokens(g) != 0
+        || (has_model && model_probe(g, file_hash, file_bytes) != 0))
+    {
+        return -1;
+    }
+
+    if (core->options.is_standby) {
+        model_sleep(g);
+    }
+
+    return core->options.is_head ? head_name(g) : 0;
 }
 
 
 int
 model_load(core_t *core)
 {
-    uint64_t   file_hash, file_bytes;
-    backend_t  backend;
+    generator_t  *g;
 
-    file_hash = 0;
-    file_bytes = 0;
-    llama_log_set(model_on_log, core);
-    snprintf(core->facts.library, CORE_NAME_BYTES, "libllama %s",
-             llama_version());
+    g = generator_of(core);
 
-    if ((core->nparts > 0
-         && model_check_file(core, &file_hash, &file_bytes) != 0)
-        || backend_load(core->cpu, &core->is_stopping, &backend,
-                        core->facts.error)
-           != 0)
-    {
-        return -1;
+    if (g->nparts == 0 || core->context != NULL) {
+        return 0;
     }
 
-    snprintf(core->facts.cpu, CORE_NAME_BYTES, "%s", backend.variant);
-    llama_backend_init();
-
-    if ((core->nparts > 0 && model_open_file(core) != 0)
-        || model_open_vocabulary(core) != 0
-        || model_open_rooms(core) != 0
-        || model_read_tokens(core) != 0)
-    {
-        return -1;
-    }
-
-    if (core->nparts > 0
-        && model_load_whole(core, file_hash, file_bytes, backend.hash) != 0)
-    {
-        return -1;
-    }
-
-    if (core->options.is_standby) {
-        model_sleep(core);
-    }
-
-    return core->options.is_head ? head_name(core, &backend) : 0;
-}
-
-
-int
-model_wake(core_t *core)
-{
     if (core->model == NULL
-        && (model_open_file(core) != 0 || model_open_vocabulary(core) != 0))
+        && (model_open(g) != 0 || model_open_vocabulary(g) != 0))
     {
         return -1;
     }
 
-    return model_open_whole_context(core);
+    return model_open_whole_context(g);
 }
 
 
 void
-model_free(core_t *core)
+model_done(generator_t *g)
 {
-    sample_room_done(&core->room);
-    free(core->ends);
-    free(core->places);
-
-    if (core->batch.token != NULL) {
-        llama_batch_free(core->batch);
-    }
-
-    if (core->context != NULL) {
-        llama_free(core->context);
-    }
-
-    if (core->model != NULL) {
-        llama_model_free(core->model);
-    }
-
-    head_close(core);
-    llama_backend_free();
+    sample_room_done(&g->room);
+    free(g->ends);
+    free(g->places);
+    head_close(g);
 }

@@ -47,21 +47,21 @@ typedef struct {
 
 
 static llama_token
-numerics_token(const core_t *core, uint32_t i, uint32_t which)
+numerics_token(const generator_t *g, uint32_t i, uint32_t which)
 {
-    return (llama_token) ((i * 7919 + which * 104729 + 13) % core->room.n);
+    return (llama_token) ((i * 7919 + which * 104729 + 13) % g->room.n);
 }
 
 
 static void
-numerics_note(core_t *core, numerics_probe_t *probe, uint32_t i, int32_t row)
+numerics_note(generator_t *g, numerics_probe_t *probe, uint32_t i, int32_t row)
 {
     const float      *logits;
     sample_input_t    input;
     sample_params_t   params;
 
-    logits = llama_get_logits_ith(core->context, row);
-    probe->logits[i] = XXH3_64bits(logits, core->room.n * sizeof(float));
+    logits = llama_get_logits_ith(g->core.context, row);
+    probe->logits[i] = XXH3_64bits(logits, g->room.n * sizeof(float));
 
     memset(&params, 0, sizeof(params));
     params.temperature = 1;
@@ -70,28 +70,28 @@ numerics_note(core_t *core, numerics_probe_t *probe, uint32_t i, int32_t row)
     memset(&input, 0, sizeof(input));
     input.logits = logits;
     input.position = i;
-    probe->draws[i] = sample_token(&params, &core->room, &input);
+    probe->draws[i] = sample_token(&params, &g->room, &input);
 }
 
 
 /* Tokens of sequence 0, as one call. */
 static int
-numerics_chunk(core_t *core, uint32_t from, uint32_t to,
+numerics_chunk(generator_t *g, uint32_t from, uint32_t to,
     numerics_probe_t *probe)
 {
     uint32_t  i;
 
     for (i = from; i < to; i++) {
-        local_add(core, numerics_token(core, i, 0), i, 0, i >= NUMERICS_HEAD);
+        local_add(g, numerics_token(g, i, 0), i, 0, i >= NUMERICS_HEAD);
     }
 
-    if (local_decode(core) != 0) {
+    if (local_decode(g) != 0) {
         return -1;
     }
 
     for (i = from; i < to; i++) {
         if (i >= NUMERICS_HEAD) {
-            numerics_note(core, probe, i - NUMERICS_HEAD,
+            numerics_note(g, probe, i - NUMERICS_HEAD,
                           (int32_t) (i - from));
         }
     }
@@ -102,30 +102,30 @@ numerics_chunk(core_t *core, uint32_t from, uint32_t to,
 
 /* The tail beside another sequence, in one call with it or by turns. */
 static int
-numerics_beside(core_t *core, numerics_probe_t *probe)
+numerics_beside(generator_t *g, numerics_probe_t *probe)
 {
     uint32_t  i, at;
 
     for (i = 0; i < NUMERICS_TAIL; i++) {
         at = NUMERICS_HEAD + i;
-        local_add(core, numerics_token(core, at, 0), at, 0, 1);
+        local_add(g, numerics_token(g, at, 0), at, 0, 1);
 
-        if (core->is_stepwise) {
-            if (local_decode(core) != 0) {
+        if (g->core.facts.is_stepwise) {
+            if (local_decode(g) != 0) {
                 return -1;
             }
 
-            numerics_note(core, probe, i, 0);
+            numerics_note(g, probe, i, 0);
         }
 
-        local_add(core, numerics_token(core, i, 1), i, 1, 1);
+        local_add(g, numerics_token(g, i, 1), i, 1, 1);
 
-        if (local_decode(core) != 0) {
+        if (local_decode(g) != 0) {
             return -1;
         }
 
-        if (!core->is_stepwise) {
-            numerics_note(core, probe, i, 0);
+        if (!g->core.facts.is_stepwise) {
+            numerics_note(g, probe, i, 0);
         }
     }
 
@@ -134,23 +134,23 @@ numerics_beside(core_t *core, numerics_probe_t *probe)
 
 
 static void
-numerics_clear(core_t *core)
+numerics_clear(generator_t *g)
 {
-    llama_memory_clear(llama_get_memory(core->context), true);
+    llama_memory_clear(llama_get_memory(g->core.context), true);
 }
 
 
 /* Tokens of sequence 0 in calls of so many. */
 static int
-numerics_chunks(core_t *core, uint32_t to, uint32_t step,
+numerics_chunks(generator_t *g, uint32_t to, uint32_t step,
     numerics_probe_t *probe)
 {
     uint32_t  i;
 
-    numerics_clear(core);
+    numerics_clear(g);
 
     for (i = 0; i < to; i += step) {
-        if (numerics_chunk(core, i, i + step, probe) != 0) {
+        if (numerics_chunk(g, i, i + step, probe) != 0) {
             return -1;
         }
     }
@@ -161,16 +161,16 @@ numerics_chunks(core_t *core, uint32_t to, uint32_t step,
 
 /* 0: all ways are equal; 1: they differ; -1: libllama failed. */
 static int
-numerics_compare(core_t *core, numerics_probe_t *probe)
+numerics_compare(generator_t *g, numerics_probe_t *probe)
 {
     uint32_t          step;
     numerics_probe_t  chunks, beside;
 
-    step = core->is_stepwise ? 1 : NUMERICS_HEAD;
+    step = g->core.facts.is_stepwise ? 1 : NUMERICS_HEAD;
 
-    if (numerics_chunks(core, NUMERICS_TOKENS, 1, probe) != 0
-        || numerics_chunks(core, NUMERICS_TOKENS,
-                           core->is_stepwise ? 1 : NUMERICS_TOKENS,
+    if (numerics_chunks(g, NUMERICS_TOKENS, 1, probe) != 0
+        || numerics_chunks(g, NUMERICS_TOKENS,
+                           g->core.facts.is_stepwise ? 1 : NUMERICS_TOKENS,
                            &chunks)
            != 0)
     {
@@ -179,14 +179,14 @@ numerics_compare(core_t *core, numerics_probe_t *probe)
 
     beside = chunks;
 
-    if (core->options.sequences > 1
-        && (numerics_chunks(core, NUMERICS_HEAD, step, &beside) != 0
-            || numerics_beside(core, &beside) != 0))
+    if (g->core.options.sequences > 1
+        && (numerics_chunks(g, NUMERICS_HEAD, step, &beside) != 0
+            || numerics_beside(g, &beside) != 0))
     {
         return -1;
     }
 
-    numerics_clear(core);
+    numerics_clear(g);
 
     return memcmp(&chunks, probe, sizeof(chunks)) != 0
            || memcmp(&beside, probe, sizeof(beside)) != 0;
@@ -194,59 +194,58 @@ numerics_compare(core_t *core, numerics_probe_t *probe)
 
 
 static void
-numerics_name(core_t *core, uint64_t file_hash, uint64_t cpu_hash,
+numerics_name(generator_t *g, uint64_t file_hash,
     const numerics_probe_t *probe)
 {
     numerics_name_t  name;
 
     memset(&name, 0, sizeof(name));
     name.file = file_hash;
-    name.cpu = cpu_hash;
-    name.is_exact = (uint64_t) core->facts.is_exact;
+    name.cpu = g->core.backend.hash;
+    name.is_exact = (uint64_t) g->core.facts.is_exact;
     name.probe = *probe;
-    snprintf(name.library, CORE_NAME_BYTES, "%s", core->facts.library);
-    snprintf(name.variant, CORE_NAME_BYTES, "%s", core->facts.cpu);
+    snprintf(name.library, CORE_NAME_BYTES, "%s", g->core.facts.library);
+    snprintf(name.variant, CORE_NAME_BYTES, "%s", g->core.facts.cpu);
 
-    if (!core->facts.is_exact) {
-        name.is_exact = core->options.is_exact || model_is_repacked(core)
+    if (!g->core.facts.is_exact) {
+        name.is_exact = g->core.options.is_exact || model_is_repacked(&g->core)
                         ? 0 : NUMERICS_AS_STORED;
-        name.chunk = core->chunk;
-        name.threads = (uint64_t) llama_n_threads(core->context);
+        name.chunk = g->chunk;
+        name.threads = (uint64_t) llama_n_threads(g->core.context);
     }
 
-    snprintf(core->facts.numerics, CORE_NAME_BYTES, "llama-%016lx",
+    snprintf(g->core.facts.numerics, CORE_NAME_BYTES, "llama-%016lx",
              XXH3_64bits(&name, sizeof(name)));
 }
 
 
 int
-numerics_probe(core_t *core, uint64_t file_hash, uint64_t cpu_hash)
+numerics_probe(generator_t *g, uint64_t file_hash)
 {
     int               rc;
     numerics_probe_t  probe;
 
     memset(&probe, 0, sizeof(probe));
-    core->facts.is_exact = core->options.is_exact;
+    g->core.facts.is_exact = g->core.options.is_exact;
     rc = 0;
 
-    if (core->options.is_exact) {
-        rc = numerics_compare(core, &probe);
+    if (g->core.options.is_exact) {
+        rc = numerics_compare(g, &probe);
     }
 
     if (rc > 0) {
-        core->is_stepwise = 1;
-        rc = numerics_compare(core, &probe);
-        core->facts.is_exact = (rc == 0);
+        g->core.facts.is_stepwise = 1;
+        rc = numerics_compare(g, &probe);
+        g->core.facts.is_exact = (rc == 0);
     }
 
     if (rc < 0) {
-        snprintf(core->facts.error, CORE_ERROR_BYTES,
+        snprintf(g->core.facts.error, CORE_ERROR_BYTES,
                  "libllama cannot decode with this model");
         return -1;
     }
 
-    core->facts.is_stepwise = core->is_stepwise;
-    numerics_name(core, file_hash, cpu_hash, &probe);
+    numerics_name(g, file_hash, &probe);
 
     return 0;
 }

@@ -28,7 +28,7 @@ prompt_render(const core_seq_t *seq, int32_t *len)
     struct llama_chat_message  *messages;
 
     job = seq->job;
-    template = seq->core->template;
+    template = seq->generator->template;
     messages = calloc(job->nmessages + 1, sizeof(*messages));
 
     if (template == NULL || messages == NULL) {
@@ -80,8 +80,8 @@ prompt_tokenize(core_seq_t *seq, const char *text, int32_t len)
 {
     int32_t  n, room;
 
-    if ((uint64_t) len > (uint64_t) seq->core->facts.context
-                         * seq->core->longest)
+    if ((uint64_t) len > (uint64_t) seq->generator->core.facts.context
+                         * seq->generator->longest)
     {
         return CORE_CONTEXT;
     }
@@ -93,7 +93,7 @@ prompt_tokenize(core_seq_t *seq, const char *text, int32_t len)
         return CORE_FAILED;
     }
 
-    n = llama_tokenize(seq->core->vocab, text, len, seq->ids, room, true,
+    n = llama_tokenize(seq->generator->vocab, text, len, seq->ids, room, true,
                        true);
 
     if (n < 0) {
@@ -165,7 +165,7 @@ prompt_has_strangers(const core_seq_t *seq)
     size_t    i;
     uint32_t  n;
 
-    n = seq->core->room.n;
+    n = seq->generator->room.n;
 
     for (i = 0; i < seq->nprompt; i++) {
         if ((uint32_t) seq->ids[i] >= n) {
@@ -192,7 +192,7 @@ prompt_complete(core_seq_t *seq)
     const core_job_t  *job;
 
     job = seq->job;
-    ids = realloc(seq->ids, (seq->core->facts.context + 1)
+    ids = realloc(seq->ids, (seq->generator->core.facts.context + 1)
                             * sizeof(llama_token));
 
     if (ids == NULL) {
@@ -223,7 +223,7 @@ prompt_fits(const core_seq_t *seq)
         after = seq->job->ndelivered;
     }
 
-    return seq->nprompt + after <= seq->core->facts.context;
+    return seq->nprompt + after <= seq->generator->core.facts.context;
 }
 
 

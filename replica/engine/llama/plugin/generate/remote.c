@@ -30,16 +30,16 @@ remote_may(core_seq_t *seq)
 {
     int  may;
 
-    pthread_mutex_lock(&seq->core->lock);
+    pthread_mutex_lock(&seq->generator->core.lock);
     may = seq->naway < CORE_STEPS_MAX;
-    pthread_mutex_unlock(&seq->core->lock);
+    pthread_mutex_unlock(&seq->generator->core.lock);
 
     return may;
 }
 
 
 static uint32_t
-remote_chunk_rows(const core_t *core)
+remote_chunk_rows(const generator_t *g)
 {
     return CORE_ROWS_MAX;
 }
@@ -53,8 +53,8 @@ remote_expected(const core_seq_t *seq)
 
     most = (uint64_t) seq->nprompt + seq->job->max_tokens;
 
-    return seq->job->max_tokens > 0 && most < seq->core->facts.context
-           ? (uint32_t) most : seq->core->facts.context;
+    return seq->job->max_tokens > 0 && most < seq->generator->core.facts.context
+           ? (uint32_t) most : seq->generator->core.facts.context;
 }
 
 
@@ -62,11 +62,11 @@ remote_expected(const core_seq_t *seq)
 static remote_step_t *
 remote_make(core_seq_t *seq, uint32_t to)
 {
-    core_t         *core;
+    generator_t    *g;
     core_step_t    *step;
     remote_step_t  *made;
 
-    core = seq->core;
+    g = seq->generator;
     made = calloc(1, sizeof(remote_step_t));
 
     if (made == NULL) {
@@ -81,7 +81,7 @@ remote_make(core_seq_t *seq, uint32_t to)
     step->position = seq->ndecoded;
     step->rows = to - seq->ndecoded;
     step->logits_rows = (to == seq->nids);
-    step->embeddings = malloc((size_t) step->rows * core->facts.width
+    step->embeddings = malloc((size_t) step->rows * g->core.facts.width
                               * sizeof(float));
 
     if (step->embeddings == NULL) {
@@ -89,7 +89,7 @@ remote_make(core_seq_t *seq, uint32_t to)
         return NULL;
     }
 
-    head_embed(core, seq->ids + step->position, step->rows,
+    head_embed(g, seq->ids + step->position, step->rows,
                step->embeddings);
 
     return made;
@@ -109,7 +109,7 @@ static int
 remote_make_room(core_seq_t *seq)
 {
     if (seq->logits == NULL) {
-        seq->logits = malloc(seq->core->room.n * sizeof(float));
+        seq->logits = malloc(seq->generator->room.n * sizeof(float));
     }
 
     return seq->logits != NULL ? 0 : -1;
@@ -119,10 +119,10 @@ remote_make_room(core_seq_t *seq)
 static void
 remote_chunk(core_seq_t *seq, uint32_t to)
 {
-    core_t         *core;
+    generator_t    *g;
     remote_step_t  *step;
 
-    core = seq->core;
+    g = seq->generator;
     step = remote_make_room(seq) == 0 ? remote_make(seq, to) : NULL;
 
     if (step == NULL) {
@@ -133,18 +133,18 @@ remote_chunk(core_seq_t *seq, uint32_t to)
     seq->ndecoded = to;
     seq->state = to == seq->nids ? SEQ_SENT : SEQ_PREFILL;
 
-    pthread_mutex_lock(&core->lock);
+    pthread_mutex_lock(&g->core.lock);
 
     if (seq->is_released || seq->is_again || seq->is_lost) {
         remote_free(step);
 
     } else {
-        *core->last_step = step;
-        core->last_step = &step->next;
+        *g->last_step = step;
+        g->last_step = &step->next;
         seq->naway++;
     }
 
-    pthread_mutex_unlock(&core->lock);
+    pthread_mutex_unlock(&g->core.lock);
 }
 
 
@@ -175,20 +175,20 @@ const way_t  way_remote = {
 static int
 remote_look(core_seq_t *seq)
 {
-    int      has_logits, is_again, is_lost;
-    core_t  *core;
+    int           has_logits, is_again, is_lost;
+    generator_t  *g;
 
-    core = seq->core;
+    g = seq->generator;
 
-    pthread_mutex_lock(&core->lock);
+    pthread_mutex_lock(&g->core.lock);
     has_logits = seq->has_logits;
     is_again = seq->is_again;
     is_lost = seq->is_lost;
     seq->has_logits = 0;
     seq->is_again = 0;
     seq->is_lost = 0;
-    core->load.fallbacks += is_lost && core->context != NULL;
-    pthread_mutex_unlock(&core->lock);
+    g->core.load.fallbacks += is_lost && g->core.context != NULL;
+    pthread_mutex_unlock(&g->core.lock);
 
     if (has_logits && seq->state == SEQ_SENT) {
         decode_computed(seq, seq->logits);
@@ -198,7 +198,7 @@ remote_look(core_seq_t *seq)
         return has_logits;
     }
 
-    if (is_lost && core->context == NULL) {
+    if (is_lost && g->core.context == NULL) {
         decode_lost(seq);
 
     } else {
@@ -210,7 +210,7 @@ remote_look(core_seq_t *seq)
 
 
 int
-remote_collect(core_t *core)
+remote_collect(generator_t *g)
 {
     int          has_any;
     uint32_t     i;
@@ -218,8 +218,8 @@ remote_collect(core_t *core)
 
     has_any = 0;
 
-    for (i = 0; i < core->options.sequences; i++) {
-        seq = core->places[i];
+    for (i = 0; i < g->core.options.sequences; i++) {
+        seq = g->places[i];
 
         if (seq != NULL && seq->way == &way_remote) {
             has_any |= remote_look(seq);
@@ -235,12 +235,12 @@ remote_collect(core_t *core)
 void
 remote_drop(core_seq_t *seq)
 {
-    core_t          *core;
-    remote_step_t   *step, **link;
+    generator_t    *g;
+    remote_step_t  *step, **link;
 
-    core = seq->core;
+    g = seq->generator;
 
-    for (link = &core->steps; (step = *link) != NULL; /* void */) {
+    for (link = &g->steps; (step = *link) != NULL; /* void */) {
         if (step->step.seq != seq) {
             link = &step->next;
             continue;
@@ -250,7 +250,7 @@ remote_drop(core_seq_t *seq)
         remote_free(step);
     }
 
-    core->last_step = link;
+    g->last_step = link;
     seq->naway = 0;
     seq->nanswered = 0;
 }
@@ -261,16 +261,19 @@ remote_drop(core_seq_t *seq)
 int
 remote_take(core_t *core, core_step_t *out)
 {
+    generator_t    *g;
     remote_step_t  *step;
 
+    g = generator_of(core);
+
     pthread_mutex_lock(&core->lock);
-    step = core->steps;
+    step = g->steps;
 
     if (step != NULL) {
-        core->steps = step->next;
+        g->steps = step->next;
 
-        if (core->steps == NULL) {
-            core->last_step = &core->steps;
+        if (g->steps == NULL) {
+            g->last_step = &g->steps;
         }
     }
 
@@ -291,45 +294,45 @@ void
 remote_give(core_seq_t *seq, uint32_t position, uint32_t rows,
     const float *logits)
 {
-    core_t  *core;
+    generator_t  *g;
 
-    core = seq->core;
+    g = seq->generator;
 
     /* The core's thread reads them after has_logits, and never twice. */
 
     if (logits != NULL) {
-        memcpy(seq->logits, logits, core->room.n * sizeof(float));
+        memcpy(seq->logits, logits, g->room.n * sizeof(float));
     }
 
-    pthread_mutex_lock(&core->lock);
+    pthread_mutex_lock(&g->core.lock);
     assert(seq->naway > 0 && position == seq->nanswered);
     seq->naway--;
     seq->nanswered += rows;
     seq->has_logits = (logits != NULL);
-    worker_call(core);
-    pthread_mutex_unlock(&core->lock);
+    worker_call(g);
+    pthread_mutex_unlock(&g->core.lock);
 }
 
 
 void
 remote_rewind(core_seq_t *seq)
 {
-    pthread_mutex_lock(&seq->core->lock);
+    pthread_mutex_lock(&seq->generator->core.lock);
     remote_drop(seq);
     seq->is_again = 1;
-    worker_call(seq->core);
-    pthread_mutex_unlock(&seq->core->lock);
+    worker_call(seq->generator);
+    pthread_mutex_unlock(&seq->generator->core.lock);
 }
 
 
 void
 remote_lose(core_seq_t *seq, const char *reason, const char *text)
 {
-    pthread_mutex_lock(&seq->core->lock);
+    pthread_mutex_lock(&seq->generator->core.lock);
     remote_drop(seq);
     seq->is_lost = 1;
     snprintf(seq->reason, sizeof(seq->reason), "%s", reason);
     snprintf(seq->text, sizeof(seq->text), "%s", text);
-    worker_call(seq->core);
-    pthread_mutex_unlock(&seq->core->lock);
+    worker_call(seq->generator);
+    pthread_mutex_unlock(&seq->generator->core.lock);
 }

@@ -27,24 +27,24 @@
  * probe's rows are no model's.
  */
 static float
-call_norm(const core_t *core, uint32_t boundary)
+call_norm(const shard_t *s, uint32_t boundary)
 {
-    return core->is_probed && boundary > 0 && core->facts.norms != NULL
-           ? core->facts.norms[boundary] : 0;
+    return s->is_probed && boundary > 0 && s->core.facts.norms != NULL
+           ? s->core.facts.norms[boundary] : 0;
 }
 
 
 /* Rows of a step, as floats. */
 static void
-call_read(core_t *core, part_t *part, float *rows)
+call_read(shard_t *s, part_t *part, float *rows)
 {
     size_t       n;
     const char  *in;
 
-    in = (const char *) part->step->in + part->from * core->row_bytes;
-    n = part->rows * (size_t) core->facts.width;
+    in = (const char *) part->step->in + part->from * s->row_bytes;
+    n = part->rows * (size_t) s->core.facts.width;
 
-    if (core->options.is_fp16) {
+    if (s->core.options.is_fp16) {
         half_decode(rows, (const uint16_t *) (const void *) in, n);
 
     } else {
@@ -54,9 +54,9 @@ call_read(core_t *core, part_t *part, float *rows)
     /* The others of the call are computed, this one beside them, for nothing:
        without it they would have a gap. */
 
-    if (check_rows(rows, part->rows, core->facts.width,
+    if (check_rows(rows, part->rows, s->core.facts.width,
                    part->step->position + part->from,
-                   call_norm(core, core->facts.first_layer))
+                   call_norm(s, s->core.facts.first_layer))
         != CHECK_GOOD)
     {
         part->status = SHARD_STEP_BAD_INPUT;
@@ -70,24 +70,24 @@ call_read(core_t *core, part_t *part, float *rows)
  * last layer drops all others.  Where it is not reached, none need be.
  */
 static uint32_t
-call_outputs(const core_t *core, const part_t *part)
+call_outputs(const shard_t *s, const part_t *part)
 {
     if (part->is_logits) {
         return part->step->logits_rows;
     }
 
-    return part->last_layer == core->last_layer ? part->step->rows : 0;
+    return part->last_layer == s->last_layer ? part->step->rows : 0;
 }
 
 
 static void
-call_add(core_t *core, const part_t *part)
+call_add(shard_t *s, const part_t *part)
 {
     uint32_t             i, row, wanted;
     struct llama_batch  *b;
 
-    b = &core->batch;
-    wanted = call_outputs(core, part);
+    b = &s->core.batch;
+    wanted = call_outputs(s, part);
 
     for (i = 0; i < part->rows; i++) {
         row = part->from + i;
@@ -102,29 +102,29 @@ call_add(core_t *core, const part_t *part)
 
 /* Hidden states of a part, from this row of the tensor on. */
 static void
-call_write(core_t *core, part_t *part, const struct ggml_tensor *t,
+call_write(shard_t *s, part_t *part, const struct ggml_tensor *t,
     size_t at)
 {
     char    *out;
     float   *rows;
     size_t   n, bytes;
 
-    bytes = core->facts.width * sizeof(float);
-    n = part->rows * (size_t) core->facts.width;
-    out = (char *) part->step->out + part->from * core->row_bytes;
-    rows = core->options.is_fp16 ? core->rows : (float *) (void *) out;
+    bytes = s->core.facts.width * sizeof(float);
+    n = part->rows * (size_t) s->core.facts.width;
+    out = (char *) part->step->out + part->from * s->row_bytes;
+    rows = s->core.options.is_fp16 ? s->rows : (float *) (void *) out;
     ggml_backend_tensor_get(t, rows, at * bytes, part->rows * bytes);
 
-    if (check_rows(rows, part->rows, core->facts.width,
+    if (check_rows(rows, part->rows, s->core.facts.width,
                    part->step->position + part->from,
-                   call_norm(core, core->facts.first_layer
+                   call_norm(s, s->core.facts.first_layer
                                    + part->last_layer + 1))
         != CHECK_GOOD)
     {
         part->status = SHARD_STEP_CORRUPT;
     }
 
-    if (core->options.is_fp16
+    if (s->core.options.is_fp16
         && half_encode((uint16_t *) (void *) out, rows, n) != 0)
     {
         part->status = SHARD_STEP_CORRUPT;
@@ -139,17 +139,17 @@ call_tensor(struct ggml_tensor *t, bool is_question, void *data)
     size_t    at;
     uint32_t  i;
     call_t   *call;
-    core_t   *core;
+    shard_t  *s;
 
-    core = data;
-    call = &core->call;
+    s = shard_of(data);
+    call = &s->call;
 
     if (is_question) {
         return call->stop[0] != '\0' && strcmp(t->name, call->stop) == 0;
     }
 
-    if (t->type != GGML_TYPE_F32 || t->ne[0] != core->facts.width
-        || t->ne[1] != core->batch.n_tokens || !ggml_is_contiguous(t))
+    if (t->type != GGML_TYPE_F32 || t->ne[0] != s->core.facts.width
+        || t->ne[1] != s->core.batch.n_tokens || !ggml_is_contiguous(t))
     {
         return false;
     }
@@ -159,7 +159,7 @@ call_tensor(struct ggml_tensor *t, bool is_question, void *data)
 
     for (i = 0; i < call->n; i++) {
         if (call->parts[i].status == SHARD_STEP_DONE) {
-            call_write(core, &call->parts[i], t, at);
+            call_write(s, &call->parts[i], t, at);
         }
 
         at += call->parts[i].rows;
@@ -171,7 +171,7 @@ call_tensor(struct ggml_tensor *t, bool is_question, void *data)
 
 /* Logits of a part whose rows begin at this row of the batch. */
 static void
-call_take_logits(core_t *core, part_t *part, uint32_t at)
+call_take_logits(shard_t *s, part_t *part, uint32_t at)
 {
     float               *out;
     uint32_t             i, first, row, n;
@@ -180,7 +180,7 @@ call_take_logits(core_t *core, part_t *part, uint32_t at)
 
     step = part->step;
     first = step->rows - step->logits_rows;
-    n = core->facts.vocabulary;
+    n = s->core.facts.vocabulary;
 
     for (i = 0; i < part->rows; i++) {
         row = part->from + i;
@@ -189,7 +189,7 @@ call_take_logits(core_t *core, part_t *part, uint32_t at)
             continue;
         }
 
-        logits = llama_get_logits_ith(core->context, (int32_t) (at + i));
+        logits = llama_get_logits_ith(s->core.context, (int32_t) (at + i));
 
         if (logits == NULL) {
             part->status = SHARD_STEP_FAILED;
@@ -208,13 +208,13 @@ call_take_logits(core_t *core, part_t *part, uint32_t at)
 
 /* What came of the call, in each of its parts that is not bad already. */
 static void
-call_end(core_t *core, int rc)
+call_end(shard_t *s, int rc)
 {
     uint32_t   i, at;
     call_t    *call;
     part_t    *part;
 
-    call = &core->call;
+    call = &s->call;
     at = 0;
 
     for (i = 0; i < call->n; i++) {
@@ -227,7 +227,7 @@ call_end(core_t *core, int rc)
         }
 
         if (part->status == SHARD_STEP_DONE && part->is_logits) {
-            call_take_logits(core, part, at);
+            call_take_logits(s, part, at);
         }
 
         at += part->rows;
@@ -236,25 +236,25 @@ call_end(core_t *core, int rc)
 
 
 void
-call_run(core_t *core, part_t *parts, uint32_t n)
+call_run(shard_t *s, part_t *parts, uint32_t n)
 {
     int       rc;
     float    *rows;
     uint32_t  i;
     call_t   *call;
 
-    call = &core->call;
+    call = &s->call;
     call->parts = parts;
     call->n = n;
     call->is_taken = 0;
     call->stop[0] = '\0';
-    rows = core->batch.embd;
-    core->batch.n_tokens = 0;
+    rows = s->core.batch.embd;
+    s->core.batch.n_tokens = 0;
 
     for (i = 0; i < n; i++) {
-        call_read(core, &parts[i], rows);
-        call_add(core, &parts[i]);
-        rows += parts[i].rows * (size_t) core->facts.width;
+        call_read(s, &parts[i], rows);
+        call_add(s, &parts[i]);
+        rows += parts[i].rows * (size_t) s->core.facts.width;
     }
 
     if (!parts[0].is_logits) {
@@ -262,6 +262,6 @@ call_run(core_t *core, part_t *parts, uint32_t n)
                  parts[0].last_layer);
     }
 
-    rc = llama_decode(core->context, core->batch);
-    call_end(core, rc);
+    rc = llama_decode(s->core.context, s->core.batch);
+    call_end(s, rc);
 }

@@ -28,7 +28,7 @@
 #define PROBE_HEAD  (PROBE_ROWS - PROBE_TAIL)
 
 typedef struct {
-    core_t   *core;
+    shard_t  *shard;
     char     *in;                       /* PROBE_ROWS of them */
     char     *out;
     size_t    out_bytes;                /* of a row */
@@ -50,7 +50,7 @@ probe_fill(const probe_t *p, float *rows, size_t n)
         rows[i] = (float) (int32_t) bits * 0x1p-30f;
     }
 
-    if (p->core->options.is_fp16) {
+    if (p->shard->core.options.is_fp16) {
         (void) half_encode((uint16_t *) (void *) p->in, rows, n);
 
     } else {
@@ -60,19 +60,19 @@ probe_fill(const probe_t *p, float *rows, size_t n)
 
 
 static int
-probe_init(probe_t *p, core_t *core)
+probe_init(probe_t *p, shard_t *s)
 {
-    p->core = core;
-    p->out_bytes = core->facts.vocabulary > 0
-                   ? core->facts.vocabulary * sizeof(float) : core->row_bytes;
-    p->in = malloc(PROBE_ROWS * core->row_bytes);
+    p->shard = s;
+    p->out_bytes = s->core.facts.vocabulary > 0
+                   ? s->core.facts.vocabulary * sizeof(float) : s->row_bytes;
+    p->in = malloc(PROBE_ROWS * s->row_bytes);
     p->out = malloc(PROBE_ROWS * p->out_bytes);
 
     if (p->in == NULL || p->out == NULL) {
         return -1;
     }
 
-    probe_fill(p, core->rows, PROBE_ROWS * (size_t) core->facts.width);
+    probe_fill(p, s->rows, PROBE_ROWS * (size_t) s->core.facts.width);
 
     return 0;
 }
@@ -82,21 +82,21 @@ static void
 probe_part(probe_t *p, shard_step_t *step, part_t *part, uint32_t place,
     uint32_t position, uint32_t rows)
 {
-    core_t  *core;
+    shard_t  *s;
 
-    core = p->core;
+    s = p->shard;
     memset(step, 0, sizeof(*step));
     step->place = place;
     step->position = position;
     step->rows = rows;
-    step->in = p->in + position * core->row_bytes;
+    step->in = p->in + position * s->row_bytes;
     step->out = p->out + position * p->out_bytes;
 
     memset(part, 0, sizeof(*part));
     part->step = step;
     part->rows = rows;
-    part->last_layer = core->last_layer;
-    part->is_logits = core->facts.vocabulary > 0;
+    part->last_layer = s->last_layer;
+    part->is_logits = s->core.facts.vocabulary > 0;
     step->logits_rows = part->is_logits ? rows : 0;
 }
 
@@ -106,7 +106,7 @@ probe_call(probe_t *p, part_t *parts, uint32_t n)
 {
     uint32_t  i;
 
-    call_run(p->core, parts, n);
+    call_run(p->shard, parts, n);
 
     for (i = 0; i < n; i++) {
         if (parts[i].status != SHARD_STEP_DONE) {
@@ -126,7 +126,7 @@ probe_steps(probe_t *p, uint32_t to, uint32_t rows)
     uint32_t      i;
     shard_step_t  step;
 
-    llama_memory_clear(llama_get_memory(p->core->context), true);
+    llama_memory_clear(llama_get_memory(p->shard->core.context), true);
 
     for (i = 0; i < to; i += rows) {
         probe_part(p, &step, &part, 0, i, rows);
@@ -194,7 +194,7 @@ probe_compare(probe_t *p, int is_stepwise)
     probe_note(p, steps);
     memcpy(beside, p->tail, sizeof(beside));
 
-    if (p->core->options.sequences > 1) {
+    if (p->shard->core.options.sequences > 1) {
         if (probe_beside(p, is_stepwise) != 0) {
             return -1;
         }
@@ -217,35 +217,35 @@ probe_all(probe_t *p)
     }
 
     probe_note(p, p->tail);
-    rc = probe_compare(p, p->core->facts.is_stepwise);
+    rc = probe_compare(p, p->shard->core.facts.is_stepwise);
 
-    if (rc > 0 && !p->core->facts.is_stepwise) {
-        p->core->facts.is_stepwise = 1;
+    if (rc > 0 && !p->shard->core.facts.is_stepwise) {
+        p->shard->core.facts.is_stepwise = 1;
         rc = probe_compare(p, 1);
     }
 
-    llama_memory_clear(llama_get_memory(p->core->context), true);
+    llama_memory_clear(llama_get_memory(p->shard->core.context), true);
 
     return rc;
 }
 
 
 int
-probe_run(core_t *core)
+probe_run(shard_t *s)
 {
     int      rc;
     probe_t  p;
 
     memset(&p, 0, sizeof(p));
-    rc = probe_init(&p, core) == 0 ? probe_all(&p) : -1;
+    rc = probe_init(&p, s) == 0 ? probe_all(&p) : -1;
     free(p.in);
     free(p.out);
 
     if (rc != 0) {
-        snprintf(core->facts.error, CORE_ERROR_BYTES, rc < 0
+        snprintf(s->core.facts.error, CORE_ERROR_BYTES, rc < 0
                  ? "libllama cannot compute \"%.150s\" layer by layer"
                  : "libllama does not compute \"%.150s\" twice alike",
-                 core->file);
+                 s->core.file);
         return -1;
     }
 

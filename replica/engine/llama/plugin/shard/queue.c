@@ -9,9 +9,9 @@
 
 
 void
-queue_event(core_t *core, shard_step_t *step)
+queue_event(shard_t *s, shard_step_t *step)
 {
-    core->has_news = 1;
+    s->has_news = 1;
 
     if (step->own.is_listed) {
         return;
@@ -19,29 +19,29 @@ queue_event(core_t *core, shard_step_t *step)
 
     step->own.is_listed = 1;
     step->own.next_event = NULL;
-    *core->last_event = step;
-    core->last_event = &step->own.next_event;
+    *s->last_event = step;
+    s->last_event = &step->own.next_event;
 }
 
 
 static void
-queue_unlist(core_t *core, shard_step_t *step)
+queue_unlist(shard_t *s, shard_step_t *step)
 {
-    core->first_event = step->own.next_event;
+    s->first_event = step->own.next_event;
     step->own.is_listed = 0;
 
-    if (core->first_event == NULL) {
-        core->last_event = &core->first_event;
+    if (s->first_event == NULL) {
+        s->last_event = &s->first_event;
     }
 }
 
 
 int
-queue_take(core_t *core, shard_event_t *event)
+queue_take(shard_t *s, shard_event_t *event)
 {
     shard_step_t  *step;
 
-    step = core->first_event;
+    step = s->first_event;
 
     if (step == NULL) {
         return -1;
@@ -54,52 +54,52 @@ queue_take(core_t *core, shard_event_t *event)
         step->own.is_told = 1;
 
         if (!step->own.is_done) {
-            queue_unlist(core, step);
+            queue_unlist(s, step);
         }
 
         return 0;
     }
 
     event->kind = SHARD_EVENT_DONE;
-    queue_unlist(core, step);
+    queue_unlist(s, step);
 
     return 0;
 }
 
 
 void
-queue_add(core_t *core, shard_step_t *step)
+queue_add(shard_t *s, shard_step_t *step)
 {
     place_t  *place;
 
-    place = &core->places[step->place];
+    place = &s->places[step->place];
     step->own.session = place->session;
     *place->last = step;
     place->last = &step->own.next;
-    core->load.waiting++;
+    s->core.load.waiting++;
 }
 
 
 void
-queue_done(core_t *core, shard_step_t *step, shard_status_t status)
+queue_done(shard_t *s, shard_step_t *step, shard_status_t status)
 {
     if (!step->own.is_started) {
-        core->load.waiting--;
+        s->core.load.waiting--;
     }
 
     step->status = status;
     step->own.is_done = 1;
-    core->load.steps++;
-    queue_event(core, step);
+    s->core.load.steps++;
+    queue_event(s, step);
 }
 
 
 void
-queue_pop(core_t *core, shard_step_t *step, shard_status_t status)
+queue_pop(shard_t *s, shard_step_t *step, shard_status_t status)
 {
     place_t  *place;
 
-    place = &core->places[step->place];
+    place = &s->places[step->place];
     place->first = step->own.next;
 
     if (place->first == NULL) {
@@ -110,12 +110,12 @@ queue_pop(core_t *core, shard_step_t *step, shard_status_t status)
         place->status = status;
     }
 
-    queue_done(core, step, status);
+    queue_done(s, step, status);
 }
 
 
 void
-queue_cancel(core_t *core, place_t *place)
+queue_cancel(shard_t *s, place_t *place)
 {
     shard_step_t  *step, *next;
 
@@ -123,7 +123,7 @@ queue_cancel(core_t *core, place_t *place)
         next = step->own.next;
 
         if (!step->own.is_running) {
-            queue_done(core, step, SHARD_STEP_CANCELLED);
+            queue_done(s, step, SHARD_STEP_CANCELLED);
         }
     }
 
@@ -133,16 +133,16 @@ queue_cancel(core_t *core, place_t *place)
 
 
 void
-queue_notify(core_t *core)
+queue_notify(shard_t *s)
 {
     int  has_news;
 
-    pthread_mutex_lock(&core->lock);
-    has_news = core->has_news;
-    core->has_news = 0;
-    pthread_mutex_unlock(&core->lock);
+    pthread_mutex_lock(&s->core.lock);
+    has_news = s->has_news;
+    s->has_news = 0;
+    pthread_mutex_unlock(&s->core.lock);
 
     if (has_news) {
-        core->options.notify(core->options.data);
+        s->core.options.notify(s->core.options.data);
     }
 }

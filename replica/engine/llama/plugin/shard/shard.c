@@ -1,202 +1,117 @@
 
 /*
- * What the shard calls: each function of shard_core.h's table.
+ * What the shard calls: the table of shard_core.h, and what its core does in
+ * each state.
  */
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "replica/engine/llama/plugin/shard/shard_inner.h"
 
 
 static int
-shard_check(const core_options_t *o, char error[CORE_ERROR_BYTES])
-{
-    if (o->sequences < 1 || o->sequences > CORE_SEQUENCES_MAX) {
-        snprintf(error, CORE_ERROR_BYTES, "%u sessions, not from 1 to %d",
-                 o->sequences, CORE_SEQUENCES_MAX);
-        return -1;
-    }
-
-    if (access(o->file, R_OK) != 0) {
-        snprintf(error, CORE_ERROR_BYTES, "cannot open \"%.200s\": %m",
-                 o->file);
-        return -1;
-    }
-
-    return 0;
-}
-
-
-static void
-shard_free(core_t *core)
-{
-    pthread_mutex_destroy(&core->lock);
-    pthread_cond_destroy(&core->work);
-    free(core->places);
-    free(core->file);
-    free(core->cpu);
-    free(core);
-}
-
-
-/* Times are of the clock that is never set. */
-static void
-shard_init_lock(core_t *core)
-{
-    pthread_condattr_t  attr;
-
-    pthread_mutex_init(&core->lock, NULL);
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&core->work, &attr);
-    pthread_condattr_destroy(&attr);
-}
-
-
-static core_t *
-shard_create(const core_options_t *options)
+shard_init(core_t *core)
 {
     uint32_t  i;
-    core_t   *core;
+    shard_t  *s;
 
-    core = calloc(1, sizeof(core_t));
+    s = shard_of(core);
+    s->last_event = &s->first_event;
+    s->places = calloc(core->options.sequences, sizeof(place_t));
 
-    if (core == NULL) {
-        return NULL;
+    for (i = 0; s->places != NULL && i < core->options.sequences; i++) {
+        s->places[i].last = &s->places[i].first;
     }
 
-    core->options = *options;
-    core->last_event = &core->first_event;
-    core->file = strdup(options->file);
-    core->cpu = options->cpu != NULL ? strdup(options->cpu) : NULL;
-    core->places = calloc(options->sequences, sizeof(place_t));
-    shard_init_lock(core);
-
-    if (core->file == NULL || core->places == NULL
-        || (options->cpu != NULL && core->cpu == NULL))
-    {
-        shard_free(core);
-        return NULL;
-    }
-
-    for (i = 0; i < options->sequences; i++) {
-        core->places[i].last = &core->places[i].first;
-    }
-
-    return core;
+    return s->places != NULL ? 0 : -1;
 }
+
+
+static int
+shard_has_work(core_t *core)
+{
+    uint32_t  i;
+    shard_t  *s;
+
+    s = shard_of(core);
+
+    for (i = 0; i < core->options.sequences; i++) {
+        if (s->places[i].first != NULL || s->places[i].is_stale) {
+            return 1;
+        }
+    }
+
+    return s->has_news;
+}
+
+
+static void
+shard_work(core_t *core)
+{
+    shard_t  *s;
+
+    s = shard_of(core);
+
+    /* Of steps that ended without a call: refused, or cancelled. */
+
+    queue_notify(s);
+    turn_run(s);
+}
+
+
+static void
+shard_done(core_t *core)
+{
+    shard_t  *s;
+
+    s = shard_of(core);
+    slice_done(s);
+    free(s->places);
+}
+
+
+static const core_ops_t  shard_ops = {
+    .bytes = sizeof(shard_t),
+    .sequences = "sessions",
+    .init = shard_init,
+    .start = slice_start,
+    .load = slice_load,
+    .has_work = shard_has_work,
+    .work = shard_work,
+    .done = shard_done
+};
 
 
 static core_t *
 shard_open(const core_options_t *options, char error[CORE_ERROR_BYTES])
 {
-    core_t  *core;
-
-    if (shard_check(options, error) != 0) {
-        return NULL;
-    }
-
-    core = shard_create(options);
-
-    if (core == NULL) {
-        snprintf(error, CORE_ERROR_BYTES, "out of memory");
-        return NULL;
-    }
-
-    if (pthread_create(&core->thread, NULL, loop_run, core) != 0) {
-        snprintf(error, CORE_ERROR_BYTES, "cannot start a thread: %m");
-        shard_free(core);
-        return NULL;
-    }
-
-    return core;
-}
-
-
-static void
-shard_close(core_t *core)
-{
-    pthread_mutex_lock(&core->lock);
-    atomic_store(&core->is_stopping, 1);
-    pthread_cond_broadcast(&core->work);
-    pthread_mutex_unlock(&core->lock);
-
-    pthread_join(core->thread, NULL);
-    shard_free(core);
-}
-
-
-static core_state_t
-shard_state(core_t *core, core_facts_t *facts)
-{
-    core_state_t  state;
-
-    pthread_mutex_lock(&core->lock);
-    state = core->state;
-    *facts = core->told;
-    pthread_mutex_unlock(&core->lock);
-
-    return state;
-}
-
-
-static void
-shard_load(core_t *core, core_load_t *load)
-{
-    pthread_mutex_lock(&core->lock);
-    *load = core->load;
-    pthread_mutex_unlock(&core->lock);
-}
-
-
-/* From one state to another, if it is in the one and has no sessions. */
-static int
-shard_go(core_t *core, core_state_t from, core_state_t to)
-{
-    int  rc;
-
-    rc = -1;
-
-    pthread_mutex_lock(&core->lock);
-
-    if (core->state == from && core->load.running == 0) {
-        core->state = to;
-        pthread_cond_signal(&core->work);
-        rc = 0;
-    }
-
-    pthread_mutex_unlock(&core->lock);
-
-    return rc;
+    return thread_open(&shard_ops, options, error);
 }
 
 
 static int
 shard_wake(core_t *core)
 {
-    return shard_go(core, CORE_ASLEEP, CORE_LOADING);
-}
+    int  rc;
 
+    pthread_mutex_lock(&core->lock);
+    rc = thread_wake(core);
+    pthread_mutex_unlock(&core->lock);
 
-static int
-shard_sleep(core_t *core)
-{
-    return shard_go(core, CORE_READY, CORE_ASLEEP);
+    return rc;
 }
 
 
 /* Under the lock: the lowest one, so that places in use have few gaps. */
 static place_t *
-shard_free_place(core_t *core)
+shard_free_place(shard_t *s)
 {
     uint32_t  i;
 
-    for (i = 0; i < core->options.sequences; i++) {
-        if (!core->places[i].is_used) {
-            return &core->places[i];
+    for (i = 0; i < s->core.options.sequences; i++) {
+        if (!s->places[i].is_used) {
+            return &s->places[i];
         }
     }
 
@@ -209,14 +124,16 @@ shard_begin(core_t *core, uint32_t last_layer)
 {
     int       rc;
     place_t  *place;
+    shard_t  *s;
 
     rc = -1;
+    s = shard_of(core);
 
     pthread_mutex_lock(&core->lock);
 
     if (core->state == CORE_READY && last_layer >= core->told.first_layer
         && last_layer <= core->told.last_layer
-        && (place = shard_free_place(core)) != NULL)
+        && (place = shard_free_place(s)) != NULL)
     {
         place->is_used = 1;
         place->session++;
@@ -224,7 +141,7 @@ shard_begin(core_t *core, uint32_t last_layer)
         place->next = 0;
         place->status = SHARD_STEP_DONE;
         core->load.running++;
-        rc = (int) (place - core->places);
+        rc = (int) (place - s->places);
     }
 
     pthread_mutex_unlock(&core->lock);
@@ -237,12 +154,15 @@ static void
 shard_end(core_t *core, uint32_t index)
 {
     place_t  *place;
+    shard_t  *s;
+
+    s = shard_of(core);
 
     pthread_mutex_lock(&core->lock);
 
-    if (index < core->options.sequences && core->places[index].is_used) {
-        place = &core->places[index];
-        queue_cancel(core, place);
+    if (index < core->options.sequences && s->places[index].is_used) {
+        place = &s->places[index];
+        queue_cancel(s, place);
         place->is_used = 0;
         place->is_stale = 1;
         place->session++;
@@ -257,6 +177,9 @@ shard_end(core_t *core, uint32_t index)
 static void
 shard_submit(core_t *core, shard_step_t *step)
 {
+    shard_t  *s;
+
+    s = shard_of(core);
     memset(&step->own, 0, sizeof(step->own));
     step->took_ns = 0;
     step->out_rows = 0;
@@ -265,13 +188,13 @@ shard_submit(core_t *core, shard_step_t *step)
     pthread_mutex_lock(&core->lock);
 
     if (step->place < core->options.sequences
-        && core->places[step->place].is_used)
+        && s->places[step->place].is_used)
     {
-        queue_add(core, step);
+        queue_add(s, step);
 
     } else {
         core->load.waiting++;
-        queue_done(core, step, SHARD_STEP_BAD_SHAPE);
+        queue_done(s, step, SHARD_STEP_BAD_SHAPE);
     }
 
     pthread_cond_signal(&core->work);
@@ -285,7 +208,7 @@ shard_take(core_t *core, shard_event_t *event)
     int  rc;
 
     pthread_mutex_lock(&core->lock);
-    rc = queue_take(core, event);
+    rc = queue_take(shard_of(core), event);
     pthread_mutex_unlock(&core->lock);
 
     return rc;
@@ -295,11 +218,11 @@ shard_take(core_t *core, shard_event_t *event)
 static const shard_plugin_t  shard_table = {
     .abi = SHARD_ABI,
     .open = shard_open,
-    .close = shard_close,
-    .state = shard_state,
-    .load = shard_load,
+    .close = thread_close,
+    .state = thread_state,
+    .load = thread_load,
     .wake = shard_wake,
-    .sleep = shard_sleep,
+    .sleep = thread_sleep,
     .begin = shard_begin,
     .end = shard_end,
     .submit = shard_submit,

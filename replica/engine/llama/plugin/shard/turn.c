@@ -23,14 +23,14 @@
 
 /* Under the lock: forgets the cells of sessions that have ended. */
 static void
-turn_reap(core_t *core)
+turn_reap(shard_t *s)
 {
     uint32_t  i;
 
-    for (i = 0; i < core->options.sequences; i++) {
-        if (core->places[i].is_stale) {
-            core->places[i].is_stale = 0;
-            (void) llama_memory_seq_rm(llama_get_memory(core->context),
+    for (i = 0; i < s->core.options.sequences; i++) {
+        if (s->places[i].is_stale) {
+            s->places[i].is_stale = 0;
+            (void) llama_memory_seq_rm(llama_get_memory(s->core.context),
                                        (llama_seq_id) i, -1, -1);
         }
     }
@@ -38,15 +38,15 @@ turn_reap(core_t *core)
 
 
 static int
-turn_has_logits(const core_t *core, const place_t *place)
+turn_has_logits(const shard_t *s, const place_t *place)
 {
-    return core->facts.vocabulary > 0
-           && place->last_layer == core->last_layer;
+    return s->core.facts.vocabulary > 0
+           && place->last_layer == s->last_layer;
 }
 
 
 static shard_status_t
-turn_check(const core_t *core, const place_t *place,
+turn_check(const shard_t *s, const place_t *place,
     const shard_step_t *step)
 {
     if (place->status != SHARD_STEP_DONE) {
@@ -55,7 +55,7 @@ turn_check(const core_t *core, const place_t *place,
 
     if (step->rows < 1 || step->rows > SHARD_CORE_ROWS_MAX
         || step->logits_rows > step->rows
-        || (step->logits_rows > 0 && !turn_has_logits(core, place)))
+        || (step->logits_rows > 0 && !turn_has_logits(s, place)))
     {
         return SHARD_STEP_BAD_SHAPE;
     }
@@ -64,7 +64,7 @@ turn_check(const core_t *core, const place_t *place,
         return SHARD_STEP_BAD_POSITION;
     }
 
-    if (step->rows > core->facts.context - step->position) {
+    if (step->rows > s->core.facts.context - step->position) {
         return SHARD_STEP_CONTEXT_FULL;
     }
 
@@ -74,7 +74,7 @@ turn_check(const core_t *core, const place_t *place,
 
 /* Under the lock: the place's next step, if it can be computed at all. */
 static shard_step_t *
-turn_first(core_t *core, place_t *place)
+turn_first(shard_t *s, place_t *place)
 {
     shard_step_t    *step;
     shard_status_t   status;
@@ -84,13 +84,13 @@ turn_first(core_t *core, place_t *place)
             return step;
         }
 
-        status = turn_check(core, place, step);
+        status = turn_check(s, place, step);
 
         if (status == SHARD_STEP_DONE) {
             return step;
         }
 
-        queue_pop(core, step, status);
+        queue_pop(s, step, status);
     }
 
     return NULL;
@@ -99,60 +99,60 @@ turn_first(core_t *core, place_t *place)
 
 /* Under the lock. */
 static void
-turn_pick(core_t *core, shard_step_t *step, uint32_t rows, part_t *part)
+turn_pick(shard_t *s, shard_step_t *step, uint32_t rows, part_t *part)
 {
     const place_t  *place;
 
-    place = &core->places[step->place];
+    place = &s->places[step->place];
     step->own.is_running = 1;
     part->step = step;
     part->from = step->own.rows_done;
     part->rows = rows;
     part->last_layer = place->last_layer;
-    part->is_logits = turn_has_logits(core, place);
+    part->is_logits = turn_has_logits(s, place);
     part->status = SHARD_STEP_DONE;
 }
 
 
 static void
-turn_start(core_t *core, part_t *parts, uint32_t n)
+turn_start(shard_t *s, part_t *parts, uint32_t n)
 {
     uint32_t       i;
     shard_step_t  *step;
 
-    pthread_mutex_lock(&core->lock);
+    pthread_mutex_lock(&s->core.lock);
 
     for (i = 0; i < n; i++) {
         step = parts[i].step;
 
         if (!step->own.is_started) {
             step->own.is_started = 1;
-            core->load.waiting--;
-            queue_event(core, step);
+            s->core.load.waiting--;
+            queue_event(s, step);
         }
     }
 
-    pthread_mutex_unlock(&core->lock);
+    pthread_mutex_unlock(&s->core.lock);
 
-    queue_notify(core);
+    queue_notify(s);
 }
 
 
 /* Under the lock. */
 static void
-turn_finish_part(core_t *core, const part_t *part, uint64_t ns)
+turn_finish_part(shard_t *s, const part_t *part, uint64_t ns)
 {
     place_t       *place;
     shard_step_t  *step;
 
     step = part->step;
-    place = &core->places[step->place];
+    place = &s->places[step->place];
     step->own.is_running = 0;
     step->own.rows_done += part->rows;
     step->took_ns += ns;
 
     if (step->own.session != place->session) {
-        queue_done(core, step, SHARD_STEP_CANCELLED);
+        queue_done(s, step, SHARD_STEP_CANCELLED);
         return;
     }
 
@@ -161,25 +161,25 @@ turn_finish_part(core_t *core, const part_t *part, uint64_t ns)
     if (part->status != SHARD_STEP_DONE || step->own.rows_done == step->rows) {
         step->is_logits = part->is_logits;
         step->out_rows = part->is_logits ? step->logits_rows : step->rows;
-        queue_pop(core, step, part->status);
+        queue_pop(s, step, part->status);
     }
 }
 
 
 static void
-turn_finish(core_t *core, const part_t *parts, uint32_t n, uint64_t ns)
+turn_finish(shard_t *s, const part_t *parts, uint32_t n, uint64_t ns)
 {
     uint32_t  i;
 
-    pthread_mutex_lock(&core->lock);
+    pthread_mutex_lock(&s->core.lock);
 
     for (i = 0; i < n; i++) {
-        turn_finish_part(core, &parts[i], ns);
+        turn_finish_part(s, &parts[i], ns);
     }
 
-    pthread_mutex_unlock(&core->lock);
+    pthread_mutex_unlock(&s->core.lock);
 
-    queue_notify(core);
+    queue_notify(s);
 }
 
 
@@ -195,25 +195,25 @@ turn_now_ns(void)
 
 
 static void
-turn_call(core_t *core, part_t *parts, uint32_t n)
+turn_call(shard_t *s, part_t *parts, uint32_t n)
 {
     uint64_t  start_ns;
 
-    turn_start(core, parts, n);
+    turn_start(s, parts, n);
     start_ns = turn_now_ns();
 
-    call_run(core, parts, n);
-    turn_finish(core, parts, n, turn_now_ns() - start_ns);
+    call_run(s, parts, n);
+    turn_finish(s, parts, n, turn_now_ns() - start_ns);
 }
 
 
 /* The number of parts that one call can compute, from the first on. */
 static uint32_t
-turn_together(const core_t *core, const part_t *parts, uint32_t n)
+turn_together(const shard_t *s, const part_t *parts, uint32_t n)
 {
     uint32_t  i;
 
-    for (i = 1; i < n && !core->facts.is_stepwise; i++) {
+    for (i = 1; i < n && !s->core.facts.is_stepwise; i++) {
         if (parts[i].step->place != parts[i - 1].step->place + 1
             || parts[i].last_layer != parts[0].last_layer)
         {
@@ -227,46 +227,46 @@ turn_together(const core_t *core, const part_t *parts, uint32_t n)
 
 /* One row of each place whose next step has one. */
 static void
-turn_rows(core_t *core)
+turn_rows(shard_t *s)
 {
     uint32_t       i, n, together;
     shard_step_t  *step;
 
     n = 0;
 
-    pthread_mutex_lock(&core->lock);
-    turn_reap(core);
+    pthread_mutex_lock(&s->core.lock);
+    turn_reap(s);
 
-    for (i = 0; i < core->options.sequences; i++) {
-        step = turn_first(core, &core->places[i]);
+    for (i = 0; i < s->core.options.sequences; i++) {
+        step = turn_first(s, &s->places[i]);
 
         if (step != NULL && step->rows == 1) {
-            turn_pick(core, step, 1, &core->parts[n++]);
+            turn_pick(s, step, 1, &s->parts[n++]);
         }
     }
 
-    pthread_mutex_unlock(&core->lock);
+    pthread_mutex_unlock(&s->core.lock);
 
     for (i = 0; i < n; i += together) {
-        together = turn_together(core, &core->parts[i], n - i);
-        turn_call(core, &core->parts[i], together);
+        together = turn_together(s, &s->parts[i], n - i);
+        turn_call(s, &s->parts[i], together);
     }
 }
 
 
 /* Under the lock: of the places that have one, the next in turn. */
 static shard_step_t *
-turn_next_chunk(core_t *core)
+turn_next_chunk(shard_t *s)
 {
     uint32_t       i, place;
     shard_step_t  *step;
 
-    for (i = 0; i < core->options.sequences; i++) {
-        place = (core->turn + i) % core->options.sequences;
-        step = turn_first(core, &core->places[place]);
+    for (i = 0; i < s->core.options.sequences; i++) {
+        place = (s->turn + i) % s->core.options.sequences;
+        step = turn_first(s, &s->places[place]);
 
         if (step != NULL && step->rows > 1) {
-            core->turn = place + 1;
+            s->turn = place + 1;
             return step;
         }
     }
@@ -277,30 +277,30 @@ turn_next_chunk(core_t *core)
 
 /* A step of many rows, or one of its rows. */
 static void
-turn_chunk(core_t *core)
+turn_chunk(shard_t *s)
 {
     part_t         part;
     shard_step_t  *step;
 
-    pthread_mutex_lock(&core->lock);
-    turn_reap(core);
-    step = turn_next_chunk(core);
+    pthread_mutex_lock(&s->core.lock);
+    turn_reap(s);
+    step = turn_next_chunk(s);
 
     if (step != NULL) {
-        turn_pick(core, step, core->facts.is_stepwise ? 1 : step->rows, &part);
+        turn_pick(s, step, s->core.facts.is_stepwise ? 1 : step->rows, &part);
     }
 
-    pthread_mutex_unlock(&core->lock);
+    pthread_mutex_unlock(&s->core.lock);
 
     if (step != NULL) {
-        turn_call(core, &part, 1);
+        turn_call(s, &part, 1);
     }
 }
 
 
 void
-turn_run(core_t *core)
+turn_run(shard_t *s)
 {
-    turn_rows(core);
-    turn_chunk(core);
+    turn_rows(s);
+    turn_chunk(s);
 }

@@ -172,7 +172,9 @@ engine_open(engine_t *e, const char *head, const char *model)
     e->core = plugin->open(&o, error);
     assert_non_null(e->core);
 
-    while ((state = plugin->state(e->core, &e->facts)) == CORE_STARTING) {
+    while ((state = plugin->state(e->core, &e->facts)) == CORE_STARTING
+           || state == CORE_LOADING)
+    {
         engine_wait(e);
     }
 

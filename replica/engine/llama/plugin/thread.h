@@ -1,0 +1,102 @@
+
+/*
+ * A core: a thread that runs libllama, since its functions block, and the
+ * states that it goes through.  They are the same for a core that generates
+ * tokens (generate/) and for one that computes a slice (shard/); what each of
+ * them does in a state is a table of operations.
+ *
+ *   thread_open()
+ *        |
+ *     WAITING --thread_wake()--+     is_deferred only
+ *                              v
+ *     STARTING ----start()----> ASLEEP --thread_wake()--> LOADING
+ *        |                        ^                          |
+ *        | start(), no is_standby |                       load()
+ *        v                        |                          v
+ *     LOADING              thread_sleep() <---------------- READY
+ *                                                has_work(), work()
+ *
+ * start() and load() may fail: BROKEN, and the thread ends.  thread_wake() and
+ * thread_sleep() change the state at once and the thread follows: one that
+ * sleeps and wakes before the thread looked is loaded again.
+ *
+ * What both threads use is under `lock`, which is not held while libllama
+ * computes.  All else belongs to the core's thread.
+ */
+
+#ifndef THREAD_H
+#define THREAD_H
+
+#include <llama.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "replica/engine/llama/core.h"
+#include "replica/engine/llama/plugin/backend.h"
+#include "slice/libllama.h"
+
+
+/* Each in the core's thread, but for init().  0, or -1: facts.error says why.
+ */
+typedef struct {
+    size_t       bytes;         /* of the kind's struct: its first is core_t */
+    const char  *sequences;     /* what they are called in messages */
+
+    /* In thread_open(), which calls done() if it fails. */
+    int        (*init)(core_t *core);
+
+    /* STARTING: all that is a fact, and no memory that others could use. */
+    int        (*start)(core_t *core);
+
+    /* LOADING: the model and the context are there. */
+    int        (*load)(core_t *core);
+
+    /* Under the lock: work() would find something to do. */
+    int        (*has_work)(core_t *core);
+    void       (*work)(core_t *core);
+
+    /* The kind's own memory; the thread has ended or never began. */
+    void       (*done)(core_t *core);
+} core_ops_t;
+
+struct core_s {
+    const core_ops_t      *ops;
+    core_options_t         options;
+    char                  *file;        /* as it was named */
+    char                  *cpu;
+    pthread_t              thread;
+    atomic_int             is_stopping;
+
+    pthread_mutex_t        lock;
+    pthread_cond_t         work;
+    core_state_t           state;
+    core_facts_t           told;        /* those of the last change of state */
+    core_load_t            load;
+
+    core_facts_t           facts;
+    libllama_t             libllama;
+    backend_t              backend;
+    struct llama_model    *model;       /* of a head: its fallback, or NULL */
+    struct llama_context  *context;
+    struct llama_batch     batch;       /* pos NULL: none yet */
+};
+
+#define core_fail(core, ...)                                                  \
+    (snprintf((core)->facts.error, CORE_ERROR_BYTES, __VA_ARGS__), -1)
+
+
+/* --- for the tables of core.h and shard_core.h, which say what they do */
+
+core_t *thread_open(const core_ops_t *ops, const core_options_t *options,
+    char error[CORE_ERROR_BYTES]);
+void thread_close(core_t *core);
+core_state_t thread_state(core_t *core, core_facts_t *facts);
+void thread_load(core_t *core, core_load_t *load);
+
+/* Under the lock: from WAITING or ASLEEP.  0, or -1: in another state. */
+int thread_wake(core_t *core);
+
+/* From READY without sequences.  0, or -1: not so. */
+int thread_sleep(core_t *core);
+
+#endif /* THREAD_H */
