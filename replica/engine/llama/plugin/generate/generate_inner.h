@@ -121,7 +121,7 @@ int model_load(core_t *core);
 int model_is_repacked(const core_t *core);
 void model_done(generator_t *g);
 
-/* numerics.c: the probe, and what goes by the name of facts.numerics. */
+/* numerics.c: facts.is_exact, is_stepwise and numerics.  0, or -1. */
 int numerics_probe(generator_t *g, uint64_t file_hash);
 
 /* prompt.c */

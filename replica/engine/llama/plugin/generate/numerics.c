@@ -1,11 +1,6 @@
 
 /*
- * Whether results are exact here, and what names them.
- *
- * A probe decodes the same tokens three ways: one by one, as one chunk, and
- * beside a second sequence.  If a logit differs in one bit (weights of f32 or
- * f16 do, on most processors), all is decoded token by token, one sequence a
- * call, and the probe is repeated: slower, and exact again.
+ * Whether this model's results are exact here (probe.h), and what names them.
  *
  * The name of the numerics is a hash of all that may change a bit: the file,
  * the library, the processor's code, the settings, and the probe's own logits
@@ -20,29 +15,21 @@
 #include <xxhash.h>
 
 #include "replica/engine/llama/plugin/generate/generate_inner.h"
+#include "replica/engine/llama/plugin/probe.h"
 
-
-#define NUMERICS_TOKENS  CORE_CONTEXT_MIN
-#define NUMERICS_TAIL    8              /* whose logits are compared */
-#define NUMERICS_HEAD    (NUMERICS_TOKENS - NUMERICS_TAIL)
 
 /* Not exact, with weights as the file has them: other bits again. */
 #define NUMERICS_AS_STORED  2
 
 typedef struct {
-    uint64_t  logits[NUMERICS_TAIL];
-    uint64_t  draws[NUMERICS_TAIL];
-} numerics_probe_t;
-
-typedef struct {
-    uint64_t  file;
-    uint64_t  cpu;
-    uint64_t  chunk;
-    uint64_t  threads;
-    uint64_t  is_exact;                 /* or NUMERICS_AS_STORED */
-    char      library[CORE_NAME_BYTES];
-    char      variant[CORE_NAME_BYTES];
-    numerics_probe_t  probe;
+    uint64_t       file;
+    uint64_t       cpu;
+    uint64_t       chunk;
+    uint64_t       threads;
+    uint64_t       is_exact;            /* or NUMERICS_AS_STORED */
+    char           library[CORE_NAME_BYTES];
+    char           variant[CORE_NAME_BYTES];
+    probe_found_t  probe;
 } numerics_name_t;
 
 
@@ -54,14 +41,14 @@ numerics_token(const generator_t *g, uint32_t i, uint32_t which)
 
 
 static void
-numerics_note(generator_t *g, numerics_probe_t *probe, uint32_t i, int32_t row)
+numerics_note(generator_t *g, probe_found_t *found, uint32_t i, int32_t row)
 {
     const float      *logits;
     sample_input_t    input;
     sample_params_t   params;
 
     logits = llama_get_logits_ith(g->core.context, row);
-    probe->logits[i] = XXH3_64bits(logits, g->room.n * sizeof(float));
+    found->logits[i] = XXH3_64bits(logits, g->room.n * sizeof(float));
 
     memset(&params, 0, sizeof(params));
     params.temperature = 1;
@@ -70,132 +57,53 @@ numerics_note(generator_t *g, numerics_probe_t *probe, uint32_t i, int32_t row)
     memset(&input, 0, sizeof(input));
     input.logits = logits;
     input.position = i;
-    probe->draws[i] = sample_token(&params, &g->room, &input);
+    found->draws[i] = sample_token(&params, &g->room, &input);
 }
 
 
-/* Tokens of sequence 0, as one call. */
-static int
-numerics_chunk(generator_t *g, uint32_t from, uint32_t to,
-    numerics_probe_t *probe)
+static void
+numerics_add(generator_t *g, const probe_part_t *part)
 {
     uint32_t  i;
 
-    for (i = from; i < to; i++) {
-        local_add(g, numerics_token(g, i, 0), i, 0, i >= NUMERICS_HEAD);
+    for (i = part->position; i < part->position + part->rows; i++) {
+        local_add(g, numerics_token(g, i, part->sequence), i,
+                  (int32_t) part->sequence,
+                  part->sequence > 0 || i >= PROBE_HEAD);
+    }
+}
+
+
+static int
+numerics_call(void *data, const probe_part_t *parts, uint32_t n,
+    probe_found_t *found)
+{
+    uint32_t  i, at;
+    generator_t  *g = data;
+
+    for (i = 0; i < n; i++) {
+        numerics_add(g, &parts[i]);
     }
 
     if (local_decode(g) != 0) {
         return -1;
     }
 
-    for (i = from; i < to; i++) {
-        if (i >= NUMERICS_HEAD) {
-            numerics_note(g, probe, i - NUMERICS_HEAD,
-                          (int32_t) (i - from));
+    for (i = 0; parts[0].sequence == 0 && i < parts[0].rows; i++) {
+        at = parts[0].position + i;
+
+        if (at >= PROBE_HEAD) {
+            numerics_note(g, found, at - PROBE_HEAD, (int32_t) i);
         }
     }
 
     return 0;
-}
-
-
-/* The tail beside another sequence, in one call with it or by turns. */
-static int
-numerics_beside(generator_t *g, numerics_probe_t *probe)
-{
-    uint32_t  i, at;
-
-    for (i = 0; i < NUMERICS_TAIL; i++) {
-        at = NUMERICS_HEAD + i;
-        local_add(g, numerics_token(g, at, 0), at, 0, 1);
-
-        if (g->core.facts.is_stepwise) {
-            if (local_decode(g) != 0) {
-                return -1;
-            }
-
-            numerics_note(g, probe, i, 0);
-        }
-
-        local_add(g, numerics_token(g, i, 1), i, 1, 1);
-
-        if (local_decode(g) != 0) {
-            return -1;
-        }
-
-        if (!g->core.facts.is_stepwise) {
-            numerics_note(g, probe, i, 0);
-        }
-    }
-
-    return 0;
-}
-
-
-static void
-numerics_clear(generator_t *g)
-{
-    llama_memory_clear(llama_get_memory(g->core.context), true);
-}
-
-
-/* Tokens of sequence 0 in calls of so many. */
-static int
-numerics_chunks(generator_t *g, uint32_t to, uint32_t step,
-    numerics_probe_t *probe)
-{
-    uint32_t  i;
-
-    numerics_clear(g);
-
-    for (i = 0; i < to; i += step) {
-        if (numerics_chunk(g, i, i + step, probe) != 0) {
-            return -1;
-        }
-    }
-
-    return 0;
-}
-
-
-/* 0: all ways are equal; 1: they differ; -1: libllama failed. */
-static int
-numerics_compare(generator_t *g, numerics_probe_t *probe)
-{
-    uint32_t          step;
-    numerics_probe_t  chunks, beside;
-
-    step = g->core.facts.is_stepwise ? 1 : NUMERICS_HEAD;
-
-    if (numerics_chunks(g, NUMERICS_TOKENS, 1, probe) != 0
-        || numerics_chunks(g, NUMERICS_TOKENS,
-                           g->core.facts.is_stepwise ? 1 : NUMERICS_TOKENS,
-                           &chunks)
-           != 0)
-    {
-        return -1;
-    }
-
-    beside = chunks;
-
-    if (g->core.options.sequences > 1
-        && (numerics_chunks(g, NUMERICS_HEAD, step, &beside) != 0
-            || numerics_beside(g, &beside) != 0))
-    {
-        return -1;
-    }
-
-    numerics_clear(g);
-
-    return memcmp(&chunks, probe, sizeof(chunks)) != 0
-           || memcmp(&beside, probe, sizeof(beside)) != 0;
 }
 
 
 static void
 numerics_name(generator_t *g, uint64_t file_hash,
-    const numerics_probe_t *probe)
+    const probe_found_t *probe)
 {
     numerics_name_t  name;
 
@@ -222,30 +130,20 @@ numerics_name(generator_t *g, uint64_t file_hash,
 int
 numerics_probe(generator_t *g, uint64_t file_hash)
 {
-    int               rc;
-    numerics_probe_t  probe;
+    int            rc;
+    core_t        *core;
+    probe_found_t  found;
 
-    memset(&probe, 0, sizeof(probe));
-    g->core.facts.is_exact = g->core.options.is_exact;
-    rc = 0;
-
-    if (g->core.options.is_exact) {
-        rc = numerics_compare(g, &probe);
-    }
-
-    if (rc > 0) {
-        g->core.facts.is_stepwise = 1;
-        rc = numerics_compare(g, &probe);
-        g->core.facts.is_exact = (rc == 0);
-    }
+    core = &g->core;
+    memset(&found, 0, sizeof(found));
+    rc = core->options.is_exact ? probe_run(core, numerics_call, g, &found) : 0;
 
     if (rc < 0) {
-        snprintf(g->core.facts.error, CORE_ERROR_BYTES,
-                 "libllama cannot decode with this model");
-        return -1;
+        return core_fail(core, "libllama cannot decode with this model");
     }
 
-    numerics_name(g, file_hash, &probe);
+    core->facts.is_exact = core->options.is_exact && rc == 0;
+    numerics_name(g, file_hash, &found);
 
     return 0;
 }

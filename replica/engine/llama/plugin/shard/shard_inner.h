@@ -79,11 +79,11 @@ int slice_start(core_t *core);
 int slice_load(core_t *core);
 void slice_done(shard_t *s);
 
-/* probe.c */
+/* trial.c */
 
 /* Whether steps of many rows, and sessions beside each other, get the bits of
    rows one by one: sets is_stepwise.  0, or -1 and facts.error. */
-int probe_run(shard_t *s);
+int trial_run(shard_t *s);
 
 /* call.c */
 

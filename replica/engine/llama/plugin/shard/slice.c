@@ -274,7 +274,7 @@ slice_load(core_t *core)
     s = shard_of(core);
 
     if (slice_check(s) != 0 || slice_rooms(s) != 0 || slice_open(s) != 0
-        || (!s->is_probed && probe_run(s) != 0))
+        || (!s->is_probed && trial_run(s) != 0))
     {
         return -1;
     }
