@@ -2,17 +2,22 @@
 hidden states between the layers, and the logits."""
 
 import os
+import re
+import subprocess
 
 import pytest
 
-from llmgw.model import llama
+from llmgw.model import gguf, llama
 from llmgw.model.llama import Call, chat, request
+from llmgw.proc import place
 from llmgw.proc.seed import rng
 from llmgw.shards.replica import LOGITS, Shards
 
 pytestmark = pytest.mark.skipif(not llama.is_built(), reason=llama.MISSING)
 
 LAYERS, TOKENS = 16, 24
+# All that llmgw-slice cuts, but llama, which all other tests have.
+ARCHITECTURES = "qwen2", "qwen3", "qwen3moe"
 # Covers with overlaps, drawn at random; make soak has more.
 COVERS = int(os.environ.get("LLMGW_SHARD_COVERS", 1))
 
@@ -62,6 +67,25 @@ def test_a_partition_computes_the_bits_of_one_process(cluster, whole, n):
     parts = [f"{i}-{i + size - 1}" for i in range(0, LAYERS, size)]
     same(whole, served(cluster, whole[0], parts), set(range(size, LAYERS,
                                                             size)))
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_each_architecture_computes_the_bits_of_one_process(cluster,
+                                                            architecture):
+    s = Shards(cluster, layers=4, architecture=architecture, hashed=True)
+    whole = s, answers(s.single()), s.rows("single")
+    same(whole, served(cluster, s, ["0-0", "1-3"]), {1})
+
+
+def test_each_architecture_that_can_be_cut_is_tested(tmp_path):
+    gguf.write(tmp_path / "m.gguf", architecture="gemma")
+    done = subprocess.run(
+        [place.binary("llmgw-slice"), tmp_path / "m.gguf", "--out", tmp_path,
+         "--shards", "2"], capture_output=True, text=True, timeout=60)
+    named = re.search("; (.*) can$", done.stderr)[1]
+    docs = (place.ROOT / "docs/shards.md").read_text().replace("\n", " ")
+    assert re.split(", | and ", named) == ["llama", *ARCHITECTURES]
+    assert f"the architectures {named}." in docs
 
 
 def cover(draw):
