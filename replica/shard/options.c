@@ -6,11 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "replica/shard/door.h"
 #include "replica/shard/options.h"
+#include "replica/shard/shard_tls.h"
 
 
-_Static_assert(SHARD_DOOR_ERROR_BYTES <= SHARDS_ERROR_BYTES, "one error's "
+_Static_assert(SHARD_TLS_ERROR_BYTES <= SHARDS_ERROR_BYTES, "one error's "
                "room");
 
 
@@ -105,7 +105,7 @@ shards_options_check(shards_options_t *o, char error[SHARDS_ERROR_BYTES])
         return -1;
     }
 
-    if (shard_door_check(&o->tls, error) != 0) {
+    if (shard_tls_check(&o->tls, error) != 0) {
         return -1;
     }
 
@@ -125,6 +125,6 @@ shards_options_check_address(const shards_options_t *o,
     const address_t *address, char error[SHARDS_ERROR_BYTES])
 {
     return o->slice == NULL
-           ? 0 : shard_door_check_address(&o->tls, o->key_file, address,
-                                          error);
+           ? 0 : shard_tls_check_address(&o->tls, o->key_file, address,
+                                         error);
 }

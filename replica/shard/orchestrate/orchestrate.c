@@ -31,12 +31,12 @@
 #include <xxhash.h>
 
 #include "replica/engine/llama/llama.h"
-#include "replica/shard/door.h"
 #include "replica/shard/fleet/fleet.h"
 #include "replica/shard/flow/flow.h"
 #include "replica/shard/flow/stats.h"
 #include "replica/shard/options.h"
 #include "replica/shard/orchestrate/orchestrate.h"
+#include "replica/shard/shard_tls.h"
 
 
 /* How often the cuts are looked at, which move the group. */
@@ -49,7 +49,7 @@ typedef struct {
     core_t                  *core;
     core_facts_t             facts;
     shard_key_t             *key;       /* NULL: sessions carry no token */
-    tls_door_t               door;
+    tls_door_t               tls;
     fleet_t                 *fleet;     /* NULL: not opened yet */
     flows_t                 *flows;
     ev_timer                 look;
@@ -273,7 +273,7 @@ orchestrate_open_fleet(orchestrate_t *o)
         .zone = o->options->zone != NULL ? o->options->zone : "",
         .dtype = o->options->is_fp16 ? TENSOR_FP16 : TENSOR_FP32,
         .key = o->key,
-        .conn = o->door.conn
+        .conn = o->tls.conn
     };
 
     want = (fleet_want_t) {
@@ -352,7 +352,7 @@ orchestrate_free(orchestrate_t *o)
     }
 
     shard_key_close(o->key);
-    tls_door_close(&o->door);
+    tls_door_close(&o->tls);
     free(o);
 }
 
@@ -371,11 +371,11 @@ orchestrate_close(engine_t *engine)
 
 /* Of all connections to shards. */
 static int
-orchestrate_open_door(orchestrate_t *o)
+orchestrate_open_tls(orchestrate_t *o)
 {
     char  error[SHARDS_ERROR_BYTES];
 
-    if (shard_door_open(&o->door, &o->options->tls, o->engine->log, error)
+    if (shard_tls_open(&o->tls, &o->options->tls, o->engine->log, error)
         != 0)
     {
         log_write(o->engine->log, LOG_ERROR, "%s", error);
@@ -427,7 +427,7 @@ orchestrate_open(engine_t *engine, const engine_options_t *options)
         .on_release = orchestrate_on_release
     };
 
-    if (orchestrate_open_door(o) != 0
+    if (orchestrate_open_tls(o) != 0
         || llama_open_remote(engine, options, &remote) != 0)
     {
         orchestrate_free(o);

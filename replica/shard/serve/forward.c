@@ -99,7 +99,7 @@ static const session_calls_t  forward_calls = {
 static const grpc_conn_options_t *
 forward_conn(engine_t *engine)
 {
-    return &((kind_t *) engine->data)->door.conn;
+    return &((kind_t *) engine->data)->tls.conn;
 }
 
 

@@ -225,7 +225,7 @@ kind_close(engine_t *engine)
     ev_timer_stop(engine->loop, &k->tick);
 
     shard_key_close(k->key);
-    tls_door_close(&k->door);
+    tls_door_close(&k->tls);
     loader_close(&k->loader);
     free(k);
     engine->data = NULL;
@@ -233,11 +233,11 @@ kind_close(engine_t *engine)
 
 
 static int
-kind_open_door(kind_t *k)
+kind_open_tls(kind_t *k)
 {
-    char  error[SHARD_DOOR_ERROR_BYTES];
+    char  error[SHARD_TLS_ERROR_BYTES];
 
-    if (shard_door_open(&k->door, &k->options->tls, k->engine->log, error)
+    if (shard_tls_open(&k->tls, &k->options->tls, k->engine->log, error)
         != 0)
     {
         log_write(k->engine->log, LOG_ERROR, "%s", error);
@@ -356,7 +356,7 @@ kind_open(engine_t *engine, const engine_options_t *options)
     k->tick.data = k;
     ev_timer_start(engine->loop, &k->tick);
 
-    if (kind_open_door(k) != 0
+    if (kind_open_tls(k) != 0
         || kind_open_key(k) != 0
         || loader_open(&k->loader, engine->log) != 0
         || kind_open_core(k, options) != 0

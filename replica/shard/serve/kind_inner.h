@@ -8,9 +8,9 @@
 
 #include "replica/engine/engine.h"
 #include "replica/engine/llama/loader.h"
-#include "replica/shard/door.h"
 #include "replica/shard/options.h"
 #include "replica/shard/serve/serve.h"
+#include "replica/shard/shard_tls.h"
 
 
 typedef struct {
@@ -18,7 +18,7 @@ typedef struct {
     const shards_options_t  *options;
     loader_t                 loader;
     const shard_plugin_t    *plugin;
-    tls_door_t               door;
+    tls_door_t               tls;
     shard_key_t             *key;       /* NULL: none */
     core_t                  *core;      /* the serve's, once there is one */
     serve_t                 *serve;     /* NULL: none yet */

@@ -1,7 +1,7 @@
 
 /*
- * The door between orchestrators and shards: mutual TLS, and PINGs that find a
- * peer which is gone.  Both ends open one, and give its `conn` to their
+ * TLS between orchestrators and shards: mutual, with PINGs that find a peer
+ * which is gone.  Both ends open one, and give its `conn` to their
  * connections.
  *
  * A shard computes for whoever reaches it, and activations tell much of a
@@ -9,13 +9,13 @@
  * key says who may use it; only TLS hides what is sent.
  */
 
-#ifndef SHARD_DOOR_H
-#define SHARD_DOOR_H
+#ifndef SHARD_TLS_H
+#define SHARD_TLS_H
 
 #include "common/tls/door.h"
 
 
-#define SHARD_DOOR_ERROR_BYTES  TLS_ERROR_BYTES
+#define SHARD_TLS_ERROR_BYTES  TLS_ERROR_BYTES
 
 /* A PING after this silence, and the end after as much again. */
 #define SHARD_PING_MS           30000
@@ -23,20 +23,20 @@
 
 /*
  * What the command line says: files are all three or none.  0, or -1 and one
- * line in error (SHARD_DOOR_ERROR_BYTES) that says what would be right.
+ * line in error (SHARD_TLS_ERROR_BYTES) that says what would be right.
  */
-int shard_door_check(const tls_files_t *files, char *error);
+int shard_tls_check(const tls_files_t *files, char *error);
 
 /*
  * Whether a shard may serve at this address, which is the one that is bound: a
  * name may lead elsewhere when it is looked up again.  key_file: NULL for
  * none.  0, or -1 and such a line.
  */
-int shard_door_check_address(const tls_files_t *files, const char *key_file,
+int shard_tls_check_address(const tls_files_t *files, const char *key_file,
     const address_t *address, char *error);
 
 /* tls_door_open(), and PINGs.  tls_door_close() closes it. */
-int shard_door_open(tls_door_t *door, const tls_files_t *files,
+int shard_tls_open(tls_door_t *tls, const tls_files_t *files,
     const log_t *log, char *error);
 
-#endif /* SHARD_DOOR_H */
+#endif /* SHARD_TLS_H */

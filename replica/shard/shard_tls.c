@@ -1,11 +1,11 @@
 
 #include <stdio.h>
 
-#include "replica/shard/door.h"
+#include "replica/shard/shard_tls.h"
 
 
 int
-shard_door_check(const tls_files_t *files, char *error)
+shard_tls_check(const tls_files_t *files, char *error)
 {
     static const char *const  names[TLS_NFILES] = {
         "--shard-tls-cert", "--shard-tls-key", "--shard-tls-ca"
@@ -16,7 +16,7 @@ shard_door_check(const tls_files_t *files, char *error)
 
 
 int
-shard_door_check_address(const tls_files_t *files, const char *key_file,
+shard_tls_check_address(const tls_files_t *files, const char *key_file,
     const address_t *address, char *error)
 {
     char  text[ADDRESS_TEXT_BYTES];
@@ -28,7 +28,7 @@ shard_door_check_address(const tls_files_t *files, const char *key_file,
     }
 
     address_format(address, text);
-    snprintf(error, SHARD_DOOR_ERROR_BYTES, "--listen: \"%s\" is not "
+    snprintf(error, SHARD_TLS_ERROR_BYTES, "--listen: \"%s\" is not "
              "loopback, so a shard needs --shard-tls-cert, --shard-tls-key "
              "and --shard-tls-ca, or at least --shard-key FILE", text);
 
@@ -37,15 +37,15 @@ shard_door_check_address(const tls_files_t *files, const char *key_file,
 
 
 int
-shard_door_open(tls_door_t *door, const tls_files_t *files, const log_t *log,
+shard_tls_open(tls_door_t *tls, const tls_files_t *files, const log_t *log,
     char *error)
 {
-    if (tls_door_open(door, files, log, error) != 0) {
+    if (tls_door_open(tls, files, log, error) != 0) {
         return -1;
     }
 
-    door->conn.ping_ms = SHARD_PING_MS;
-    door->conn.answer_ms = SHARD_PING_MS;
+    tls->conn.ping_ms = SHARD_PING_MS;
+    tls->conn.answer_ms = SHARD_PING_MS;
 
     return 0;
 }

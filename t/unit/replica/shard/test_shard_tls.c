@@ -11,13 +11,13 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "replica/shard/door.h"
+#include "replica/shard/shard_tls.h"
 
 
 static void
 a_shard_off_loopback_has_tls_or_a_key(void **state)
 {
-    char       error[SHARD_DOOR_ERROR_BYTES];
+    char       error[SHARD_TLS_ERROR_BYTES];
     size_t     i;
     address_t  address;
 
@@ -42,9 +42,9 @@ a_shard_off_loopback_has_tls_or_a_key(void **state)
         error[0] = '\0';
         assert_int_equal(address_parse(cases[i].listen, &address), 0);
 
-        if (shard_door_check_address(cases[i].has_tls ? &all : &none,
-                                     cases[i].has_key ? "file" : NULL,
-                                     &address, error) != cases[i].rc)
+        if (shard_tls_check_address(cases[i].has_tls ? &all : &none,
+                                    cases[i].has_key ? "file" : NULL,
+                                    &address, error) != cases[i].rc)
         {
             fail_msg("case %zu: \"%s\"", i, error);
         }
@@ -64,7 +64,7 @@ a_shard_off_loopback_has_tls_or_a_key(void **state)
 static void
 tls_has_three_files_or_none(void **state)
 {
-    char         error[SHARD_DOOR_ERROR_BYTES];
+    char         error[SHARD_TLS_ERROR_BYTES];
     unsigned     bits;
     tls_files_t  files;
 
@@ -72,7 +72,7 @@ tls_has_three_files_or_none(void **state)
         files.cert = bits & 1 ? "a" : NULL;
         files.key = bits & 2 ? "b" : NULL;
         files.ca = bits & 4 ? "c" : NULL;
-        assert_int_equal(shard_door_check(&files, error), -1);
+        assert_int_equal(shard_tls_check(&files, error), -1);
         assert_int_equal(strncmp(error, "--shard-tls-", 12), 0);
         assert_non_null(strstr(error, ": is missing; --shard-tls-cert, "
                                       "--shard-tls-key and --shard-tls-ca go "
