@@ -51,7 +51,7 @@ flows_close(flows_t *flows)
         flows->free_clock(flows->clock);
     }
 
-    lanes_done(&flows->lanes);
+    flow_shards_done(&flows->shards);
     free(flows->scratch);
     free(flows);
 }

@@ -14,8 +14,8 @@
 #define FLOW_INNER_H
 
 #include "replica/shard/flow/flow.h"
-#include "replica/shard/flow/lane.h"
 #include "replica/shard/flow/rows.h"
+#include "replica/shard/flow/shards.h"
 
 
 /* Until a session is Opened by a shard that loads first: by then it has said
@@ -62,7 +62,7 @@ typedef struct {
     flow_t          *flow;
     size_t           index;     /* among the flow's */
     fleet_hop_t      at;
-    lane_t          *lane;      /* NULL: there never was a session */
+    flow_shard_t    *shard;     /* NULL: there never was a session */
     link_session_t  *session;
     hop_state_t      state;
     uint32_t         rows_max;  /* of a step */
@@ -168,7 +168,7 @@ struct flows_s {
     flow_t              *first;             /* the oldest */
     flow_t              *last;
     flow_t              *queue;             /* waiting, in their order */
-    lanes_t              lanes;
+    flow_shards_t        shards;
     float               *scratch;           /* rows of one step */
     uint64_t             history_bytes;
     size_t               building;          /* flows that have a place */

@@ -33,9 +33,9 @@ hop_create(flow_t *flow, const fleet_hop_t *at)
     }
 
     hop->at = *at;
-    hop->lane = lanes_enter(&flows->lanes, at);
+    hop->shard = flow_shards_enter(&flows->shards, at);
 
-    if (hop->lane == NULL) {
+    if (hop->shard == NULL) {
         free(hop);
         return NULL;
     }
@@ -66,8 +66,8 @@ hop_destroy(hop_t *hop)
 {
     hop_end_session(hop);
 
-    if (hop->lane != NULL) {
-        lane_leave(hop->lane);
+    if (hop->shard != NULL) {
+        flow_shard_leave(hop->shard);
     }
 
     rows_done(&hop->in);
@@ -239,7 +239,7 @@ hop_count_fault(hop_t *hop, shard_reason_t reason, int is_stall)
 
     flows = hop->flow->flows;
     hop->flow->failovers += reason != SHARD_LATE;
-    hop->lane->failovers++;
+    hop->shard->failovers++;
 
     if (is_stall) {
         flows->stalls++;
@@ -248,7 +248,7 @@ hop_count_fault(hop_t *hop, shard_reason_t reason, int is_stall)
     }
 
     if (reason == SHARD_CORRUPTION) {
-        hop->lane->corruptions++;
+        hop->shard->corruptions++;
     }
 
     flows->world->exclude(flows->fleet, hop->at.key, reason);
@@ -354,9 +354,9 @@ hop_measure(hop_t *hop, const hop_step_t *step, uint64_t now)
     flows_t  *flows;
 
     flows = hop->flow->flows;
-    lane_took(hop->lane, step->rows, now - step->started_ns);
-    hop->lane->steps++;
-    histogram_record_recent(&hop->lane->latency,
+    flow_shard_took(hop->shard, step->rows, now - step->started_ns);
+    hop->shard->steps++;
+    histogram_record_recent(&hop->shard->latency,
                             (now - step->sent_ns) / 1000);
     flows->world->worked(flows->fleet, hop->at.key);
 }
@@ -439,7 +439,7 @@ hop_took(hop_t *hop, const hop_step_t *step)
     flow->moved_ns = now;
     hop->done = step->position + step->rows;
 
-    if (hop->lane->turn == flow) {
+    if (hop->shard->turn == flow) {
         flow->flows->turned_ns = now;
     }
 

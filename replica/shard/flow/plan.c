@@ -60,7 +60,7 @@ plan_judge(flow_t *flow)
         return FLEET_TOO_LONG;
     }
 
-    if (options->is_rounded && flow->hops[0]->lane != NULL
+    if (options->is_rounded && flow->hops[0]->shard != NULL
         && !plan_keeps_cuts(flow))
     {
         snprintf(flow->path.why, sizeof(flow->path.why),
@@ -300,7 +300,7 @@ plan_open(flow_t *flow, uint32_t replay_to)
         hop->built_answers = flow->answers;
 
         if (replay_to > 0) {
-            hop->lane->turn = flow;
+            hop->shard->turn = flow;
         }
 
         if (hop_open(hop) != 0) {

@@ -133,44 +133,44 @@ stats_failovers_json(const flows_t *flows)
 
 
 static json_t *
-stats_lane_json(const flows_t *flows, const lane_t *lane)
+stats_shard_json(const flows_t *flows, const flow_shard_t *shard)
 {
     char          id[STATS_ID_BYTES];
     flow_times_t  latency;
 
-    stats_times(&latency, &lane->latency);
+    stats_times(&latency, &shard->latency);
     (void) snprintf(id, sizeof(id), "%s:%u-%u@%s", flows->options.model,
-             lane->first, lane->last, lane->id);
+             shard->first, shard->last, shard->id);
 
-    return json_pack("{sssssisisisIsosIsI}", "id", id, "member", lane->id,
-                     "first", lane->first, "last", lane->last,
-                     "sessions", lane->users,
-                     "steps", (json_int_t) lane->steps,
+    return json_pack("{sssssisisisIsosIsI}", "id", id, "member", shard->id,
+                     "first", shard->first, "last", shard->last,
+                     "sessions", shard->users,
+                     "steps", (json_int_t) shard->steps,
                      "latency_us", stats_times_json(&latency),
-                     "failovers", (json_int_t) lane->failovers,
-                     "corruptions", (json_int_t) lane->corruptions);
+                     "failovers", (json_int_t) shard->failovers,
+                     "corruptions", (json_int_t) shard->corruptions);
 }
 
 
 /* Those in use first: the others may be too many. */
 static json_t *
-stats_lanes_json(const flows_t *flows)
+stats_shards_json(const flows_t *flows)
 {
-    int            is_unused;
-    size_t         i;
-    json_t        *json;
-    const lane_t  *lane;
+    int                  is_unused;
+    size_t               i;
+    json_t              *json;
+    const flow_shard_t  *shard;
 
     json = json_array();
 
     for (is_unused = 0; is_unused < 2; is_unused++) {
-        for (i = 0; i < flows->lanes.n; i++) {
-            lane = flows->lanes.lanes[i];
+        for (i = 0; i < flows->shards.n; i++) {
+            shard = flows->shards.all[i];
 
-            if ((lane->users == 0) == is_unused
+            if ((shard->users == 0) == is_unused
                 && json_array_size(json) < FLOW_REPORT_SHARDS)
             {
-                json_array_append_new(json, stats_lane_json(flows, lane));
+                json_array_append_new(json, stats_shard_json(flows, shard));
             }
         }
     }
@@ -207,7 +207,7 @@ flows_report(flows_t *flows, int is_ready, uint64_t fallbacks)
     flow_stats_t   stats;
 
     flows_stats(flows, &stats);
-    shards = stats_lanes_json(flows);
+    shards = stats_shards_json(flows);
     flows->world->each(flows->fleet, stats_add_info, shards);
 
     return json_pack("{sbsisIsIsIsIsIsososfsosIsIsIsIsIso}",

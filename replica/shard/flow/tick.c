@@ -64,7 +64,8 @@ tick_deadline(const hop_t *hop)
     }
 
     bound = tick_since(hop)
-            + lane_bound_ns(hop->lane, hop->nsteps ? hop->steps[0].rows : 1);
+            + flow_shard_bound_ns(hop->shard,
+                                  hop->nsteps ? hop->steps[0].rows : 1);
 
     if (tick_is_computing(hop)) {
         return bound;
@@ -173,7 +174,7 @@ tick_idle_ns(const flow_t *flow)
     for (i = 0; i < flow->nhops; i++) {
         hop = flow->hops[i];
 
-        if (hop->lane == NULL || hop->lane->turn != flow) {
+        if (hop->shard == NULL || hop->shard->turn != flow) {
             continue;
         }
 

@@ -30,8 +30,8 @@ turn_end_place(flow_t *flow)
 void
 turn_end(hop_t *hop)
 {
-    if (hop->lane != NULL && hop->lane->turn == hop->flow) {
-        hop->lane->turn = NULL;
+    if (hop->shard != NULL && hop->shard->turn == hop->flow) {
+        hop->shard->turn = NULL;
         hop->flow->flows->is_turn_due = 1;
     }
 }
@@ -128,14 +128,14 @@ turn_built(flow_t *flow)
 static int
 turn_is_free(const flow_t *flow)
 {
-    size_t         i;
-    const lane_t  *lane;
+    size_t               i;
+    const flow_shard_t  *shard;
 
     for (i = 0; plan_is_replay(flow) && i < flow->path.n; i++) {
-        lane = lanes_find(&flow->flows->lanes, flow->path.hops[i].id);
+        shard = flow_shards_find(&flow->flows->shards, flow->path.hops[i].id);
 
-        if (lane != NULL
-            && (lane->turn != NULL || lane->claim == flow->flows->round))
+        if (shard != NULL
+            && (shard->turn != NULL || shard->claim == flow->flows->round))
         {
             return 0;
         }
@@ -148,15 +148,15 @@ turn_is_free(const flow_t *flow)
 static void
 turn_claim(flow_t *flow)
 {
-    size_t   i;
-    lane_t  *lane;
+    size_t         i;
+    flow_shard_t  *shard;
 
     for (i = 0; i < flow->path.n; i++) {
-        lane = lanes_enter(&flow->flows->lanes, &flow->path.hops[i]);
+        shard = flow_shards_enter(&flow->flows->shards, &flow->path.hops[i]);
 
-        if (lane != NULL) {
-            lane->claim = flow->flows->round;
-            lane_leave(lane);
+        if (shard != NULL) {
+            shard->claim = flow->flows->round;
+            flow_shard_leave(shard);
         }
     }
 }

@@ -46,11 +46,11 @@ a_report_says_what_was_counted(void **state)
 static void
 a_report_has_a_limit_whatever_names_are_like(void **state)
 {
-    int           i;
-    char         *text;
-    json_t       *json;
-    lane_t       *lane;
-    fleet_hop_t   hop = { .first = 4000, .last = 4095 };
+    int            i;
+    char          *text;
+    json_t        *json;
+    flow_shard_t  *shard;
+    fleet_hop_t    hop = { .first = 4000, .last = 4095 };
 
     scene_begin(1, PLENTY);
     scene.flows->options.model = "sixty-three-characters-are-the-most-that-a"
@@ -58,11 +58,11 @@ a_report_has_a_limit_whatever_names_are_like(void **state)
 
     for (i = 0; i < FLOW_REPORT_SHARDS + 10; i++) {
         snprintf(hop.id, sizeof(hop.id), "%063d", i);
-        lane = lanes_enter(&scene.flows->lanes, &hop);
-        histogram_record_recent(&lane->latency, UINT64_MAX);
-        lane->latency.sum = 1ULL << 60;
-        lane->steps = lane->failovers = lane->corruptions = 1ULL << 60;
-        lane_leave(lane);
+        shard = flow_shards_enter(&scene.flows->shards, &hop);
+        histogram_record_recent(&shard->latency, UINT64_MAX);
+        shard->latency.sum = 1ULL << 60;
+        shard->steps = shard->failovers = shard->corruptions = 1ULL << 60;
+        flow_shard_leave(shard);
     }
 
     json = flows_report(scene.flows, 1, 0);

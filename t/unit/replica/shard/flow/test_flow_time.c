@@ -156,9 +156,9 @@ a_late_result_is_not_waited_for_once_there_is_another_way(void **state)
 static void
 a_plan_that_waits_is_not_changed_by_a_late_result(void **state)
 {
-    lane_t       *held;
-    stream_t     *s;
-    fleet_hop_t   hop = { .id = "c", .first = 0, .last = 7 };
+    flow_shard_t  *held;
+    stream_t      *s;
+    fleet_hop_t    hop = { .id = "c", .first = 0, .last = 7 };
 
     scene_begin(1, PLENTY);
     scene_shard("a", 0, 7);
@@ -168,7 +168,7 @@ a_plan_that_waits_is_not_changed_by_a_late_result(void **state)
     scene.shards[1].step_ns = 4000 * MS;
     scene_run_until(scene.now + 10 * MS);
     scene_shard("c", 0, 7);
-    held = lanes_enter(&scene.flows->lanes, &hop);
+    held = flow_shards_enter(&scene.flows->shards, &hop);
     held->turn = scene.flows;
     fake_kill(&scene.shards[0]);
     scene_run_until(scene.now + 2000 * MS);
@@ -178,7 +178,7 @@ a_plan_that_waits_is_not_changed_by_a_late_result(void **state)
     assert_string_equal(s->flow->path.hops[0].id, "c");
 
     held->turn = NULL;
-    lane_leave(held);
+    flow_shard_leave(held);
     scene.flows->is_turn_due = 1;
     scene.shards[1].step_ns = MS / 10;
     scene_run();
@@ -376,9 +376,9 @@ streams_wait_for_a_shard_that_loads(void **state)
 static void
 a_replay_over_several_shards_is_not_overtaken(void **state)
 {
-    lane_t       *held;
-    stream_t     *one, *two;
-    fleet_hop_t   hop = { .id = "y", .first = 12, .last = 15 };
+    flow_shard_t  *held;
+    stream_t      *one, *two;
+    fleet_hop_t    hop = { .id = "y", .first = 12, .last = 15 };
 
     scene_begin(1, PLENTY);
     scene_shard("a", 0, 7);
@@ -393,7 +393,7 @@ a_replay_over_several_shards_is_not_overtaken(void **state)
     scene_shard("y", 12, 15);
     scene.shards[2].sessions += 9;
 
-    held = lanes_enter(&scene.flows->lanes, &hop);
+    held = flow_shards_enter(&scene.flows->shards, &hop);
     held->turn = scene.flows;
     fake_kill(&scene.shards[3]);
     scene_run_until(scene.now + MS);
@@ -403,7 +403,7 @@ a_replay_over_several_shards_is_not_overtaken(void **state)
     assert_int_equal(scene.shards[4].sessions, 0);
 
     held->turn = NULL;
-    lane_leave(held);
+    flow_shard_leave(held);
     scene.flows->is_turn_due = 1;
     flows_tick(scene.flows);
     assert_true(!two->flow->is_waiting && one->flow->is_waiting);

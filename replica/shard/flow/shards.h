@@ -3,13 +3,13 @@
  * What flows remember of each shard, by its member's id: how long its rows
  * take, whose replay it computes, what it did wrong.
  *
- * A row alone takes longer than one of a chunk, so there are two means.  A
- * mean that is not known yet bounds nothing below LANE_UNKNOWN_MS: the first
- * rows of a large slice wait for its pages.
+ * A row alone takes longer than one of a chunk, so there are two means.  As
+ * long as a mean is not known the bound is at least FLOW_SHARD_UNKNOWN_MS: the
+ * first rows of a large slice wait for its pages.
  */
 
-#ifndef FLOW_LANE_H
-#define FLOW_LANE_H
+#ifndef FLOW_SHARDS_H
+#define FLOW_SHARDS_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -19,19 +19,19 @@
 
 
 /* From Started to the whole Result: so many times the mean, at least ... */
-#define LANE_FACTOR      20
-#define LANE_LEAST_MS    1000
-#define LANE_UNKNOWN_MS  10000
+#define FLOW_SHARD_FACTOR      20
+#define FLOW_SHARD_LEAST_MS    1000
+#define FLOW_SHARD_UNKNOWN_MS  10000
 
 /* Of shards that no flow uses, so many are remembered. */
-#define LANES_UNUSED_MAX  64
+#define FLOW_SHARDS_UNUSED_MAX  64
 
 typedef struct {
     char         id[LLMGW_MEMBERS_NAME_BYTES];
     uint32_t     first;
     uint32_t     last;
     uint32_t     users;         /* hops */
-    uint64_t     used;          /* when, by lanes_t.uses */
+    uint64_t     used;          /* when, by flow_shards_t.uses */
 
     const void  *turn;          /* the flow whose replay it computes */
     uint64_t     claim;         /* by turn.c: it is promised in this round */
@@ -41,29 +41,29 @@ typedef struct {
     uint64_t     steps;
     uint64_t     failovers;
     uint64_t     corruptions;
-} lane_t;
+} flow_shard_t;
 
 typedef struct {
-    lane_t   **lanes;
-    size_t     n;
-    size_t     room;
-    uint64_t   uses;
-} lanes_t;
+    flow_shard_t  **all;
+    size_t          n;
+    size_t          room;
+    uint64_t        uses;
+} flow_shards_t;
 
 
-void lanes_done(lanes_t *lanes);
+void flow_shards_done(flow_shards_t *shards);
 
-/* One more user: lane_leave().  NULL: no memory. */
-lane_t *lanes_enter(lanes_t *lanes, const fleet_hop_t *hop);
-void lane_leave(lane_t *lane);
+/* One more user: flow_shard_leave().  NULL: no memory. */
+flow_shard_t *flow_shards_enter(flow_shards_t *shards, const fleet_hop_t *hop);
+void flow_shard_leave(flow_shard_t *shard);
 
 /* NULL: none has this id. */
-lane_t *lanes_find(const lanes_t *lanes, const char *id);
+flow_shard_t *flow_shards_find(const flow_shards_t *shards, const char *id);
 
 /* rows took so long, from Started to Result; it is a row's mean. */
-uint64_t lane_took(lane_t *lane, uint32_t rows, uint64_t ns);
+uint64_t flow_shard_took(flow_shard_t *shard, uint32_t rows, uint64_t ns);
 
 /* After Started; for all of the rows. */
-uint64_t lane_bound_ns(const lane_t *lane, uint32_t rows);
+uint64_t flow_shard_bound_ns(const flow_shard_t *shard, uint32_t rows);
 
-#endif /* FLOW_LANE_H */
+#endif /* FLOW_SHARDS_H */
