@@ -208,7 +208,7 @@ fuzz_hear(const Llmgateway__Shard__Reply *reply)
     len = llmgateway__shard__reply__get_packed_size(reply);
     bytes = malloc(len + 1);
     llmgateway__shard__reply__pack(reply, bytes);
-    link_heard(fuzz.session, bytes, len);
+    answer_on_message(fuzz.session, bytes, len);
     free(bytes);
 }
 
@@ -298,7 +298,7 @@ fuzz_raw(fuzz_input_t *in)
 
     n = fuzz_byte(in);
     n = n < (size_t) (in->end - in->at) ? n : (size_t) (in->end - in->at);
-    link_heard(fuzz.session, in->at, n);
+    answer_on_message(fuzz.session, in->at, n);
     in->at += n;
 }
 

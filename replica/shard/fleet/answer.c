@@ -16,7 +16,7 @@
 
 /* Behind a callback.  0: it has closed the session, or made it lost. */
 static int
-session_called(link_session_t *s)
+answer_called(link_session_t *s)
 {
     s->is_calling = 0;
 
@@ -30,7 +30,7 @@ session_called(link_session_t *s)
 
 
 static void
-session_opened(link_session_t *s, const Llmgateway__Shard__Opened *opened)
+answer_opened(link_session_t *s, const Llmgateway__Shard__Opened *opened)
 {
     const fleet_t  *f;
 
@@ -54,23 +54,23 @@ session_opened(link_session_t *s, const Llmgateway__Shard__Opened *opened)
 
     s->is_calling = 1;
     s->callbacks->on_opened(s->data, s->max_rows);
-    (void) session_called(s);
+    (void) answer_called(s);
 }
 
 
 static int
-session_call_started(link_session_t *s, link_wanted_t *wanted)
+answer_call_started(link_session_t *s, link_wanted_t *wanted)
 {
     wanted->is_started = 1;
     s->is_calling = 1;
     s->callbacks->on_started(s->data, wanted->position);
 
-    return session_called(s);
+    return answer_called(s);
 }
 
 
 static void
-session_started(link_session_t *s, const Llmgateway__Shard__Started *started)
+answer_started(link_session_t *s, const Llmgateway__Shard__Started *started)
 {
     size_t          i;
     link_wanted_t  *wanted;
@@ -88,13 +88,13 @@ session_started(link_session_t *s, const Llmgateway__Shard__Started *started)
         return;
     }
 
-    (void) session_call_started(s, wanted);
+    (void) answer_call_started(s, wanted);
 }
 
 
 /* What the whole result of a step is: rows of so many numbers. */
 static void
-result_shape(const link_session_t *s, const link_wanted_t *wanted,
+answer_result_shape(const link_session_t *s, const link_wanted_t *wanted,
     uint32_t *rows, uint32_t *width, tensor_dtype_t *dtype)
 {
     if (s->is_last) {
@@ -112,7 +112,7 @@ result_shape(const link_session_t *s, const link_wanted_t *wanted,
 
 /* The message is the next chunk of just that tensor. */
 static int
-result_is_right(const link_session_t *s,
+answer_result_is_right(const link_session_t *s,
     const Llmgateway__Shard__Result *result, uint32_t rows, uint64_t bytes)
 {
     if (result->rows != rows) {
@@ -131,7 +131,7 @@ result_is_right(const link_session_t *s,
 
 
 static int
-session_reserve(link_session_t *s, uint64_t rows, uint32_t width)
+answer_reserve(link_session_t *s, uint64_t rows, uint32_t width)
 {
     float   *values;
     size_t   bytes;
@@ -156,7 +156,7 @@ session_reserve(link_session_t *s, uint64_t rows, uint32_t width)
 
 
 static void
-session_call_result(link_session_t *s, uint32_t rows)
+answer_call_result(link_session_t *s, uint32_t rows)
 {
     uint32_t  position;
 
@@ -168,12 +168,12 @@ session_call_result(link_session_t *s, uint32_t rows)
     s->is_calling = 1;
     s->callbacks->on_result(s->data, position, rows, rows > 0 && s->is_last,
                             s->values);
-    (void) session_called(s);
+    (void) answer_called(s);
 }
 
 
 static void
-session_result(link_session_t *s, const Llmgateway__Shard__Result *result)
+answer_result(link_session_t *s, const Llmgateway__Shard__Result *result)
 {
     uint32_t         rows, width;
     uint64_t         bytes;
@@ -187,15 +187,15 @@ session_result(link_session_t *s, const Llmgateway__Shard__Result *result)
         return;
     }
 
-    result_shape(s, wanted, &rows, &width, &dtype);
+    answer_result_shape(s, wanted, &rows, &width, &dtype);
     bytes = tensor_bytes(rows, width, dtype);
 
-    if (!result_is_right(s, result, rows, bytes)) {
+    if (!answer_result_is_right(s, result, rows, bytes)) {
         link_break(s, SHARD_BAD_SHAPE, "a Result of another shape");
         return;
     }
 
-    if (session_reserve(s, rows, width) != 0) {
+    if (answer_reserve(s, rows, width) != 0) {
         link_break(s, SHARD_OUT_OF_MEMORY, "out of memory");
         return;
     }
@@ -208,14 +208,14 @@ session_result(link_session_t *s, const Llmgateway__Shard__Result *result)
         }
     }
 
-    if (wanted->is_started || session_call_started(s, wanted)) {
-        session_call_result(s, rows);
+    if (wanted->is_started || answer_call_started(s, wanted)) {
+        answer_call_result(s, rows);
     }
 }
 
 
 static void
-session_refused(link_session_t *s, const Llmgateway__Shard__Refused *refused)
+answer_refused(link_session_t *s, const Llmgateway__Shard__Refused *refused)
 {
     shard_reason_t  reason;
 
@@ -231,24 +231,24 @@ session_refused(link_session_t *s, const Llmgateway__Shard__Refused *refused)
 
 
 static void
-session_take(link_session_t *s, const Llmgateway__Shard__Reply *reply)
+answer_take(link_session_t *s, const Llmgateway__Shard__Reply *reply)
 {
     switch (reply->kind_case) {
 
     case LLMGATEWAY__SHARD__REPLY__KIND_OPENED:
-        session_opened(s, reply->opened);
+        answer_opened(s, reply->opened);
         break;
 
     case LLMGATEWAY__SHARD__REPLY__KIND_STARTED:
-        session_started(s, reply->started);
+        answer_started(s, reply->started);
         break;
 
     case LLMGATEWAY__SHARD__REPLY__KIND_RESULT:
-        session_result(s, reply->result);
+        answer_result(s, reply->result);
         break;
 
     case LLMGATEWAY__SHARD__REPLY__KIND_REFUSED:
-        session_refused(s, reply->refused);
+        answer_refused(s, reply->refused);
         break;
 
     default:
@@ -259,7 +259,7 @@ session_take(link_session_t *s, const Llmgateway__Shard__Reply *reply)
 
 /* Every kind of reply begins with the session's number. */
 static uint64_t
-reply_session(const Llmgateway__Shard__Reply *reply)
+answer_session(const Llmgateway__Shard__Reply *reply)
 {
     switch (reply->kind_case) {
 
@@ -282,7 +282,7 @@ reply_session(const Llmgateway__Shard__Reply *reply)
 
 
 void
-link_heard(link_session_t *s, const uint8_t *message, size_t len)
+answer_on_message(link_session_t *s, const uint8_t *message, size_t len)
 {
     Llmgateway__Shard__Reply  *reply;
 
@@ -294,12 +294,12 @@ link_heard(link_session_t *s, const uint8_t *message, size_t len)
     }
 
     if (reply->kind_case != LLMGATEWAY__SHARD__REPLY__KIND__NOT_SET
-        && reply_session(reply) != s->id)
+        && answer_session(reply) != s->id)
     {
         link_break(s, SHARD_BAD_SHAPE, "a message of another session");
 
     } else {
-        session_take(s, reply);
+        answer_take(s, reply);
     }
 
     llmgateway__shard__reply__free_unpacked(reply, NULL);
@@ -308,7 +308,7 @@ link_heard(link_session_t *s, const uint8_t *message, size_t len)
 
 /* Without a Refused: a server that is no shard, or one that gave up. */
 void
-link_ended(link_session_t *s, int status, const char *text)
+answer_on_end(link_session_t *s, int status, const char *text)
 {
     shard_reason_t  reason;
 

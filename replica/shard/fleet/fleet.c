@@ -445,7 +445,7 @@ fleet_open(struct ev_loop *loop, const log_t *log,
     link_init(f);
 
     if (fleet_init(f) != 0) {
-        view_done(f);
+        view_close(f);
         free(f->chunk);
         free(f);
         return NULL;
@@ -476,7 +476,7 @@ fleet_close(fleet_t *f)
     ev_timer_stop(f->loop, &f->ticker);
     link_done(f);
     peers_done(f);
-    view_done(f);
+    view_close(f);
     free(f->chunk);
     free(f);
 }

@@ -134,7 +134,7 @@ size_t fleet_collect(fleet_t *fleet, const fleet_query_t *query,
 
 /* view.c: the segment.  0, or -1: no memory. */
 int view_open(fleet_t *fleet);
-void view_done(fleet_t *fleet);
+void view_close(fleet_t *fleet);
 
 /* Reads what has changed.  Closes nothing and calls nobody. */
 void view_look(fleet_t *fleet);

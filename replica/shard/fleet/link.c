@@ -21,7 +21,7 @@
 /* --- losses */
 
 static void
-session_uncount(link_session_t *s)
+link_uncount(link_session_t *s)
 {
     if (s->shard != NULL) {
         fleet_count(s->shard, -1);
@@ -32,7 +32,7 @@ session_uncount(link_session_t *s)
 
 /* What a shard says is for a log line: printable, one line, short. */
 static void
-text_clean(char *text)
+link_clean_text(char *text)
 {
     for ( ; *text != '\0'; text++) {
         if (*text < 0x20 || *text > 0x7e) {
@@ -54,14 +54,14 @@ link_lose(link_session_t *s, shard_reason_t reason, const char *format, ...)
     va_start(args, format);
     vsnprintf(s->text, sizeof(s->text), format, args);
     va_end(args);
-    text_clean(s->text);
+    link_clean_text(s->text);
 
     if (s->peer != NULL) {
         TAILQ_REMOVE(&s->peer->sessions, s, entry);
         s->peer = NULL;
     }
 
-    session_uncount(s);
+    link_uncount(s);
     s->state = LINK_LOST;
     s->reason = reason;
     TAILQ_INSERT_TAIL(&s->fleet->lost, s, entry);
@@ -141,7 +141,7 @@ link_free(link_session_t *s)
 /* --- what is sent */
 
 static int
-session_send(link_session_t *s, Llmgateway__Shard__Request *request)
+link_send(link_session_t *s, Llmgateway__Shard__Request *request)
 {
     uint8_t  *to;
 
@@ -160,7 +160,7 @@ session_send(link_session_t *s, Llmgateway__Shard__Request *request)
 
 
 static void
-session_say_open(link_session_t *s, const fleet_hop_t *hop, uint32_t rows)
+link_send_open(link_session_t *s, const fleet_hop_t *hop, uint32_t rows)
 {
     uint8_t                     token[SHARD_TOKEN_BYTES];
     fleet_t                    *f;
@@ -194,7 +194,7 @@ session_say_open(link_session_t *s, const fleet_hop_t *hop, uint32_t rows)
 
     request.kind_case = LLMGATEWAY__SHARD__REQUEST__KIND_OPEN;
     request.open = &open;
-    (void) session_send(s, &request);
+    (void) link_send(s, &request);
 }
 
 
@@ -238,14 +238,14 @@ link_open(fleet_t *f, const fleet_hop_t *hop, uint32_t rows,
     }
 
     s->peer = s->line->peer;
-    session_say_open(s, hop, rows);
+    link_send_open(s, hop, rows);
 
     return s;
 }
 
 
 static int
-session_say_step(link_session_t *s, const link_wanted_t *wanted,
+link_send_step(link_session_t *s, const link_wanted_t *wanted,
     const float *values)
 {
     uint32_t                    chunk, chunks;
@@ -271,7 +271,7 @@ session_say_step(link_session_t *s, const link_wanted_t *wanted,
         step.chunk = chunk;
         step.data.len = tensor_chunk_bytes(bytes, chunk);
 
-        if (session_send(s, &request) != 0) {
+        if (link_send(s, &request) != 0) {
             return -1;
         }
     }
@@ -300,14 +300,14 @@ link_step(link_session_t *s, uint32_t position, uint32_t rows,
     wanted->logits_rows = logits_rows;
     wanted->is_started = 0;
 
-    if (session_say_step(s, wanted, values) == 0) {
+    if (link_send_step(s, wanted, values) == 0) {
         s->nsteps++;
     }
 }
 
 
 static void
-session_say_close(link_session_t *s)
+link_send_close(link_session_t *s)
 {
     line_t                      *line;
     Llmgateway__Shard__Close     close = LLMGATEWAY__SHARD__CLOSE__INIT;
@@ -318,7 +318,7 @@ session_say_close(link_session_t *s)
     request.close = &close;
     line = s->line;
 
-    if (session_send(s, &request) == 0) {
+    if (link_send(s, &request) == 0) {
         line_leave(line);
     }
 }
@@ -328,7 +328,7 @@ void
 link_close(link_session_t *s)
 {
     if (s->line != NULL) {
-        session_say_close(s);
+        link_send_close(s);
     }
 
     if (s->state == LINK_LOST) {
@@ -338,7 +338,7 @@ link_close(link_session_t *s)
         TAILQ_REMOVE(&s->peer->sessions, s, entry);
     }
 
-    session_uncount(s);
+    link_uncount(s);
     s->state = LINK_CLOSED;
 
     if (!s->is_calling) {

@@ -127,7 +127,7 @@ peer_on_message(llmgw_grpc_stream_t *stream, const uint8_t *message,
     line->peer->heard_ms = fleet_now_ms();
 
     if (line->session != NULL) {
-        link_heard(line->session, message, len);
+        answer_on_message(line->session, message, len);
     }
 }
 
@@ -145,7 +145,7 @@ peer_on_end(llmgw_grpc_stream_t *stream, int status, const char *text)
     }
 
     session = line->session;
-    link_ended(session, status, text);
+    answer_on_end(session, status, text);
     line_leave(line);
 }
 

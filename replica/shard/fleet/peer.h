@@ -123,8 +123,9 @@ void peers_done(fleet_t *fleet);
 
 
 /* answer.c: what a line hears, while it has a session. */
-void link_heard(link_session_t *session, const uint8_t *message, size_t len);
-void link_ended(link_session_t *session, int status, const char *text);
+void answer_on_message(link_session_t *session, const uint8_t *message,
+    size_t len);
+void answer_on_end(link_session_t *session, int status, const char *text);
 
 /* link.c: the session is lost, which is told from the loop. */
 void link_lose(link_session_t *session, shard_reason_t reason,

@@ -399,7 +399,7 @@ view_open(fleet_t *f)
 
 
 void
-view_done(fleet_t *f)
+view_close(fleet_t *f)
 {
     size_t  i;
 

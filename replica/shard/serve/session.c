@@ -93,7 +93,7 @@ session_refuse(session_t *s, uint32_t position, shard_reason_t reason,
 /* --- opening */
 
 static void
-session_say_opened(session_t *s)
+session_send_opened(session_t *s)
 {
     const core_facts_t  *f;
 
@@ -144,7 +144,7 @@ session_begin(session_t *s)
     s->place = (uint32_t) place;
     s->has_logits = (open->last_layer + 1 == v->facts.layers);
     s->active_ms = v->now_ms;
-    session_say_opened(s);
+    session_send_opened(s);
 }
 
 
