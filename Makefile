@@ -575,7 +575,8 @@ $(O)/t/sim_%: $(O)/t/sim/test_%.o $(call objs,$(STAGE_C) $(MESH_C)) \
 FUZZ_SRC = $(PROTO_C) $(COMMON_C) $(AGENT_C) $(CORE_C) $(GEN_C) \
            $(wildcard replica/engine/dialect/*.c) $(call tree,sim/work) \
            lock/protocol.c lock/machine_text.c $(wildcard replica/shard/*.c) \
-           $(addprefix replica/shard/serve/,open.c step.c session.c serve.c)
+           $(addprefix replica/shard/serve/,callers.c open.c step.c session.c \
+               serve.c)
 FUZZ_FLAGS := -std=gnu11 -O1 -g -fsanitize=fuzzer,address,undefined \
     -fno-sanitize-recover=undefined
 fuzzed = $(patsubst %.c,build/fuzz/obj/%.o,$(1))

@@ -76,6 +76,8 @@ struct agent_s {
     int                is_former;       /* it is of before the child's start */
     json_t            *pipelines;       /* how its shards do, as it says; NULL:
                                            it uses none */
+    json_t            *callers;         /* of a shard, as it reports them; or
+                                           NULL */
     ev_timer           term_again;      /* to that process, in a handover */
     int                term_looks;      /* whether it drains, since the first */
     int                terms;           /* SIGTERMs since then */

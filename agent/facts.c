@@ -101,6 +101,7 @@ agent_facts_status(void *data, command_status_t *status)
     status->segment_trouble = agent->trouble[0] != '\0' ? agent->trouble
                                                         : NULL;
     status->pipelines = agent->pipelines;
+    status->callers = agent->callers;
     status->is_lock_away = agent->local.group.is_lock_away;
     status->state_trouble = agent_keep_trouble(agent);
     status->files = agent->files;

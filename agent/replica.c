@@ -77,12 +77,14 @@ static const command_error_t  agent_replica_busy = {
 };
 
 
-/* NULL: there are none. */
+/* What is shown as it was reported; NULL: nothing. */
 static void
-agent_replica_set_pipelines(agent_t *agent, json_t *pipelines)
+agent_replica_show(agent_t *agent, json_t *pipelines, json_t *callers)
 {
     json_decref(agent->pipelines);
+    json_decref(agent->callers);
     agent->pipelines = json_incref(pipelines);
+    agent->callers = json_incref(callers);
 }
 
 
@@ -142,7 +144,7 @@ agent_replica_report(void *data, command_peer_t *peer, const report_t *report)
                        control_accepted_ticks(peer), control_take_fd(peer));
     }
 
-    agent_replica_set_pipelines(agent, report->pipelines);
+    agent_replica_show(agent, report->pipelines, report->callers);
     local_report(&agent->local, report, clock_mono_us(agent->clock));
     agent_replica_changed(agent);
     agent_replica_follow(agent, report, is_first);
@@ -161,7 +163,7 @@ agent_replica_lost(void *data, command_peer_t *peer)
     agent->reporter = NULL;
     reporter_forget(&agent->watch);
     agent_handover_reporter_gone(agent);
-    agent_replica_set_pipelines(agent, NULL);
+    agent_replica_show(agent, NULL, NULL);
     local_lost(&agent->local);
     agent_drain_replica_gone(agent);
     agent_replica_changed(agent);
@@ -270,7 +272,7 @@ agent_replica_done(agent_t *agent)
 {
     ev_timer_stop(agent->loop, &agent->stall);
     reporter_forget(&agent->watch);
-    agent_replica_set_pipelines(agent, NULL);
+    agent_replica_show(agent, NULL, NULL);
     agent_child_done(agent);
 
     if (agent->health != NULL) {

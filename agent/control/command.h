@@ -84,6 +84,7 @@ typedef struct {
     const char                 *segment_trouble;    /* why it is not written; */
     const char                 *state_trouble;      /* NULL: it is */
     json_t                     *pipelines;          /* NULL: it has none */
+    json_t                     *callers;            /* the same */
     int                         is_lock_away;       /* of its replica's group */
     const command_file_t       *files;              /* NULL: none */
     const char                 *drop_reason;    /* of the last datagram that */

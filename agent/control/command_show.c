@@ -359,6 +359,10 @@ command_show_status(const command_env_t *env)
         json_object_set(shown, "pipelines", status.pipelines);
     }
 
+    if (status.callers != NULL) {
+        json_object_set(shown, "callers", status.callers);
+    }
+
     command_show_group(shown, own);
 
     if (status.is_lock_away) {

@@ -465,14 +465,14 @@ report_shard(const json_t *json, report_t *report, const char **error)
 
 
 static int
-report_pipelines(const json_t *json, json_t **pipelines)
+report_object(const json_t *json, const char *name, json_t **object)
 {
-    *pipelines = json_object_get(json, "pipelines");
+    *object = json_object_get(json, name);
 
-    return *pipelines == NULL
-           || (json_is_object(*pipelines)
-               && json_dumpb(*pipelines, NULL, 0, JSON_COMPACT)
-                  <= REPORT_MAX_PIPELINES_BYTES) ? 0 : -1;
+    return *object == NULL
+           || (json_is_object(*object)
+               && json_dumpb(*object, NULL, 0, JSON_COMPACT)
+                  <= REPORT_MAX_OBJECT_BYTES) ? 0 : -1;
 }
 
 
@@ -562,9 +562,10 @@ report_facts(const json_t *json, report_t *report, const char **error)
         return -1;
     }
 
-    *error = "\"pipelines\" is not an object of up to 32768 bytes";
-
-    return report_pipelines(json, &report->pipelines);
+#define large(n) (*error = "\"" n "\" is not an object of up to 32768 bytes", n)
+    return report_object(json, large("pipelines"), &report->pipelines)
+           || report_object(json, large("callers"), &report->callers) ? -1 : 0;
+#undef large
 }
 
 

@@ -32,7 +32,7 @@
 
 /* As compact JSON: a dozen figures, and of each of a few dozen shards up to
    500 bytes. */
-#define REPORT_MAX_PIPELINES_BYTES  32768
+#define REPORT_MAX_OBJECT_BYTES  32768
 
 /* Of the names as many as gossip carries; the others are counted. */
 typedef struct {
@@ -74,6 +74,8 @@ typedef struct {
     llmgw_engine_load_t  engine;
     json_t              *pipelines;             /* the message's own; NULL:
                                                    it orchestrates nothing */
+    json_t              *callers;               /* the same, of a shard; NULL:
+                                                   it reports none */
 } report_t;
 
 

@@ -86,7 +86,7 @@ static void
 ctl_metrics_show(const ctl_t *ctl, json_t *status, FILE *out)
 {
     size_t       i;
-    json_t      *counters, *pipelines;
+    json_t      *counters, *pipelines, *callers;
     const char  *id;
 
     (void) ctl;
@@ -124,6 +124,12 @@ ctl_metrics_show(const ctl_t *ctl, json_t *status, FILE *out)
 
     if (pipelines != NULL) {
         ctl_metrics_pipelines(out, id, pipelines);
+    }
+
+    callers = json_object_get(status, "callers");
+
+    if (callers != NULL) {
+        ctl_metrics_callers(out, id, callers);
     }
 }
 

@@ -13,4 +13,7 @@
 void ctl_metrics_pipelines(FILE *out, const char *agent,
     const json_t *pipelines);
 
+/* The same, of the object "callers". */
+void ctl_metrics_callers(FILE *out, const char *agent, json_t *callers);
+
 #endif /* CTL_METRICS_H */

@@ -1,9 +1,10 @@
 
 /*
- * What a replica says of the shards that it uses, as metrics: the object
- * "pipelines" of the agent's status (docs/control.md).
+ * What a replica says of the shards that it uses, and a shard of its callers,
+ * as metrics: the objects "pipelines" and "callers" of the agent's status
+ * (docs/control.md).
  *
- * The replica made that object, so all of it may lack, or be of another kind: a
+ * The replica made them, so all of it may lack, or be of another kind: a
  * figure that is not there is left out, and text that becomes a label is
  * escaped.
  */
@@ -16,6 +17,7 @@
 
 #define PIPELINES_MAX_SHARDS   32       /* a request has 16 at most */
 #define PIPELINES_MAX_REASONS  32
+#define PIPELINES_MAX_CALLERS  32       /* a shard reports 17 at most */
 #define PIPELINES_LABEL_BYTES  512
 
 typedef struct {
@@ -70,6 +72,17 @@ static const pipelines_metric_t  pipelines_each[] = {
       "results that could not be right" },
     { "shard_excluded_seconds", "gauge", "excluded_ms", NULL,
       "time until it gets new sessions again" }
+};
+
+static const pipelines_metric_t  pipelines_callers[] = {
+    { "shard_caller_sessions", "gauge", "sessions", NULL,
+      "sessions that the caller has at this shard" },
+    { "shard_caller_opened", "counter", "opened", NULL,
+      "sessions that this shard took from the caller" },
+    { "shard_caller_rows", "counter", "rows", NULL,
+      "positions that this shard computed for the caller" },
+    { "shard_caller_refusals", "counter", "refused", NULL,
+      "sessions of the caller that this shard refused or ended, by reason" }
 };
 
 #define PIPELINES_COUNT(table)  (sizeof(table) / sizeof((table)[0]))
@@ -150,17 +163,17 @@ pipelines_print(FILE *out, const pipelines_metric_t *metric,
 }
 
 
-/* NAME="TEXT" after the agent's, escaped as the format requires. */
+/* NAME="TEXT" after the labels before it, escaped as the format requires; what
+   is longer is cut. */
 static void
-pipelines_label(char *labels, const char *agent, const char *name,
-    const char *text)
+pipelines_label(char *labels, size_t size, const char *before,
+    const char *name, const char *text)
 {
     size_t  len;
 
-    len = (size_t) snprintf(labels, PIPELINES_LABEL_BYTES,
-                            "agent=\"%s\",%s=\"", agent, name);
+    len = (size_t) snprintf(labels, size, "%s,%s=\"", before, name);
 
-    for (/* void */; *text && len < PIPELINES_LABEL_BYTES - 4; text++) {
+    for (/* void */; *text && len < size - 4; text++) {
         if (*text == '"' || *text == '\\') {
             labels[len++] = '\\';
         }
@@ -172,34 +185,31 @@ pipelines_label(char *labels, const char *agent, const char *name,
 }
 
 
+/* A series of the counter for each reason; labels: those of all of them. */
 static void
-pipelines_print_failovers(FILE *out, const char *agent, json_t *failovers)
+pipelines_print_reasons(FILE *out, const pipelines_metric_t *metric,
+    const char *labels, json_t *counts)
 {
-    char         labels[PIPELINES_LABEL_BYTES];
+    char         more[2 * PIPELINES_LABEL_BYTES];
     size_t       n;
     json_t      *value;
     const char  *reason;
 
-    if (!json_is_object(failovers)) {
-        return;
-    }
-
     n = 0;
-    pipelines_head(out, &pipelines_failovers);
 
-    json_object_foreach(failovers, reason, value) {
+    json_object_foreach(counts, reason, value) {
         if (json_is_integer(value) && n++ < PIPELINES_MAX_REASONS) {
-            pipelines_label(labels, agent, "reason", reason);
+            pipelines_label(more, sizeof(more), labels, "reason",
+                            reason);
             fprintf(out, "llmgw_%s_total{%s} %" JSON_INTEGER_FORMAT "\n",
-                    pipelines_failovers.name, labels,
-                    json_integer_value(value));
+                    metric->name, more, json_integer_value(value));
         }
     }
 }
 
 
 static void
-pipelines_print_shards(FILE *out, const char *agent, const json_t *shards)
+pipelines_print_shards(FILE *out, const char *of_agent, const json_t *shards)
 {
     char         labels[PIPELINES_LABEL_BYTES];
     size_t       i, k;
@@ -213,7 +223,8 @@ pipelines_print_shards(FILE *out, const char *agent, const json_t *shards)
             id = json_string_value(json_object_get(shard, "id"));
 
             if (id != NULL && k < PIPELINES_MAX_SHARDS) {
-                pipelines_label(labels, agent, "shard", id);
+                pipelines_label(labels, sizeof(labels), of_agent, "shard",
+                                id);
                 pipelines_print(out, &pipelines_each[i], labels, shard);
             }
         }
@@ -224,8 +235,9 @@ pipelines_print_shards(FILE *out, const char *agent, const json_t *shards)
 void
 ctl_metrics_pipelines(FILE *out, const char *agent, const json_t *pipelines)
 {
-    char    labels[PIPELINES_LABEL_BYTES];
-    size_t  i;
+    char     labels[PIPELINES_LABEL_BYTES];
+    size_t   i;
+    json_t  *value;
 
     snprintf(labels, sizeof(labels), "agent=\"%s\"", agent);
 
@@ -236,11 +248,61 @@ ctl_metrics_pipelines(FILE *out, const char *agent, const json_t *pipelines)
         }
     }
 
-    pipelines_print_failovers(out, agent,
-                              json_object_get(pipelines, "failovers"));
+    value = json_object_get(pipelines, "failovers");
 
-    if (json_array_size(json_object_get(pipelines, "shards")) > 0) {
-        pipelines_print_shards(out, agent,
-                               json_object_get(pipelines, "shards"));
+    if (json_is_object(value)) {
+        pipelines_head(out, &pipelines_failovers);
+        pipelines_print_reasons(out, &pipelines_failovers, labels, value);
+    }
+
+    value = json_object_get(pipelines, "shards");
+
+    if (json_array_size(value) > 0) {
+        pipelines_print_shards(out, labels, value);
+    }
+}
+
+
+/* One metric of all callers. */
+static void
+pipelines_print_callers(FILE *out, const pipelines_metric_t *metric,
+    const char *of_agent, json_t *callers)
+{
+    char         labels[PIPELINES_LABEL_BYTES];
+    size_t       n;
+    json_t      *caller, *value;
+    const char  *id;
+
+    n = 0;
+    pipelines_head(out, metric);
+
+    json_object_foreach(callers, id, caller) {
+        if (n++ == PIPELINES_MAX_CALLERS) {
+            break;
+        }
+
+        pipelines_label(labels, sizeof(labels), of_agent, "caller", id);
+        value = json_object_get(caller, metric->key);
+
+        if (json_is_object(value)) {
+            pipelines_print_reasons(out, metric, labels, value);
+
+        } else {
+            pipelines_print(out, metric, labels, caller);
+        }
+    }
+}
+
+
+void
+ctl_metrics_callers(FILE *out, const char *agent, json_t *callers)
+{
+    char    labels[PIPELINES_LABEL_BYTES];
+    size_t  i;
+
+    snprintf(labels, sizeof(labels), "agent=\"%s\"", agent);
+
+    for (i = 0; i < PIPELINES_COUNT(pipelines_callers); i++) {
+        pipelines_print_callers(out, &pipelines_callers[i], labels, callers);
     }
 }

@@ -193,6 +193,8 @@ kind_report(const engine_t *engine, json_t *report)
     }
 
     json_object_set_new(report, "shard", shard);
+    json_object_set_new(report, "callers",
+                        callers_report(serve_callers(k->serve)));
 }
 
 

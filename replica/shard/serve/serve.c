@@ -297,6 +297,13 @@ serve_sessions(const serve_t *v)
 }
 
 
+const callers_t *
+serve_callers(const serve_t *v)
+{
+    return &v->callers;
+}
+
+
 uint64_t
 serve_tensor_bytes(const serve_t *v)
 {

@@ -50,6 +50,7 @@
 #include "replica/shard/key.h"
 #include "replica/shard/limits.h"
 #include "replica/shard/reason.h"
+#include "replica/shard/serve/callers.h"
 #include "replica/shard/tensor.h"
 #include "shard.pb-c.h"
 
@@ -143,6 +144,9 @@ const core_facts_t *serve_facts(const serve_t *serve);
 
 /* Opened or held. */
 uint32_t serve_sessions(const serve_t *serve);
+
+/* By whom it was asked for what. */
+const callers_t *serve_callers(const serve_t *serve);
 
 /* Of tensors, those included that the plugin has in hand. */
 uint64_t serve_tensor_bytes(const serve_t *serve);

@@ -48,6 +48,7 @@ struct session_s {
     session_state_t            state;
 
     Llmgateway__Shard__Request  *open;  /* from HELD on */
+    caller_t                  *caller;  /* NULL: not known, or it has ended */
     uint32_t                   place;
     uint32_t                   position;        /* of the next row */
     int                        has_logits;
@@ -74,6 +75,7 @@ struct serve_s {
     session_t             *all;         /* NEW and ENDED ones, too */
     uint32_t               streams;     /* of these */
     uint32_t               sessions;    /* HELD or OPEN */
+    callers_t              callers;     /* that many sessions, together */
     uint64_t               tensor_bytes;
     step_t                *in_hand;     /* the plugin's, in no order */
     float                 *rows;        /* a step's, widened; NULL: none yet */
@@ -124,6 +126,9 @@ shard_reason_t step_take(session_t *session,
    this model has at that boundary. */
 shard_reason_t step_check(const step_t *step, uint32_t boundary,
     char text[SERVE_TEXT_BYTES]);
+
+/* Why a step that the plugin took did not end well; SHARD_OK: it did. */
+shard_reason_t step_fault(const step_t *step);
 
 /* From WAITING to COMPUTING; and back from the plugin, to no state. */
 void step_submit(step_t *step);

@@ -46,7 +46,10 @@ session_release(session_t *s)
     if (s->state == SESSION_HELD || s->state == SESSION_OPEN) {
         v->sessions--;
         v->used_ms = v->now_ms;
+        caller_closed(s->caller);
     }
+
+    s->caller = NULL;
 
     s->state = SESSION_ENDED;
     s->active_ms = v->now_ms;
@@ -72,6 +75,7 @@ session_refuse(session_t *s, uint32_t position, shard_reason_t reason,
     Llmgateway__Shard__Refused  refused = LLMGATEWAY__SHARD__REFUSED__INIT;
 
     v = s->serve;
+    (s->caller != NULL ? s->caller : &v->callers.others)->refused[reason]++;
 
     if (s->state == SESSION_OPEN && reason != SHARD_DRAINING) {
         v->calls.on_lost(v->calls.data, s->open->open->caller, reason, text);
@@ -161,6 +165,7 @@ session_open(session_t *s, Llmgateway__Shard__Request *request)
     reason = open_judge_caller(v, request->open, text);
 
     if (reason == SHARD_OK) {
+        s->caller = callers_find(&v->callers, request->open->caller);
         reason = open_judge(v, request->open, text);
     }
 
@@ -176,6 +181,7 @@ session_open(session_t *s, Llmgateway__Shard__Request *request)
     }
 
     v->sessions++;
+    caller_opened(s->caller);
     s->state = SESSION_HELD;
     s->born_ms = v->now_ms;
 
@@ -312,34 +318,6 @@ session_send_result(session_t *s, const step_t *step)
 }
 
 
-/* Why a step that the plugin took did not end well. */
-static shard_reason_t
-session_fault(const step_t *step)
-{
-    switch (step->core.status) {
-
-    case SHARD_STEP_DONE:
-        return SHARD_OK;
-
-    case SHARD_STEP_BAD_POSITION:
-        return SHARD_BAD_POSITION;
-
-    case SHARD_STEP_BAD_SHAPE:
-        return SHARD_BAD_SHAPE;
-
-    case SHARD_STEP_CONTEXT_FULL:
-        return SHARD_CONTEXT_FULL;
-
-    case SHARD_STEP_BAD_INPUT:
-    case SHARD_STEP_CORRUPT:
-        return SHARD_CORRUPTION;
-
-    default:
-        return SHARD_FAILED;
-    }
-}
-
-
 /* What came out has to look like this model, too; logits the plugin checks. */
 static shard_reason_t
 session_judge_result(const session_t *s, const step_t *step,
@@ -347,7 +325,7 @@ session_judge_result(const session_t *s, const step_t *step,
 {
     shard_reason_t  reason;
 
-    reason = session_fault(step);
+    reason = step_fault(step);
 
     if (reason != SHARD_OK) {
         snprintf(text, SERVE_TEXT_BYTES, "the computation of %u rows at "
@@ -364,7 +342,7 @@ void
 session_done(session_t *s, step_t *step)
 {
     char             text[SERVE_TEXT_BYTES];
-    uint32_t         position;
+    uint32_t         position, rows;
     shard_reason_t   reason;
 
     position = step->core.position;
@@ -375,6 +353,7 @@ session_done(session_t *s, step_t *step)
         strcpy(text, "out of memory");
     }
 
+    rows = step->core.rows;
     step_shift(step);
     step_free(step);
 
@@ -382,6 +361,8 @@ session_done(session_t *s, step_t *step)
         session_refuse(s, position, reason, text);
         return;
     }
+
+    s->caller->rows += rows;
 
     s->active_ms = s->serve->now_ms;
 

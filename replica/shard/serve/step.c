@@ -323,6 +323,33 @@ step_check(const step_t *step, uint32_t boundary, char text[SERVE_TEXT_BYTES])
 }
 
 
+shard_reason_t
+step_fault(const step_t *step)
+{
+    switch (step->core.status) {
+
+    case SHARD_STEP_DONE:
+        return SHARD_OK;
+
+    case SHARD_STEP_BAD_POSITION:
+        return SHARD_BAD_POSITION;
+
+    case SHARD_STEP_BAD_SHAPE:
+        return SHARD_BAD_SHAPE;
+
+    case SHARD_STEP_CONTEXT_FULL:
+        return SHARD_CONTEXT_FULL;
+
+    case SHARD_STEP_BAD_INPUT:
+    case SHARD_STEP_CORRUPT:
+        return SHARD_CORRUPTION;
+
+    default:
+        return SHARD_FAILED;
+    }
+}
+
+
 void
 step_submit(step_t *step)
 {

@@ -17,6 +17,7 @@ typedef struct {
     llmgw_member_load_t  load;
     swim_counters_t      counters;
     json_t              *pipelines;     /* NULL: none */
+    json_t              *callers;       /* the same */
     report_t             report;        /* the last that was taken */
     int                  nreports;
     int                  is_busy;       /* refuse the next */
@@ -97,6 +98,7 @@ scene_show_status(void *data, command_status_t *status)
     status->load = &scene->load;
     status->counters = &scene->counters;
     status->pipelines = scene->pipelines;
+    status->callers = scene->callers;
 }
 
 

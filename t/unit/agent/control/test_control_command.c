@@ -184,24 +184,24 @@ shard_is_shown_by_what_it_computes(void **state)
 }
 
 
-/* As they were reported. */
 static void
-pipelines_are_shown_in_the_status(void **state)
+pipelines_and_callers_are_shown_in_the_status(void **state)
 {
     json_t           *answer;
     control_scene_t   scene;
 
     scene_init(&scene);
-    scene.pipelines = json_pack("{s:i}", "constructs", 3);
+    scene.callers = scene.pipelines = json_pack("{s:i}", "constructs", 3);
     answer = ask(&scene, "{\"cmd\":\"status\"}");
     assert_true(json_equal(json_object_get(answer, "pipelines"),
                            scene.pipelines));
+    assert_true(json_equal(json_object_get(answer, "callers"), scene.callers));
     json_decref(answer);
     json_decref(scene.pipelines);
-
-    scene.pipelines = NULL;
+    scene.callers = scene.pipelines = NULL;
     answer = ask(&scene, "{\"cmd\":\"status\"}");
     assert_null(json_object_get(answer, "pipelines"));
+    assert_null(json_object_get(answer, "callers"));
     json_decref(answer);
 }
 
@@ -584,7 +584,7 @@ main(void)
         cmocka_unit_test(state_shows_what_the_replica_came_to),
         cmocka_unit_test(engine_is_shown_as_far_as_it_is_told),
         cmocka_unit_test(shard_is_shown_by_what_it_computes),
-        cmocka_unit_test(pipelines_are_shown_in_the_status),
+        cmocka_unit_test(pipelines_and_callers_are_shown_in_the_status),
         cmocka_unit_test(group_is_shown_where_there_is_one),
         cmocka_unit_test(first_report_is_answered_and_later_ones_are_not),
         cmocka_unit_test(wrong_reports_are_refused_and_change_nothing),

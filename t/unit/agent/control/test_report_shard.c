@@ -186,9 +186,9 @@ shard_is_nothing_else(void **state)
 
 
 static void
-pipelines_are_an_object_of_limited_size(void **state)
+pipelines_and_callers_are_objects_of_limited_size(void **state)
 {
-    char         text[REPORT_MAX_PIPELINES_BYTES];
+    char         text[REPORT_MAX_OBJECT_BYTES];
     json_t      *json;
     size_t       len;
     report_t     report;
@@ -212,6 +212,14 @@ pipelines_are_an_object_of_limited_size(void **state)
 
     json_object_set_new(json, "pipelines", json_array());
     assert_int_equal(report_decode(&report, json, &error), -1);
+
+    json_object_del(json, "pipelines");
+    json_object_set_new(json, "callers", json_pack("{s:{}}", "o1"));
+    assert_int_equal(report_decode(&report, json, &error), 0);
+    assert_ptr_equal(report.callers, json_object_get(json, "callers"));
+    json_object_set_new(json, "callers", json_array());
+    assert_int_equal(report_decode(&report, json, &error), -1);
+    assert_non_null(strstr(error, "\"callers\""));
     json_decref(json);
 }
 
@@ -223,7 +231,7 @@ main(void)
         cmocka_unit_test(shard_says_what_it_computes),
         cmocka_unit_test(wrong_words_are_told_apart),
         cmocka_unit_test(shard_is_nothing_else),
-        cmocka_unit_test(pipelines_are_an_object_of_limited_size),
+        cmocka_unit_test(pipelines_and_callers_are_objects_of_limited_size),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

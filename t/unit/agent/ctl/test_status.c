@@ -156,6 +156,54 @@ pipelines_are_told_as_far_as_they_can_be(void **state)
 }
 
 
+/* What a shard reports may be anything: long names, many of them. */
+static void
+callers_are_bounded_series(void **state)
+{
+    int     i;
+    char    id[601], status[4096];
+    size_t  len;
+
+    scene_show(ctl_metrics, &plain,
+        "{'id':'s1','role':'shard','callers':{'o1':{'sessions':2,'opened':5,"
+        "'rows':70,'refused':{'shard_full':3,'odd':'x'}},"
+        "'(others)':{'sessions':0,'opened':'many','refused':7},'bad':1}}");
+    assert_non_null(strstr(scene.said,
+        "# TYPE llmgw_shard_caller_sessions gauge\n"
+        "llmgw_shard_caller_sessions{agent=\"s1\",caller=\"o1\"} 2\n"
+        "llmgw_shard_caller_sessions{agent=\"s1\",caller=\"(others)\"} "
+        "0\n"));
+    assert_non_null(strstr(scene.said,
+        "# TYPE llmgw_shard_caller_opened_total counter\n"
+        "llmgw_shard_caller_opened_total{agent=\"s1\",caller=\"o1\"} 5\n"
+        "# HELP"));
+    assert_non_null(strstr(scene.said,
+        "llmgw_shard_caller_rows_total{agent=\"s1\",caller=\"o1\"} 70\n"));
+    assert_non_null(strstr(scene.said,
+        "llmgw_shard_caller_refusals_total{agent=\"s1\",caller=\"o1\","
+        "reason=\"shard_full\"} 3\n"));
+    assert_null(strstr(scene.said, "odd"));
+    assert_null(strstr(scene.said, "bad"));
+
+    memset(id, 'a', sizeof(id) - 1);
+    id[sizeof(id) - 1] = '\0';
+    len = (size_t) snprintf(status, sizeof(status), "{'id':'s1',"
+                            "'role':'shard','callers':{"
+                            "'%s':{'sessions':1,'refused':{'x':1}}", id);
+
+    for (i = 1; i < 40; i++) {
+        len += (size_t) snprintf(status + len, sizeof(status) - len,
+                                 ",'n%02d':{'sessions':1}", i);
+    }
+
+    strcpy(status + len, "}}");
+    scene_show(ctl_metrics, &plain, status);
+    assert_non_null(strstr(scene.said, "aaa\",reason=\"x\"} 1\n"));
+    assert_non_null(strstr(scene.said, "caller=\"n31\"} 1\n"));
+    assert_null(strstr(scene.said, "caller=\"n32\""));
+}
+
+
 static void
 weights_are_told_with_their_clients(void **state)
 {
@@ -217,6 +265,7 @@ main(void)
         cmocka_unit_test(watched_answer_is_drawn_in_place_and_cut),
         cmocka_unit_test(metrics_are_the_figures_of_the_status),
         cmocka_unit_test(pipelines_are_told_as_far_as_they_can_be),
+        cmocka_unit_test(callers_are_bounded_series),
         cmocka_unit_test(weights_are_told_with_their_clients),
         cmocka_unit_test(locks_are_told_by_group)
     };
