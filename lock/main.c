@@ -39,27 +39,29 @@ typedef struct {
 static const option_t  main_table[] = {
 
     { "socket", OPTION_STRING, FIELD(socket), NULL, "PATH",
-      "where engines come; lock files lie beside it", 0, 0, 1 },
+      "where engines connect; lock files are kept beside it", 0, 0, 1 },
 
     { "state", OPTION_STRING, FIELD(state), NULL, "FILE",
-      "what outlives this process", 0, 0, 1 },
+      "state that is kept across restarts", 0, 0, 1 },
 
     { "fence", OPTION_STRING, FIELD(fence), "kill", "kill|wait",
-      "what becomes of a holder that hangs", 0, 0, 0 },
+      "what to do with a holder that hangs", 0, 0, 0 },
 
     { "reconnect-window", OPTION_DURATION,
       FIELD(machine.reconnect_window_ms), "10s", NULL,
-      "for a holder that lost its connection", 10, MAIN_HOUR_MS, 0 },
+      "time for a disconnected holder to reconnect", 10, MAIN_HOUR_MS, 0 },
 
     { "hang-timeout", OPTION_DURATION, FIELD(machine.hang_timeout_ms), "10s",
-      NULL, "without a sign or progress, a holder hangs", 20, MAIN_HOUR_MS,
+      NULL, "a holder without a sign or progress for so long hangs",
+      20, MAIN_HOUR_MS,
       0 },
 
     { "take-timeout", OPTION_DURATION, FIELD(machine.take_timeout_ms), "1s",
-      NULL, "for a waiter to take what it is offered", 10, MAIN_HOUR_MS, 0 },
+      NULL, "time for a waiting engine to accept an offer",
+      10, MAIN_HOUR_MS, 0 },
 
     { "ping-interval", OPTION_DURATION, FIELD(machine.ping_interval_ms), "1s",
-      NULL, "how often engines are asked for a sign", 10, MAIN_HOUR_MS, 0 },
+      NULL, "time between pings to each engine", 10, MAIN_HOUR_MS, 0 },
 
     { .name = NULL }
 };

@@ -63,7 +63,7 @@ server_keep(void *data)
     if (!server->is_state_broken) {
         server->is_state_broken = 1;
         log_write(server->log, LOG_ERROR, "cannot write state file \"%s\", so "
-                  "nobody is granted: %s", server->state_file,
+                  "no group is granted: %s", server->state_file,
                   strerror(errno));
     }
 

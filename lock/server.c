@@ -96,9 +96,9 @@ server_check_state_file(const server_t *server)
     snprintf(copy, sizeof(copy), "%s", server->state_file);
 
     if (access(dirname(copy), W_OK|X_OK) != 0) {
-        log_write(server->log, LOG_WARN, "state file \"%s\" cannot be "
-                  "written, and nobody is granted before it can: its "
-                  "directory: %s", server->state_file, strerror(errno));
+        log_write(server->log, LOG_WARN, "state file \"%s\" cannot be written, "
+                  "and no group is granted until it can: its directory: %s",
+                  server->state_file, strerror(errno));
     }
 }
 

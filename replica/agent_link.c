@@ -270,7 +270,7 @@ agent_link_on_lost(void *data, const char *why)
 
     link = data;
     ev_timer_stop(link->loop, &link->report_timer);
-    redial_again(&link->agent, why, "trying on");
+    redial_again(&link->agent, why, "retrying");
 }
 
 

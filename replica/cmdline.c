@@ -41,7 +41,7 @@ static const option_t  cmdline_table[] = {
     { "remote-drain", OPTION_FLAG, FIELD(is_remote_drain), NULL, NULL,
       "accept Drain and Undrain from other hosts too", 0, 0, 0 },
 
-    HEADING("Who may come in (docs/tls.md)"),
+    HEADING("Access control (docs/tls.md)"),
 
     { "tls-cert", OPTION_STRING, FIELD(tls.cert), NULL, "FILE",
       "mutual TLS: this replica's certificate", 0, 0, 0 },
@@ -50,10 +50,11 @@ static const option_t  cmdline_table[] = {
       "and its key", 0, 0, 0 },
 
     { "tls-client-ca", OPTION_STRING, FIELD(tls.ca), NULL, "FILE",
-      "who signs the certificates of gateways and agents", 0, 0, 0 },
+      "the CA that signs certificates of gateways and agents", 0, 0, 0 },
 
     { "tls-client-name", OPTION_STRING, FIELD(tls_clients), NULL,
-      "PATTERN[,PATTERN]", "and what they name, as gw*; else anything", 0, 0,
+      "PATTERN[,PATTERN]", "names accepted in those certificates, as gw*; else "
+      "all", 0, 0,
       0 },
 
     { "insecure", OPTION_FLAG, FIELD(is_insecure), NULL, NULL,
@@ -62,24 +63,27 @@ static const option_t  cmdline_table[] = {
     HEADING("Weights in memory that engines share"),
 
     { "weights", OPTION_STRING, FIELD(engine.weights.sockets), NULL,
-      "PATH[,PATH]", "services that hold them, one for each file", 0, 0, 0 },
+      "PATH[,PATH]", "sockets of weights services, one for each file",
+      0, 0, 0 },
 
     { "weights-role", OPTION_STRING, FIELD(engine.weights.role), "rw_or_ro",
-      "rw_or_ro|ro", "load what a service lacks, or wait for it", 0, 0, 0 },
+      "rw_or_ro|ro", "rw_or_ro: load missing weights; ro: wait for them",
+      0, 0, 0 },
 
     { "weights-timeout", OPTION_DURATION, FIELD(engine.weights.timeout_ms),
-      "2h", NULL, "time to wait for them at the start", 1,
+      "2h", NULL, "time to wait for weights at the start", 1,
       CMDLINE_LONG_MAX_MS, 0 },
 
     { "sleep", OPTION_STRING, FIELD(engine.weights.sleep), "mapped",
-      "mapped|unmapped", "standing by: keep them, or get them anew", 0, 0, 0 },
+      "mapped|unmapped", "in standby: keep weights mapped, or map them on "
+      "waking", 0, 0, 0 },
 
     { "remap-timeout", OPTION_DURATION, FIELD(engine.weights.remap_timeout_ms),
-      "30s", NULL, "time to get them anew in", 1,
+      "30s", NULL, "time to map weights again", 1,
       CMDLINE_LONG_MAX_MS, 0 },
 
     { "mlock", OPTION_FLAG, FIELD(engine.weights.is_locked), NULL, NULL,
-      "keep them out of the swap space", 0, 0, 0 },
+      "lock weights in memory: never swap them out", 0, 0, 0 },
 
     HEADING("Hot standby (docs/standby.md)"),
 
@@ -90,14 +94,14 @@ static const option_t  cmdline_table[] = {
       "engines of this host, of which one serves", 0, 0, 0 },
 
     { "lock", OPTION_STRING, FIELD(standby.lock), NULL, "PATH",
-      "socket of llmgw-lock, which says when it is time", 0, 0, 0 },
+      "socket of llmgw-lock, which grants the right to serve", 0, 0, 0 },
 
     { "wait-for", OPTION_STRING, FIELD(standby.wait_for), NULL,
-      "PATH[,PATH]", "sockets that have to be there before anything begins",
+      "PATH[,PATH]", "sockets that must exist before the engine starts",
       0, 0, 0 },
 
     { "waking-timeout", OPTION_DURATION, FIELD(standby.waking_timeout_ms),
-      "60s", NULL, "an engine not awake after it ends itself", 10,
+      "60s", NULL, "an engine that takes longer to wake exits", 10,
       ENGINE_DELAY_MAX_MS, 0 },
 
     { "probe-listen", OPTION_ADDRESS, FIELD(standby.probe_listen), NULL, NULL,

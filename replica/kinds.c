@@ -40,28 +40,29 @@ static const option_t  kinds_table[] = {
     HEADING("An engine behind HTTP"),
 
     { "engine-url", OPTION_STRING, FIELD(engine.url), NULL, "URL",
-      "of an engine behind HTTP: http://HOST:PORT", 0, 0, 0 },
+      "URL of an engine behind HTTP: http://HOST:PORT", 0, 0, 0 },
 
     { "engine-command", OPTION_STRING, FIELD(engine.command), NULL,
-      "'CMD {port}'", "starts it, and again; instead of a URL", 0, 0, 0 },
+      "'CMD {port}'", "starts and restarts the engine; instead of a URL",
+      0, 0, 0 },
 
     { "engine-stop-timeout", OPTION_DURATION, FIELD(engine.stop_timeout_ms),
-      "10s", NULL, "from its SIGTERM, behind the drain, to SIGKILL", 0,
+      "10s", NULL, "time from SIGTERM, after the drain, to SIGKILL", 0,
       ENGINE_DELAY_MAX_MS, 0 },
 
     { "engine-key-file", OPTION_STRING, FIELD(engine.key_file), NULL, "FILE",
-      "holds the key that it asks for", 0, 0, 0 },
+      "file with the key that the engine asks for", 0, 0, 0 },
 
     { "engine-ca-file", OPTION_STRING, FIELD(engine.ca_file), NULL, "FILE",
-      "who may sign its certificate; else the system's", 0, 0, 0 },
+      "CAs for its certificate; else the system's", 0, 0, 0 },
 
     { "stall-timeout", OPTION_DURATION, FIELD(engine.stall_timeout_ms),
-      NULL, NULL, "an engine that works has progress in it; else learnt", 1000,
+      NULL, NULL, "time without progress of a busy engine; else learnt", 1000,
       ENGINE_DELAY_MAX_MS, 0 },
 
     { "stream-idle-timeout", OPTION_DURATION,
       FIELD(engine.stream_idle_timeout_ms), "10m", NULL,
-      "a stream on which the engine sends nothing ends then", 1000,
+      "ends a stream on which the engine sends nothing", 1000,
       ENGINE_DELAY_MAX_MS, 0 },
 
     HEADING("With --engine llama"),
@@ -70,20 +71,21 @@ static const option_t  kinds_table[] = {
       "a GGUF file", 0, 0, 0 },
 
     { "model-name", OPTION_STRING, FIELD(engine.model_name), NULL, "NAME",
-      "as clients ask for it; else the file's", 0, 0, 0 },
+      "name for clients; else the file's", 0, 0, 0 },
 
     { "context-tokens", OPTION_INT, FIELD(engine.context_tokens), "0", NULL,
-      "of a stream, at least 32; 0: the model's, at most 4096", 0, 1 << 20,
+      "context of a stream, at least 32; 0: the model's, at most 4096",
+      0, 1 << 20,
       0 },
 
     { "threads", OPTION_INT, FIELD(engine.threads), "0", NULL,
-      "that compute; 0: one for each processor", 0, 512, 0 },
+      "computing threads; 0: one for each processor", 0, 512, 0 },
 
     { "cpu", OPTION_NAME, FIELD(engine.cpu), NULL, "NAME",
-      "variant of libllama's code, as haswell", 0, 0, 0 },
+      "variant of libllama's code, for example haswell", 0, 0, 0 },
 
     { "exact", OPTION_STRING, FIELD(exact), "on", "on|off",
-      "the same text whoever is in the batch", 0, 0, 0 },
+      "the same text whatever else is in the batch", 0, 0, 0 },
 
     HEADING("A model in shards (docs/shards.md)"),
 
@@ -95,30 +97,33 @@ static const option_t  kinds_table[] = {
       0 },
 
     { "shard-max-memory", OPTION_SIZE, FIELD(shards.max_memory), "0", NULL,
-      "shard: of slice, KV caches and steps; 0: no limit", 0, 1ULL << 50, 0 },
+      "shard: memory for slice, KV caches and steps; 0: no limit",
+      0, 1ULL << 50, 0 },
 
     { "shard-idle", OPTION_DURATION, FIELD(shards.idle_ms), "600s", NULL,
-      "shard: unload after it without a session; 0: never", 0,
+      "shard: unload after this time without a session; 0: never", 0,
       CMDLINE_LONG_MAX_MS, 0 },
 
     { "shard-load-timeout", OPTION_DURATION, FIELD(shards.load_timeout_ms),
-      "60s", NULL, "shard: a session waits so long for the slice", 100,
+      "60s", NULL, "shard: time that a session waits for the slice", 100,
       SHARD_LOAD_MAX_MS, 0 },
 
     { "orchestrate", OPTION_STRING, FIELD(shards.head), NULL, "HEAD",
       "serve the model of this head file, its layers in shards", 0, 0, 0 },
 
     { "members", OPTION_STRING, FIELD(shards.members), NULL, "PATH",
-      "orchestrate: segment of an agent, which lists the shards", 0, 0, 0 },
+      "orchestrate: an agent's segment, which lists the shards", 0, 0, 0 },
 
     { "fallback-local", OPTION_STRING, FIELD(shards.fallback), NULL, "FILE",
-      "orchestrate: the whole model, where shards fail", 0, 0, 0 },
+      "orchestrate: the whole model, for when shards fail", 0, 0, 0 },
 
     { "history-max", OPTION_SIZE, FIELD(shards.history_max), "1GiB", "SIZE",
-      "orchestrate: of rows kept for shards that fail", 0, 1ULL << 50, 0 },
+      "orchestrate: memory for rows kept for shards that fail",
+      0, 1ULL << 50, 0 },
 
     { "shard-start-timeout", OPTION_DURATION, FIELD(shards.start_timeout_ms),
-      "30s", NULL, "orchestrate: a shard opens a session and begins a step in",
+      "30s", NULL, "orchestrate: time for a shard to open a session or begin a "
+      "step",
       1000, ENGINE_DELAY_MAX_MS, 0 },
 
     { "zone", OPTION_NAME, FIELD(shards.zone), NULL, "ZONE",
@@ -129,7 +134,7 @@ static const option_t  kinds_table[] = {
       0, 0, 0 },
 
     { "shard-key", OPTION_STRING, FIELD(shards.key_file), NULL, "FILE",
-      "keys by which shards know who may use them", 0, 0, 0 },
+      "keys that identify replicas to shards", 0, 0, 0 },
 
     { "shard-tls-cert", OPTION_STRING, FIELD(shards.tls.cert), NULL, "FILE",
       "mutual TLS between shards: this end's certificate", 0, 0, 0 },
@@ -138,7 +143,7 @@ static const option_t  kinds_table[] = {
       "and its key", 0, 0, 0 },
 
     { "shard-tls-ca", OPTION_STRING, FIELD(shards.tls.ca), NULL, "FILE",
-      "who signs the other end's", 0, 0, 0 },
+      "the CA that signs the other end's", 0, 0, 0 },
 
     { .name = NULL }
 };

@@ -37,7 +37,7 @@ typedef struct {
 static const option_t  calibrate_table[] = {
     { .name = "trace-header", .kind = OPTION_STRING,
       .offset = AT(trace_header), .metavar = "FILE", .required = 1,
-      .help = "what was observed: the trace's header" },
+      .help = "the observed trace: its header" },
     { .name = "trace-data", .kind = OPTION_STRING, .offset = AT(trace_data),
       .metavar = "FILE", .required = 1, .help = "and its requests" },
     { .name = "sim-results", .kind = OPTION_STRING, .offset = AT(sim_results),
@@ -48,13 +48,13 @@ static const option_t  calibrate_table[] = {
       .metavar = "FILE", .help = "when each token came, as \"observe\" wrote" },
     { .name = "warmup-requests", .kind = OPTION_INT, .offset = AT(warm_up),
       .value = "-1", .min = HEADER, .max = WORK_MAX_REQUESTS,
-      .help = "left out; -1: as the header says" },
+      .help = "first requests to leave out; -1: as the header says" },
     { .name = "network-rtt-us", .kind = OPTION_INT, .offset = AT(rtt_us),
       .value = "-1", .min = HEADER, .max = 1e12,
       .help = "added to simulated times; -1: as the header says" },
     { .name = "network-bandwidth-mbps", .kind = OPTION_DOUBLE,
       .offset = AT(bandwidth_mbps), .value = "0", .min = 0, .max = 1e9,
-      .help = "4 bytes a token take that long, too; 0: no time" },
+      .help = "bandwidth: adds the time for 4 bytes a token; 0: none" },
     { .name = "slo-ttft", .kind = OPTION_STRING,
       .offset = AT(slo[REPORT_TTFT]), .metavar = "CLASS=TIME,...",
       .help = "targets of goodput: first token" },
@@ -67,10 +67,10 @@ static const option_t  calibrate_table[] = {
       "the cache's hit rate" },
     { .name = "hit-rate-tolerance-pp", .kind = OPTION_DOUBLE,
       .offset = AT(hit_rate_tolerance), .value = "5", .min = 0, .max = 100,
-      .help = "of it, in percentage points" },
+      .help = "accepted difference of that rate, in percentage points" },
     { .name = "ttft-mape-threshold", .kind = OPTION_DOUBLE,
       .offset = AT(ttft_threshold), .value = "0.15", .min = 0, .max = 1e9,
-      .help = "the error of the first token that is let pass" },
+      .help = "accepted error of the time to the first token" },
     { .name = "fit", .kind = OPTION_FLAG, .offset = AT(fit),
       .help = "print the linear latency model that fits the trace" },
     { .name = NULL }
@@ -79,8 +79,8 @@ static const option_t  calibrate_table[] = {
 static const options_spec_t  calibrate_spec = {
     "llmgw-sim calibrate",
     "--trace-header FILE --trace-data FILE [--sim-results FILE] [--fit]",
-    "Compares a simulation with what was observed, or fits the linear latency "
-    "model\nto it.",
+    "Compares a simulation with an observed trace, or fits the linear latency\n"
+    "model to that trace.",
     NULL,
     calibrate_table
 };

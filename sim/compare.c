@@ -60,7 +60,8 @@ static const option_t  compare_table[] = {
 static const options_spec_t  compare_spec = {
     "llmgw-sim compare",
     "[options] VARIANT VARIANT...",
-    "Simulates one workload with several settings, and pairs the requests.",
+    "Simulates one workload with several settings, and compares request by "
+    "request.",
     "A VARIANT is a policy, \"least-loaded\" or"
     " \"weighted=SCORER:WEIGHT,...\", or\n"
     "\"NAME: --OPTION VALUE...\"; the first one is what others are compared"

@@ -25,12 +25,12 @@ static const option_t  convert_table[] = {
       .help = "nginx's access log, in the JSON format of docs/logging.md" },
     { .name = "trace-header", .kind = OPTION_STRING,
       .offset = AT(trace_header), .metavar = "FILE", .required = 1,
-      .help = "where the trace's header goes" },
+      .help = "where to write the trace's header" },
     { .name = "trace-data", .kind = OPTION_STRING, .offset = AT(trace_data),
       .metavar = "FILE", .required = 1, .help = "and its requests" },
     { .name = "input-tokens", .kind = OPTION_INT, .offset = AT(input_tokens),
       .value = "512", .min = 0, .max = WORK_MAX_TOKENS,
-      .help = "of prompts whose length the log does not say" },
+      .help = "length of prompts, where the log does not give it" },
     { .name = NULL }
 };
 

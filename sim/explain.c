@@ -71,10 +71,10 @@ static const option_t  explain_table[] = {
       .help = "print JSON" },
     { .name = "as", .kind = OPTION_STRING, FIELD(as),
       .metavar = "POLICY[:SCORERS]",
-      .help = "what that policy would have chosen" },
+      .help = "compare with what that policy would have chosen" },
     { .name = "show", .kind = OPTION_INT, FIELD(show), .value = "10",
       .min = 0, .max = 1000000,
-      .help = "differing choices that are shown" },
+      .help = "most differing choices to show" },
     { .name = NULL }
 };
 

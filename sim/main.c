@@ -32,7 +32,7 @@ static const options_spec_t  main_spec = {
     "COMMAND [options]",
     "Simulates a fleet of replicas behind the gateway.",
     "commands (see COMMAND --help):\n"
-    "  run                          a workload that is drawn\n"
+    "  run                          simulate a workload that is drawn\n"
     "  replay                       the requests of a trace\n"
     "  compare                      several settings, request by request\n"
     "  search                       the least replicas, or the best weights\n"

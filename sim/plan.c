@@ -252,8 +252,8 @@ plan_admission(sim_plan_t *plan, const sim_settings_t *s,
     if (s->flow_control && (a->rule.kind != FLEET_RULE_CORE
                             || a->rule.core.kind != LLMGW_RULE_ALWAYS))
     {
-        fprintf(stderr, "llmgw-sim: the admission policy %s decides nothing: "
-                "with --flow-control the queue takes its place\n",
+        fprintf(stderr, "llmgw-sim: the admission policy %s has no effect: "
+                "--flow-control replaces admission by its queue\n",
                 a->rule_name);
     }
 

@@ -44,8 +44,8 @@ plan_reads(const char *path, const char *what, int has_preset)
         return 1;
     }
 
-    fprintf(stderr, "llmgw-sim: %s is not there, the preset of that name "
-            "stands for %s\n", path, what);
+    fprintf(stderr, "llmgw-sim: %s does not exist, the preset of that name is "
+            "used for %s\n", path, what);
 
     return 0;
 }

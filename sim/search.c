@@ -36,17 +36,17 @@ static const option_t  search_table[] = {
     { .name = "goodput", .kind = OPTION_STRING,
       .metavar = "PERCENT | CLASS=PERCENT,...",
       .offset = offsetof(search_options_t, goodput), .value = "99",
-      .help = "what is promised of each class with a target" },
+      .help = "goodput required of each class with a target" },
     { .name = "fitness-weights", .kind = OPTION_STRING,
       .metavar = "KEY:WEIGHT,...",
       .offset = offsetof(search_options_t, fitness),
-      .help = "for --weights: what is best, instead of goodput" },
+      .help = "with --weights: what to maximize, instead of goodput" },
     { .name = "tries", .kind = OPTION_INT, .value = "32",
       .offset = offsetof(search_options_t, tries), .min = 1, .max = 256,
-      .help = "weights that are tried at random" },
+      .help = "random sets of weights to try" },
     { .name = "jobs", .kind = OPTION_INT, .value = "0",
       .offset = offsetof(search_options_t, jobs), .min = 0, .max = 256,
-      .help = "simulations at one time; 0: as many as cores" },
+      .help = "simulations run in parallel; 0: one for each core" },
     { .name = "json", .kind = OPTION_FLAG,
       .offset = offsetof(search_options_t, json), .help = "print JSON" },
     VARIANT_OPTIONS,
@@ -57,7 +57,7 @@ static const options_spec_t  search_spec = {
     "llmgw-sim search",
     "--replicas MIN-MAX | --weights SCORER,... [options]",
     "Finds the least number of replicas, or the best weights.",
-    "exit status: 1 if nothing that was tried keeps the promise",
+    "exit status: 1 if nothing that was tried reaches the goodput",
     search_table
 };
 
@@ -294,7 +294,7 @@ search_text(const search_t *s)
     }
 
     if (s->best == SIZE_MAX) {
-        printf("\nno number of replicas in %s keeps the promise\n",
+        printf("\nno number of replicas in %s reaches the goodput\n",
                s->options->replicas);
 
     } else if (s->nnames > 0) {

@@ -124,22 +124,24 @@ typedef struct {
       0, 0, 0 }
 
 #define SIM_RUN_OPTIONS(t, m)                                                 \
-    SIM_INT("seed", t, m, seed, NULL, -9e18, "of all that is random (42)"),   \
+    SIM_INT("seed", t, m, seed, NULL, -9e18,                                  \
+            "seed of all random draws (42)"),                                 \
     { "horizon", OPTION_INT, SIM_AT(t, m, horizon_us), NULL, "US",            \
       "end of the simulated time", 1, 9.3e18, 0 },                            \
     SIM_TEXT("log", t, m, ignored, "LEVEL", NULL),                            \
     SIM_TEXT("defaults-filepath", t, m, ignored, "FILE", NULL),               \
     SIM_TEXT("semantics", t, m, semantics, "page|newest",                     \
-             "BLIS's architecture page, or its newest code"),                 \
-    SIM_FLAG("check", t, m, check, "hold invariants; 1 if one is broken")
+             "follow BLIS's architecture page, or its newest code"),          \
+    SIM_FLAG("check", t, m, check,                                            \
+             "check invariants; exit status 1 if one is broken")
 
 #define SIM_REPLICA_OPTIONS(t, m)                                             \
     SIM_TEXT("model", t, m, model, "NAME", "what the replicas serve"),        \
     SIM_TEXT("model-config-folder", t, m, model_folder, "DIR",                \
-             "with config.json, if the model is no preset"),                  \
+             "has config.json, if the model is no preset"),                   \
     SIM_TEXT("hardware", t, m, hardware, "GPU", "H100, A100-SXM, L40S, ..."), \
     SIM_TEXT("hardware-config", t, m, hardware_file, "FILE",                  \
-             "JSON of other GPUs"),                                           \
+             "JSON that describes other GPUs"),                               \
     SIM_INT("tp", t, m, tp, "0", 0, "GPUs of a replica; 0: 1"),               \
     SIM_INT("dp", t, m, dp, "1", 1, NULL),                                    \
     SIM_TEXT("latency-model", t, m, latency_model, "NAME",                    \
@@ -148,22 +150,25 @@ typedef struct {
     SIM_TEXT("beta-coeffs", t, m, beta, "X,...", "costs of a step"),          \
     { "gpu-memory-utilization", OPTION_DOUBLE,                                \
       SIM_AT(t, m, gpu_memory_utilization), "0.9", NULL,                      \
-      "where KV blocks are not given", 1e-9, 1, 0 },                          \
+      "share of GPU memory to use, if KV blocks are not given",               \
+      1e-9, 1, 0 },                                                           \
     SIM_INT("block-size-in-tokens", t, m, block_tokens, "16", 1,              \
             "tokens of a KV block"),                                          \
     { "total-kv-blocks", OPTION_INT, SIM_AT(t, m, total_blocks), NULL, "N",   \
       "KV blocks of a replica (what its GPUs hold)", 1, 1e9, 0 },             \
     SIM_INT("kv-cpu-blocks", t, m, cpu_blocks, "0", 0, NULL),                 \
     { "max-model-len", OPTION_INT, SIM_AT(t, m, max_model_len), NULL, "N",    \
-      "tokens of a request (the model's)", 0, 1e9, 0 },                       \
-    SIM_INT("max-num-seqs", t, m, max_seqs, "256", 1, "of a batch"),          \
+      "tokens of a prompt and its answer (the model's)",                      \
+      0, 1e9, 0 },                                                            \
+    SIM_INT("max-num-seqs", t, m, max_seqs, "256",                            \
+            1, "requests of a batch"),                                        \
     SIM_INT("max-num-running-reqs", t, m, max_seqs, NULL, 1, NULL),           \
     SIM_INT("max-num-batched-tokens", t, m, max_batched_tokens, "2048", 1,    \
-            "of a step"),                                                     \
+            "tokens of a step"),                                              \
     SIM_INT("max-num-scheduled-tokens", t, m, max_batched_tokens, NULL, 1,    \
             NULL),                                                            \
     SIM_INT("long-prefill-token-threshold", t, m, long_prefill_threshold,     \
-            "0", 0, "of a prompt in one step; 0: all"),                       \
+            "0", 0, "tokens of a prompt in one step; 0: all"),                \
     SIM_TEXT("scheduler", t, m, scheduler, "NAME",                            \
              "fcfs, priority-fcfs, sjf or reverse-priority"),                 \
     SIM_TEXT("preemption-policy", t, m, preemption, "NAME",                   \
@@ -172,16 +177,17 @@ typedef struct {
 #define SIM_GATEWAY_OPTIONS(t, m)                                             \
     SIM_INT("num-instances", t, m, replicas, "1", 1, "replicas"),             \
     SIM_TEXT("policy-config", t, m, policy_config, "FILE",                    \
-             "YAML of policies, below these options"),                        \
+             "YAML of policies; these options override it"),                  \
     SIM_TEXT("gateway", t, m, gateway, "FILE",                                \
-             "YAML of our own gateway, in place of BLIS's, and of faults")
+             "YAML: llmgw's gateway instead of BLIS's, and faults")
 
 /* Of BLIS's gateway. */
 #define SIM_BLIS_OPTIONS(t, m)                                                \
     SIM_TEXT("admission-policy", t, m, admission, "NAME",                     \
              "always-admit, reject-all, token-bucket, tier-shed or "          \
              "gaie-legacy"),                                                  \
-    SIM_US("admission-latency", t, m, admission_latency_us, "0", "us"),       \
+    SIM_US("admission-latency",                                               \
+           t, m, admission_latency_us, "0", "time in us"),                    \
     { "token-bucket-capacity", OPTION_DOUBLE,                                 \
       SIM_AT(t, m, bucket_capacity), NULL, NULL, "tokens (10000)", 0, 1e18,   \
       0 },                                                                    \
@@ -190,14 +196,16 @@ typedef struct {
     SIM_TEXT("routing-policy", t, m, routing, "NAME",                         \
              "affinity, round-robin, least-loaded, always-busiest, weighted"), \
     SIM_TEXT("routing-scorers", t, m, scorers, "NAME:WEIGHT,...",             \
-             "of weighted"),                                                  \
-    SIM_US("routing-latency", t, m, routing_latency_us, "0", "us"),           \
+             "scorers of the policy weighted"),                               \
+    SIM_US("routing-latency",                                                 \
+           t, m, routing_latency_us, "0", "time in us"),                      \
     { "snapshot-refresh-interval", OPTION_INT, SIM_AT(t, m, snapshot_us),     \
       NULL, "US", "age of replicas' facts (50000)", 0, 9e15, 0 },             \
     { "cache-signal-delay", OPTION_INT, SIM_AT(t, m, cache_us), NULL, "US",   \
-      "age of the view of their caches (50000)", 0, 9e15, 0 },                \
+      "age of what is known of replicas' caches (50000)",                     \
+      0, 9e15, 0 },                                                           \
     SIM_TEXT("queue-depth-signal", t, m, signal, "queue|effective",           \
-             "what the scorer queue-depth reads")
+             "number that the scorer queue-depth reads")
 
 /* Of its queue, which --flow-control puts there. */
 #define SIM_QUEUE_OPTIONS(t, m)                                               \
@@ -208,36 +216,40 @@ typedef struct {
     SIM_TEXT("fairness-policy", t, m, fairness, "NAME",                       \
              "global-strict or round-robin"),                                 \
     SIM_TEXT("slo-targets", t, m, targets, "CLASS=US,...",                    \
-             "to first token, of slo-deadline"),                              \
+             "target to first token, for slo-deadline"),                      \
     SIM_INT("max-gateway-queue-depth", t, m, queue_size, "0", 0,              \
             "0: no limit"),                                                   \
     SIM_INT("per-band-capacity", t, m, band_size, "0", 0, "0: no limit"),     \
     SIM_DOUBLE("queue-depth-threshold", t, m, queue_threshold, "5",           \
-               "of utilization"),                                             \
+               "requests waiting at a replica, for utilization"),             \
     SIM_DOUBLE("kv-cache-util-threshold", t, m, kv_threshold, "0.8",          \
-               "of utilization"),                                             \
+               "share of the KV cache in use, for utilization"),              \
     SIM_INT("max-concurrency", t, m, max_concurrency, "100", 1,               \
-            "of concurrency, a replica"),                                     \
+            "requests of a replica, for concurrency"),                        \
     SIM_DOUBLE("usage-limit-threshold", t, m, usage_limit, "1",               \
-               "ceiling of the lowest priority"),                             \
-    SIM_US("request-ttl", t, m, ttl_us, "0", "us in the queue; 0: any"),      \
-    SIM_US("dispatch-tick-interval", t, m, tick_us, "1000", "us"),            \
+               "saturation up to which the lowest priority is dispatched"),   \
+    SIM_US("request-ttl", t, m, ttl_us, "0",                                  \
+           "longest time in the queue, in us; 0: no limit"),                  \
+    SIM_US("dispatch-tick-interval",                                          \
+           t, m, tick_us, "1000", "time in us"),                              \
     SIM_TEXT("dispatch", t, m, dispatch, "tick|completion",                   \
              "when requests leave the queue"),                                \
     SIM_FLAG("queue-shedding", t, m, shedding,                                \
-             "a full queue gives up its least important"),                    \
+             "a full queue drops its least important request"),               \
     SIM_FLAG("in-flight-eviction", t, m, evicts,                              \
-             "and so does a full fleet")
+             "and a full fleet evicts its least important one")
 
 #define SIM_FLOW_OPTIONS(t, m)                                                \
     SIM_FLAG("flow-control", t, m, flow_control, "the gateway's queue"),      \
     SIM_QUEUE_OPTIONS(t, m)
 
 #define SIM_POOL_OPTIONS(t, m)                                                \
-    SIM_INT("prefill-instances", t, m, prefill, "0", 0, "of the replicas"),   \
-    SIM_INT("decode-instances", t, m, decode, "0", 0, "of the replicas"),     \
+    SIM_INT("prefill-instances", t, m, prefill, "0", 0,                       \
+            "replicas that only prefill"),                                    \
+    SIM_INT("decode-instances", t, m, decode, "0", 0,                         \
+            "replicas that only decode"),                                     \
     SIM_INT("prefill-decode-instances", t, m, both, "0", 0,                   \
-            "of the replicas"),                                               \
+            "replicas that do both"),                                         \
     SIM_INT("encode-instances", t, m, encode, "0", 0, NULL),                  \
     SIM_TEXT("pd-decider", t, m, decider, "NAME",                             \
              "never, always or prefix-threshold"),                            \
@@ -248,22 +260,25 @@ typedef struct {
     SIM_FLAG("pd-transfer-contention", t, m, contention,                      \
              "transfers share the bandwidth"),                                \
     SIM_TEXT("prefill-routing-scorers", t, m, prefill_scorers, NULL,          \
-             "of that pool"),                                                 \
+             "scorers of the prefill pool"),                                  \
     SIM_TEXT("decode-routing-scorers", t, m, decode_scorers, NULL,            \
-             "of that pool"),                                                 \
-    SIM_INT("prefill-tp", t, m, prefill_tp, "0", 0, "of that pool"),          \
-    SIM_INT("decode-tp", t, m, decode_tp, "0", 0, "of that pool"),            \
+             "scorers of the decode pool"),                                   \
+    SIM_INT("prefill-tp", t, m, prefill_tp, "0", 0,                           \
+            "GPUs of a replica of the prefill pool"),                         \
+    SIM_INT("decode-tp", t, m, decode_tp, "0", 0,                             \
+            "GPUs of a replica of the decode pool"),                          \
     SIM_TEXT("prefill-hardware", t, m, prefill_hardware, NULL,                \
-             "of that pool"),                                                 \
-    SIM_TEXT("decode-hardware", t, m, decode_hardware, NULL, "of that pool"), \
+             "GPU of the prefill pool"),                                      \
+    SIM_TEXT("decode-hardware", t, m, decode_hardware, NULL,                  \
+             "GPU of the decode pool"),                                       \
     SIM_TEXT("prefill-latency-model", t, m, prefill_latency_model, NULL,      \
-             "of that pool"),                                                 \
+             "latency model of the prefill pool"),                            \
     SIM_TEXT("decode-latency-model", t, m, decode_latency_model, NULL,        \
-             "of that pool"),                                                 \
+             "latency model of the decode pool"),                             \
     SIM_INT("prefill-max-model-len", t, m, prefill_max_model_len, "0", 0,     \
-            "of that pool"),                                                  \
+            "max-model-len of the prefill pool"),                             \
     SIM_INT("decode-max-model-len", t, m, decode_max_model_len, "0", 0,       \
-            "of that pool")
+            "max-model-len of the decode pool")
 
 /* Rows of a table whose struct `t` holds a sim_settings_t as `m`. */
 #define SIM_SETTINGS_OPTIONS(t, m)                                            \

@@ -41,7 +41,7 @@ typedef struct {
 #define VARIANT_OPTIONS                                                       \
     { .name = "trace-header", .kind = OPTION_STRING, .metavar = "FILE",       \
       .offset = offsetof(variant_common_t, trace_header),                     \
-      .help = "a trace as the workload: its header, YAML" },                  \
+      .help = "workload from a trace: its header, YAML" },                    \
     { .name = "trace-data", .kind = OPTION_STRING, .metavar = "FILE",         \
       .offset = offsetof(variant_common_t, trace_data),                       \
       .help = "and its requests, CSV" },                                      \

@@ -60,13 +60,13 @@ typedef struct {
 static const option_t  main_table[] = {
 
     { "out", OPTION_STRING, FIELD(out), NULL, "DIR",
-      "where files are written; made if it is not there", 0, 0, 0 },
+      "directory to write to; created if it does not exist", 0, 0, 0 },
 
     { "shards", OPTION_INT, FIELD(shards), NULL, "N",
-      "so many slices, as equal as can be", 1, RANGES_MAX, 0 },
+      "number of slices, as equal as possible", 1, RANGES_MAX, 0 },
 
     { "cuts", OPTION_STRING, FIELD(cuts), NULL, "N,N",
-      "slices that begin at 0 and at these layers", 0, 0, 0 },
+      "first layers of the slices after the first one", 0, 0, 0 },
 
     { "layers", OPTION_STRING, FIELD(layers), NULL, "N-N,N-N",
       "slices of these layers; they may overlap", 0, 0, 0 },
@@ -82,7 +82,7 @@ static const option_t  main_table[] = {
       0, 0 },
 
     { "check", OPTION_FLAG, FIELD(is_check), NULL, NULL,
-      "write nothing: MODEL.gguf is a slice or a head, is it whole and right?",
+      "write nothing: check that MODEL.gguf is a whole, valid slice or head",
       0, 0, 0 },
 
     { .name = NULL }

@@ -16,16 +16,16 @@
 static const option_t  cmdline_up_table[] = {
 
     { "listen", OPTION_ADDRESS, FIELD(listen), "127.0.0.1:8080", NULL,
-      "where clients come", 0, 0, 0 },
+      "where clients connect", 0, 0, 0 },
 
     { "keys", OPTION_STRING, FIELD(keys), NULL, "FILE",
-      "a key file: who may ask (docs/keys.md)", 0, 0, 0 },
+      "clients need a key of this file (docs/keys.md)", 0, 0, 0 },
 
     { "open", OPTION_FLAG, FIELD(is_open), NULL, NULL,
-      "answer everybody, other hosts too", 0, 0, 0 },
+      "answer all clients without a key, other hosts too", 0, 0, 0 },
 
     { "dir", OPTION_STRING, FIELD(dir), NULL, "DIR",
-      "for configuration and logs; else one for each --listen", 0, 0, 0 },
+      "configuration and logs; else a directory for each --listen", 0, 0, 0 },
 
     { "log-stderr", OPTION_FLAG, FIELD(is_log_stderr), NULL, NULL,
       "all logs to standard error, as in a container; else to files", 0, 0,
@@ -35,17 +35,17 @@ static const option_t  cmdline_up_table[] = {
       "three simulated engines", 0, 0, 0 },
 
     { "engine-key-file", OPTION_STRING, FIELD(engine_key_file), NULL, "FILE",
-      "holds the key that the engines ask for", 0, 0, 0 },
+      "file with the key that the engines ask for", 0, 0, 0 },
 
     { "drain-timeout", OPTION_DURATION, FIELD(drain_timeout_ms), "25s", NULL,
       "time for running streams at the end", CMDLINE_DRAIN_MIN_MS,
       CMDLINE_DRAIN_MAX_MS, 0 },
 
     { "nginx", OPTION_STRING, FIELD(nginx), NULL, "PATH",
-      "else found in PATH and /usr/sbin", 0, 0, 0 },
+      "nginx's program; else found in PATH and /usr/sbin", 0, 0, 0 },
 
     { "module", OPTION_STRING, FIELD(module), NULL, "PATH",
-      "else beside this program, or of nginx's modules", 0, 0, 0 },
+      "the module; else beside this program, or among nginx's", 0, 0, 0 },
 
     { "test-dns-period", OPTION_DURATION, FIELD(dns_period_ms), "5s", NULL,
       NULL, 10, CMDLINE_DRAIN_MAX_MS, 0 },
@@ -63,15 +63,15 @@ static const options_spec_t  cmdline_up_spec = {
     "each URL an adapter with its agent.",
     "URL:\n"
     "  http://HOST:PORT             an engine with OpenAI's API\n"
-    "  dns:NAME:PORT                one at each address of a name\n"
-    "  'exec:COMMAND'               one that is started here (docs/up.md)",
+    "  dns:NAME:PORT                an engine at each address of a name\n"
+    "  'exec:COMMAND'               an engine to be started here (docs/up.md)",
     cmdline_up_table
 };
 
 static const option_t  cmdline_ask_table[] = {
 
     { "dir", OPTION_STRING, FIELD(dir), NULL, "DIR",
-      "of the gateway; else the only one that runs", 0, 0, 0 },
+      "the gateway's directory; else that of the only one running", 0, 0, 0 },
 
     { "json", OPTION_FLAG, FIELD(is_json), NULL, NULL,
       "print JSON, for programs", 0, 0, 0 },
@@ -83,7 +83,7 @@ static const option_t  cmdline_ask_table[] = {
 static const options_spec_t  cmdline_ask_spec = {
     "llmgw",
     "add URL | remove URL | status [options]",
-    "Adds an engine to a gateway that runs, removes one when its streams have\n"
+    "Adds an engine to a running gateway, removes one when its streams have\n"
     "ended, or shows all.",
     NULL,
     cmdline_ask_table
@@ -184,8 +184,8 @@ cmdline_fault(const cmdline_t *o)
     }
 
     if (o->is_open && o->keys != NULL) {
-        return "--open answers everybody, --keys only those with a key: give "
-               "one of them";
+        return "--open answers all clients, --keys only clients with a key: "
+        "give one of them";
     }
 
     return NULL;

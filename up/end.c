@@ -32,7 +32,7 @@ end_on_deadline(struct ev_loop *loop, ev_timer *w, int events)
     pair_t  *p;
 
     up = w->data;
-    fprintf(stderr, "llmgw up: what is left is killed\n");
+    fprintf(stderr, "llmgw up: killing the processes that are left\n");
     child_kill(&up->nginx.child);
     child_kill(&up->agent.child);
 

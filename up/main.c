@@ -29,9 +29,9 @@ static const options_spec_t  main_spec = {
     "A gateway before LLM engines, with one command.",
     "commands (see COMMAND --help):\n"
     "  up URL...                    start a gateway, until Ctrl-C\n"
-    "  add URL                      one engine more, behind one that runs\n"
-    "  remove URL                   one less, when its streams have ended\n"
-    "  status                       its engines, and how they are",
+    "  add URL                      add an engine to a running gateway\n"
+    "  remove URL                   remove an engine once its streams end\n"
+    "  status                       list its engines and their state",
     main_table
 };
 

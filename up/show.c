@@ -21,7 +21,7 @@ show_start(const up_t *up)
         printf("Clients need a key of %s\n", up->keys);
 
     } else if (!address_is_loopback(&up->address)) {
-        printf("Everybody who reaches %s may use the engines (--open)\n",
+        printf("Every client that reaches %s may use the engines (--open)\n",
                up->listen);
     }
 

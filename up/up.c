@@ -53,7 +53,7 @@ static void
 up_check_nginx(up_t *up)
 {
     if (up->state == UP_STARTING && program_is_broken(&up->nginx)) {
-        fprintf(stderr, "llmgw up: nginx ended before it served: %s (%s)\n",
+        fprintf(stderr, "llmgw up: nginx exited before it served: %s (%s)\n",
                 up->nginx.why, program_log_name(&up->nginx));
         up->status = 1;
         end_begin(up);

@@ -52,8 +52,8 @@ bytes_reclaim(void *data)
         return;
     }
 
-    log_write(store->log, LOG_INFO, "\"%s\" is hashed no further: nobody is "
-              "left that handed it back", store->name);
+    log_write(store->log, LOG_INFO, "stopped hashing \"%s\": no engine that "
+              "handed it back is left", store->name);
     digest_stop(&store->digest);
 }
 

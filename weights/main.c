@@ -36,11 +36,12 @@ static const option_t  main_table[] = {
       "where engines connect", 0, 0, 1 },
 
     { "device", OPTION_INT, FIELD(device), "0", NULL,
-      "whose weights: a part of a split GGUF file, from 0", 0,
+      "number of the part, of a split GGUF file; from 0", 0,
       MAIN_DEVICES - 1, 0 },
 
     { "adopt-window", OPTION_DURATION, FIELD(adopt_window_ms), "10s", NULL,
-      "after a start nobody writes for so long", 0, DURATION_MAX_MS, 0 },
+      "time after a start in which no engine may write",
+      0, DURATION_MAX_MS, 0 },
 
     { .name = NULL }
 };
@@ -49,7 +50,7 @@ static const options_spec_t  main_spec = {
     "llmgw-weights",
     "--socket PATH [options]",
     "Keeps the weights of a model in memory, once for all engines of the\n"
-    "host, and says who may write them and who may read them.",
+    "host, and grants the right to write or to read them.",
     NULL,
     main_table
 };

@@ -20,7 +20,7 @@ static const struct {
     const char  *reason;
     const char  *why;
 } request_reasons[] = {
-    { "bad_request", "this is no request, or lacks a part" },
+    { "bad_request", "this is not a request, or lacks a member" },
     { "again", "this connection has a role already" },
     { "not_writer", "only the writer may do this" },
     { "not_reader", "only a reader gets the weights" },
@@ -38,9 +38,9 @@ static const struct {
     { "mapped", "the memfd is mapped to be written: unmap it, and commit "
       "again" },
     { "hash_failed", "the memfd could not be read" },
-    { "unsealed", "the memfd is not sealed: anybody could change it" },
-    { "writer", "somebody is writing; try again later" },
-    { "adopting", "another file is being looked at; try again later" },
+    { "unsealed", "the memfd is not sealed: any process could change it" },
+    { "writer", "another engine is writing; try again later" },
+    { "adopting", "another file is being checked; try again later" },
     { "reclaiming", "memory is being freed; try again later" },
     { "other_bytes", "the memfd has other bytes than its id says" },
     { "other_weights", "another file, or another id, is committed" }

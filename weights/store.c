@@ -86,7 +86,7 @@ store_on_event(void *data, roles_client_t *client, roles_event_t event)
         store_tell_granted(conn);
         break;
     case ROLES_TIMED_OUT:
-        log_write(store->log, LOG_INFO, "\"%s\" (pid %d) has waited in vain",
+        log_write(store->log, LOG_INFO, "\"%s\" (pid %d) timed out waiting",
                   conn->engine, (int) conn->base.pid);
         service_send(&conn->base, json_pack("{s:s}", "type", "timeout"), -1);
         break;

@@ -273,9 +273,9 @@ grpc_server_refuse(grpc_server_t *s, int fd, const address_t *peer)
     }
 
     s->told_at = now;
-    s->options.on_refused(s->options.refused_data, peer, "too many "
-                          "connections of this address have not said anything "
-                          "yet, and too many wait");
+    s->options.on_refused(s->options.refused_data, peer, "too many connections "
+                          "from this address have sent nothing yet, and its "
+                          "queue is full");
 }
 
 

@@ -38,14 +38,14 @@ key_check(const char *key, const char *path, char *error)
     }
 
     if (strlen(key) == KEY_BYTES - 1) {
-        return key_fail(error, path, "the key is not shorter than %d bytes",
+        return key_fail(error, path, "the key must be shorter than %d bytes",
                         KEY_BYTES - 1);
     }
 
     for (c = key; *c != '\0'; c++) {
         if (*c <= ' ' || *c > '~') {
-            return key_fail(error, path, "the key has a character that no "
-                            "key has");
+            return key_fail(error, path, "the key has a character that keys "
+                            "cannot have");
         }
     }
 

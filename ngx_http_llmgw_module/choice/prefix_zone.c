@@ -524,9 +524,9 @@ ngx_http_llmgw_prefix_say(ngx_http_llmgw_prefix_t *prefix)
 {
     if (prefix->mended) {
         ngx_log_error(NGX_LOG_NOTICE, prefix->log, 0,
-                      "llmgw: zone \"%V\" was left by a process that died in "
-                      "the middle of a change, the prefix index is made anew "
-                      "without one replica", &prefix->name);
+                      "llmgw: a process died while it changed zone \"%V\", the "
+                      "prefix index was rebuilt without one replica",
+                      &prefix->name);
     }
 
     if (prefix->is_short) {

@@ -40,7 +40,8 @@ ngx_http_llmgw_conf_members(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
 
     if (lscf->model.len && lscf->npools) {
-        return "has \"models\", of which \"model\" leaves one: use either";
+        return "has both \"model\", which selects one model, and \"models\": "
+               "use one of them";
     }
 
     if (lscf->npools == 0) {

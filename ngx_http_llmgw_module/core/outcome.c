@@ -37,7 +37,7 @@ static const struct {
         { "invalid_api_key", "no valid API key was given" },
     [LLMGW_OUTCOME_KEY_FORBIDS] =
         { "key_forbids", "this key has limits of models or tokens, which "
-                         "cannot be held here" },
+        "cannot be enforced here" },
     [LLMGW_OUTCOME_RATE_LIMIT] =
         { "rate_limit_exceeded", "the rate limit of this key is exceeded" },
     [LLMGW_OUTCOME_QUOTA] =

@@ -139,7 +139,7 @@ ngx_http_llmgw_ended_lost(ngx_http_llmgw_stream_t *stream,
 
     if (ending == LLMGW_ENDING_UNABLE) {
         stream->resume_by = LLMGW_RESUME_BY_NOTHING;
-        *why = "its replica cannot go on there";
+        *why = "its replica cannot continue it";
     }
 
     if (stream->resume_by != LLMGW_RESUME_BY_NOTHING) {
@@ -172,7 +172,7 @@ ngx_http_llmgw_ended_restart(ngx_http_llmgw_stream_t *stream)
     }
 
     ngx_log_error(NGX_LOG_NOTICE, stream->request->connection->log, 0,
-                  "llmgw: stream begins anew, its client had nothing yet of "
+                  "llmgw: stream starts again, its client has received none of "
                   "%ui tokens", stream->record.tokens);
 
     if (stream->ask.delivered) {

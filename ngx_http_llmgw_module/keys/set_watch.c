@@ -91,8 +91,8 @@ ngx_http_llmgw_key_watch_look(ngx_http_llmgw_keys_t *keys)
 
         if (!watch->missing && ngx_http_llmgw_keys_told(keys, &file)) {
             ngx_log_error(NGX_LOG_ERR, watch->log, err,
-                          "llmgw: key file \"%V\" cannot be looked at; the "
-                          "keys read before stay in force", &keys->path);
+                          "llmgw: key file \"%V\" cannot be checked; the keys "
+                          "read before stay in force", &keys->path);
         }
 
         watch->missing = 1;

@@ -190,8 +190,8 @@ ngx_http_llmgw_books_read_all(ngx_http_llmgw_books_file_t *books)
         if (ngx_current_msec - shown >= NGX_HTTP_LLMGW_STATE_SHOWN_MS) {
             shown = ngx_current_msec;
             ngx_log_error(NGX_LOG_NOTICE, books->log, 0,
-                          "llmgw: what was used before is being read, %uL "
-                          "records of %uD files of the usage log so far",
+                          "llmgw: earlier usage is being read, %uL records of "
+                          "%uD files of the usage log so far",
                           counts->records, counts->files);
         }
     }

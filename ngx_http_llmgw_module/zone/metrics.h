@@ -31,7 +31,7 @@
     X(failovers, cause, NGX_HTTP_LLMGW_NCAUSES,                               \
       "Streams taken over after they had delivered tokens")                   \
     X(resumes, kind, LLMGW_RESUME_NKINDS,                                     \
-      "Streams that went on at another replica, by what it was told")         \
+      "Streams continued at another replica, by what it was sent")            \
     X(attempts_failed, cause, NGX_HTTP_LLMGW_NCAUSES,                         \
       "Attempts that failed")                                                 \
     X(hedges, outcome, NGX_HTTP_LLMGW_NHEDGES,                                \
@@ -41,7 +41,7 @@
     X(openai_tokens, kind, NGX_HTTP_LLMGW_NKINDS,                             \
       "Tokens of requests of OpenAI's API")                                   \
     X(prefix_blocks, result, NGX_HTTP_LLMGW_NRESULTS,                         \
-      "Blocks of prompts, by whether their replica had got them before")      \
+      "Blocks of prompts, by whether their replica had seen them before")     \
     X(body_refusals, what, NGX_HTTP_LLMGW_NBODIES,                            \
       "What llmgw_body_memory had no room for")                               \
     X(reads, by, NGX_HTTP_LLMGW_NREADS,                                       \
@@ -51,13 +51,15 @@
 
 /* X(name, buckets, help); buckets as vLLM has them */
 #define NGX_HTTP_LLMGW_HISTOGRAMS(X)                                          \
-    X(first_token_seconds, first_token, "From request to first token")        \
-    X(inter_token_seconds, inter_token, "Between two tokens of a stream")     \
-    X(request_seconds, request, "From request to end")                        \
-    X(queue_wait_seconds, queue_wait, "In the queue, of those served")        \
+    X(first_token_seconds, first_token, "Time from request to first token")   \
+    X(inter_token_seconds, inter_token,                                       \
+      "Time between two tokens of a stream")                                  \
+    X(request_seconds, request, "Time from request to end")                   \
+    X(queue_wait_seconds, queue_wait,                                         \
+      "Time in the queue, of requests served")                                \
     X(stock_first_byte_seconds, request,                                      \
-      "Of native passes: from request to the answer's first byte")            \
-    X(stock_request_seconds, request, "Of native passes: from request to end")
+      "Native passes: time from request to the answer's first byte")          \
+    X(stock_request_seconds, request, "Native passes: time from request to end")
 
 #define NGX_HTTP_LLMGW_NCODES        17
 #define NGX_HTTP_LLMGW_NBUCKETS      24     /* at most, with +Inf */

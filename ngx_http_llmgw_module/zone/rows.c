@@ -83,8 +83,8 @@ ngx_http_llmgw_zone_claim(ngx_shm_zone_t *shm_zone, ngx_log_t *log)
 
     if (zone->self.row == LLMGW_NO_ROW) {
         ngx_log_error(NGX_LOG_WARN, log, 0,
-                      "llmgw: zone \"%V\" has no row left of %uD, this worker "
-                      "counts for itself alone", &zone->name, nrows);
+                      "llmgw: zone \"%V\" has no row left of %uD, limits hold "
+                      "for this worker alone", &zone->name, nrows);
     }
 
     ngx_http_llmgw_zone_order(zone, shm_zone->data);

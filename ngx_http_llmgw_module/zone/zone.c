@@ -501,7 +501,7 @@ ngx_http_llmgw_zone_log_mended(ngx_http_llmgw_zone_t *zone)
     zone->mended = 0;
 
     ngx_log_error(NGX_LOG_NOTICE, zone->log, 0,
-                  "llmgw: zone \"%V\" was left by a process that died in the "
-                  "middle of a change, totals and queue are made anew",
+                  "llmgw: a process died while it changed zone \"%V\", totals "
+                  "and queue were rebuilt",
                   &zone->name);
 }

@@ -318,7 +318,7 @@ state_read_line(llmgw_books_t *books, const char *text, size_t len,
         && state_number(line, "end", UINT64_MAX / 2, &n) == 0)
     {
         *why = n == books->n && n == books->lines - 1
-               ? NULL : "its end says another number of accounts";
+               ? NULL : "its last line gives another number of accounts";
         return *why == NULL ? 0 : -1;
     }
 
@@ -365,7 +365,7 @@ llmgw_books_state(llmgw_books_t *books, const char *text, size_t len,
     }
 
     if (rc == 0 && *at < len) {
-        *why = "there is more behind its end";
+        *why = "there is more after its last line";
         rc = -1;
     }
 

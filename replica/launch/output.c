@@ -36,7 +36,7 @@ output_line(output_t *o)
     } else {
         if (o->dropped > 0) {
             log_write(o->log, LOG_WARN, "%lu lines of the engine are missing "
-                      "here, the log did not take them", o->dropped);
+                      "here, the log could not take them", o->dropped);
             o->dropped = 0;
         }
 

@@ -21,10 +21,10 @@ static const option_t  simulated_table[] = {
       "what generates", 0, 0, 0 },
 
     { "model", OPTION_STRING, FIELD(cmdline.engine.model), NULL, "NAME",
-      "as qwen3-14b", 0, 0, 0 },
+      "for example qwen3-14b", 0, 0, 0 },
 
     { "weights-file", OPTION_STRING, FIELD(cmdline.engine.weights_files), NULL,
-      "FILE[,FILE]", "what --weights holds; any bytes", 0, 0, 0 },
+      "FILE[,FILE]", "contents for --weights; any bytes", 0, 0, 0 },
 
     HEADING("With --engine sim"),
 
@@ -32,7 +32,7 @@ static const option_t  simulated_table[] = {
       NULL, "time between tokens", 0, ENGINE_DELAY_MAX_MS, 0 },
 
     { "first-token-delay", OPTION_DURATION, FIELD(sim.first_token_delay_ms),
-      "0ms", NULL, "time to the first one; 0: as others", 0,
+      "0ms", NULL, "time to the first token; 0: as between tokens", 0,
       ENGINE_DELAY_MAX_MS, 0 },
 
     { "error-rate", OPTION_DOUBLE, FIELD(sim.error_rate), "0", NULL,
@@ -47,25 +47,25 @@ static const option_t  simulated_table[] = {
       "NAME", "trained-physics, roofline or linear", 0, 0, 0 },
 
     { "alpha-coeffs", OPTION_STRING, FIELD(model.alpha), NULL,
-      "A0,A1,A2", "what a request costs besides steps", 0, 0, 0 },
+      "A0,A1,A2", "time of a request besides its steps", 0, 0, 0 },
 
     { "beta-coeffs", OPTION_STRING, FIELD(model.beta), NULL,
-      "B0,B1,...", "what a step costs", 0, 0, 0 },
+      "B0,B1,...", "time of a step", 0, 0, 0 },
 
     { "hardware", OPTION_STRING, FIELD(model.hardware), NULL, "GPU",
-      "H100, A100-SXM, L40S, or one of a file", 0, 0, 0 },
+      "H100, A100-SXM, L40S, or a GPU of that file", 0, 0, 0 },
 
     { "hardware-config", OPTION_STRING, FIELD(model.hardware_file),
       NULL, "FILE", "JSON with other GPUs", 0, 0, 0 },
 
     { "model-config-folder", OPTION_STRING, FIELD(model.folder), NULL,
-      "DIR", "whose config.json has the shape", 0, 0, 0 },
+      "DIR", "has the model's config.json", 0, 0, 0 },
 
     { "tp", OPTION_INT, FIELD(model.tp), NULL, NULL,
       "GPUs that share each layer", 1, 1024, 0 },
 
     { "block-size-in-tokens", OPTION_INT, FIELD(model.block_tokens),
-      NULL, NULL, "of a KV block", 1, 1 << 20, 0 },
+      NULL, NULL, "tokens of a KV block", 1, 1 << 20, 0 },
 
     { "total-kv-blocks", OPTION_INT, FIELD(model.blocks), NULL, NULL,
       "KV blocks", 1, 1 << 30, 0 },
@@ -81,16 +81,16 @@ static const option_t  simulated_table[] = {
 
     { "long-prefill-token-threshold", OPTION_INT,
       FIELD(model.chunk_tokens), NULL, NULL,
-      "of a prompt in one step", 1, 1 << 30, 0 },
+      "tokens of a prompt in one step", 1, 1 << 30, 0 },
 
     { "scheduler", OPTION_STRING, FIELD(model.scheduler), NULL, "NAME",
       "fcfs, priority-fcfs, sjf, reverse-priority", 0, 0, 0 },
 
     { "preemption-policy", OPTION_STRING, FIELD(model.preemption), NULL,
-      "NAME", "who makes room: fcfs, priority", 0, 0, 0 },
+      "NAME", "which stream makes room: fcfs, priority", 0, 0, 0 },
 
     { "workers", OPTION_INT, FIELD(workers), "0", NULL,
-      "standby: processes that share the work; die together", 0, WORKERS_MAX,
+      "standby: processes that share the work and die together", 0, WORKERS_MAX,
       0 },
 
     /* What the death of a large process looks like. */

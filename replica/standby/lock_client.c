@@ -23,8 +23,7 @@
 static const char *
 lock_client_meanwhile(const lock_client_t *c)
 {
-    return c->seat.epoch != 0 ? "serving on and trying to reach it"
-                              : "trying on";
+    return c->seat.epoch != 0 ? "still serving, retrying" : "retrying";
 }
 
 
@@ -142,7 +141,8 @@ lock_client_begin(lock_client_t *c)
     char  error[KEY_FILE_ERROR_BYTES], text[KEY_FILE_ERROR_BYTES + 64];
 
     if (key_file_take(&c->file, error) != 0) {
-        snprintf(text, sizeof(text), "granted epoch %llu, but no lock: %s",
+        snprintf(text, sizeof(text), "granted epoch %llu, but its lock file "
+                 "cannot be locked: %s",
                  (unsigned long long) c->seat.epoch, error);
         c->callbacks->on_fatal(c->data, text);
         return;

@@ -56,7 +56,7 @@ static void
 device_again(device_t *d, const char *what)
 {
     redial_again(&d->service, what, d->state == DEVICE_LOST
-                 ? "the weights stay, trying on" : "trying on");
+                 ? "keeping the weights, retrying" : "retrying");
 }
 
 
@@ -160,8 +160,8 @@ device_on_not_adopted(device_t *d, const char *reason, const char *why)
 
     if (!d->is_refused) {
         d->is_refused = 1;
-        log_write(d->weights->log, LOG_WARN, "weights service \"%s\" does not "
-                  "want \"%s\" back: %.160s; the weights stay", d->socket,
+        log_write(d->weights->log, LOG_WARN, "weights service \"%s\" refuses "
+                  "to take \"%s\" back: %.160s; the weights stay", d->socket,
                   d->slot.name, why);
     }
 
@@ -200,7 +200,7 @@ device_on_timeout(device_t *d)
     w = d->weights;
 
     if (d->state == DEVICE_COMMITTING) {
-        device_fail(d, "hangs: not a word for a minute while it hashes");
+        device_fail(d, "hangs: no message for a minute while it hashes");
         return;
     }
 
@@ -261,7 +261,7 @@ device_on_lost(void *data, const char *reason)
     was_connected = d->state != DEVICE_CONNECTING && d->state != DEVICE_LOST;
 
     if (was_connected && !w->is_told && !w->is_waking) {
-        snprintf(why, sizeof(why), "lost before all weights were there: "
+        snprintf(why, sizeof(why), "lost before all weights had arrived: "
                  "%.160s", reason);
         device_fail(d, why);
         return;

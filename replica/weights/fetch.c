@@ -86,8 +86,8 @@ fetch_on_granted(device_t *d, const json_t *message)
     {
         ev_timer_stop(w->loop, &d->deadline);
         d->has_written = 1;
-        log_write(w->log, LOG_INFO, "weights service \"%s\" has none: loading "
-                  "\"%s\"", d->socket, d->file);
+        log_write(w->log, LOG_INFO, "weights service \"%s\" has no weights: "
+                  "loading \"%s\"", d->socket, d->file);
         device_run(d, DEVICE_FILLING, fetch_run_fill, fetch_on_filled);
         return;
     }
@@ -201,7 +201,7 @@ void
 fetch_on_committed(device_t *d, const json_t *message)
 {
     if (fetch_read_id(message, d->slot.id) != 0) {
-        device_fail(d, "it says no id of what was committed");
+        device_fail(d, "it did not report the id of the committed weights");
         return;
     }
 

@@ -61,10 +61,10 @@ typedef struct {
       .help = "write the decision log that explain reads" },                  \
     { .name = "decisions-top", .kind = OPTION_INT, .value = "0",              \
       .offset = offsetof(s, m.decisions_top), .min = 0, .max = 65535,         \
-      .help = "candidates in its lines, the best; 0: all" },                  \
+      .help = "best candidates listed for each decision; 0: all" },           \
     { .name = "decisions-sample", .kind = OPTION_DOUBLE, .value = "100",      \
       .metavar = "PERCENT", .offset = offsetof(s, m.decisions_sample),        \
-      .min = 0, .max = 100, .help = "share of requests in it" },              \
+      .min = 0, .max = 100, .help = "share of requests that are logged" },    \
     { .name = "summarize-trace", .kind = OPTION_FLAG,                         \
       .offset = offsetof(s, m.summarize),                                     \
       .help = "count decisions and regret, with --trace-level" },             \
@@ -82,7 +82,7 @@ typedef struct {
       .help = "print a line for each instance and the cluster" },             \
     { .name = "report", .kind = OPTION_STRING, .metavar = "FILE",             \
       .offset = offsetof(s, m.report),                                        \
-      .help = "write all figures there, as JSON" },                           \
+      .help = "write all figures to FILE, as JSON" },                         \
     { .name = "metrics-path", .kind = OPTION_STRING, .metavar = "FILE",       \
       .offset = offsetof(s, m.metrics),                                       \
       .help = "write the cluster's block with each request, JSON" },          \
@@ -91,7 +91,7 @@ typedef struct {
       .help = "write times of each request, JSON for calibrate" },            \
     { .name = "results-tsv", .kind = OPTION_STRING, .metavar = "FILE",        \
       .offset = offsetof(s, m.table),                                         \
-      .help = "write what became of each request, as a table" },              \
+      .help = "write the outcome of each request, as a table" },              \
     { .name = "slo-ttft", .kind = OPTION_STRING, .metavar = "CLASS=TIME,...", \
       .offset = offsetof(s, m.slo_ttft),                                      \
       .help = "targets for goodput: first token" },                           \
@@ -103,19 +103,19 @@ typedef struct {
       .help = "likewise: end to end" },                                       \
     { .name = "detectors", .kind = OPTION_STRING, .metavar = "NAME,...",      \
       .offset = offsetof(s, m.detectors),                                     \
-      .help = "was it saturated: composite, threshold, backlog-drift, all" }, \
+      .help = "detectors: composite, threshold, backlog-drift, all" },        \
     { .name = "saturation-config", .kind = OPTION_STRING, .metavar = "FILE",  \
       .offset = offsetof(s, m.saturation_config),                             \
-      .help = "their settings, YAML" },                                       \
+      .help = "settings of the detectors, YAML" },                            \
     { .name = "saturation-report", .kind = OPTION_STRING, .metavar = "FILE",  \
       .offset = offsetof(s, m.saturation_report),                             \
-      .help = "write their verdict after each event, JSON" },                 \
+      .help = "write the detectors' verdict after each event, JSON" },        \
     { .name = "saturation-final-window", .kind = OPTION_STRING,               \
       .metavar = "TIME", .offset = offsetof(s, m.saturation_window),          \
-      .help = "the last label is of this time (30s)" },                       \
+      .help = "length of the last window that is judged (30s)" },             \
     { .name = "fitness-weights", .kind = OPTION_STRING,                       \
       .metavar = "KEY:WEIGHT,...", .offset = offsetof(s, m.fitness),          \
-      .help = "one number for the run; see the manual for keys" },            \
+      .help = "rate the run by one number (docs/simulator.md)" },             \
     REPORT_DECISION_OPTIONS(s, m)
 
 typedef struct {

@@ -448,7 +448,7 @@ think_param(work_sample_t *s, const char *text, size_t len)
     value = time_us(strchr(text, '=') + 1);
 
     if (value < 0) {
-        return "a time is a number with s, ms or us behind it";
+        return "a time is a number followed by s, ms or us";
     }
 
     *(text[1] == 'i' ? &s->min : text[1] == 'a' && text[0] == 'm' ? &s->max

@@ -286,9 +286,9 @@ pair_text_ready(const pair_t *p, char *text, size_t bytes)
     }
 
     if (p->probe.is_known && p->probe.is_mute) {
-        snprintf(text + n, bytes - (size_t) n, "; it tells no metrics, so a "
-                 "hang is noticed later: start it with --metrics, if it has "
-                 "that option");
+        snprintf(text + n, bytes - (size_t) n, "; it has no metrics, so a hang "
+                 "is noticed later: start it with --metrics, if it has that "
+                 "option");
     }
 }
 

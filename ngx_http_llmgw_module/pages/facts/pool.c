@@ -28,10 +28,11 @@
     X(streams, GAUGE, FRACTION, ALL, "Requests that run or wait")             \
     X(sessions, GAUGE, FRACTION, ALL, "Connections to replicas")              \
     X(held, GAUGE, FRACTION, ALL,                                             \
-      "Requests that wait for any replica to be there")                       \
-    X(held_total, TOTAL, ONE, ALL, "Requests that began to wait so")          \
+      "Requests that wait because no replica is routable")                    \
+    X(held_total, TOTAL, ONE, ALL,                                            \
+      "Requests that have begun to wait because no replica was routable")     \
     X(saturation_unknown, COUNTER, ONE, ALL,                                  \
-      "Decisions that held nobody, as no replica told how full it is")
+      "Decisions that held no request back, as no replica reported its load")
 
 #define POOL_INDEX(name_, kind_, unit_, which_, help_)  M_##name_,
 #define POOL_ROW(name_, kind_, unit_, which_, help_)                          \

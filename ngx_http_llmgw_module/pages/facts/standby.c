@@ -25,7 +25,8 @@ static const ngx_http_llmgw_metric_t  METRICS[] = {
                     "Of the last takeover: from the death to the active"
                     " engine, and to its first token",
                     { "phase", 2, ngx_http_llmgw_standby_phase })
-    METRIC_ROW(group_standbys, GAUGE, ONE, "Engines that stand by or wake")
+    METRIC_ROW(group_standbys, GAUGE, ONE, "Engines that are in standby or "
+               "waking")
     METRIC_ROW(group_conflict, GAUGE, ONE,
                "1: two lock services have made engines of a group active")
 };

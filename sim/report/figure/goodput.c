@@ -241,7 +241,7 @@ goodput_pair(report_targets_t *targets, report_time_t time, const char *pair,
     target = report_target_of(targets, pair, name_len);
 
     if (target == NULL) {
-        return "is a class too many, or its name is too long";
+        return "is one class too many, or its name is too long";
     }
 
     target->ms[time] = (double) ns / 1e6;

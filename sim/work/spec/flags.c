@@ -175,8 +175,8 @@ by_file(const work_flags_t *flags, work_spec_t *spec, work_arena_t *arena,
     work_error_t *error)
 {
     if (flags->concurrency > 0) {
-        return work_fail(error, "--concurrency", 0, "goes not with "
-                         "--workload-spec: say it in the specification");
+        return work_fail(error, "--concurrency", 0, "cannot be used with "
+                         "--workload-spec: give it in the specification");
     }
 
     if (work_spec_read(spec, flags->workload_spec, arena, error) != 0) {

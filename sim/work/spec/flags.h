@@ -45,24 +45,24 @@ typedef struct {
       .help = "a workload's specification, version 2" },                     \
     { .name = "workload", .kind = OPTION_STRING, .offset = at(workload),     \
       .value = "distribution",                                               \
-      .help = "or chatbot, contentgen, summarization, multidoc" },           \
+      .help = "distribution, chatbot, contentgen, summarization, multidoc" },\
     { .name = "rate", .kind = OPTION_DOUBLE, .offset = at(rate),             \
       .min = 1e-9, .max = 1e9, .help = "requests a second (1)" },            \
     { .name = "num-requests", .kind = OPTION_INT,                            \
       .offset = at(num_requests), .min = 0, .max = WORK_MAX_REQUESTS,        \
-      .help = "how many; 0: until the horizon" },                            \
+      .help = "number of requests; 0: until the horizon" },                  \
     { .name = "concurrency", .kind = OPTION_INT, .offset = at(concurrency),  \
       .value = "0", .min = 0, .max = WORK_MAX_POPULATION,                    \
       .help = "users with one request in flight each, instead of a rate" },  \
     { .name = "think-time-ms", .kind = OPTION_INT,                           \
       .offset = at(think_time_ms), .value = "0", .min = 0, .max = 1e9,       \
-      .help = "of those users, between answer and next request" },           \
+      .help = "pause of those users between answer and next request" },      \
     { .name = "prefix-tokens", .kind = OPTION_INT,                           \
       .offset = at(prefix_tokens), .value = "0", .min = 0, .max = 1e6,       \
-      .help = "a prefix that all prompts share" },                           \
+      .help = "length of a prefix that all prompts share" },                 \
     { .name = "prompt-tokens", .kind = OPTION_INT,                           \
       .offset = at(prompt_tokens), .value = "512", .min = 1, .max = 1e9,     \
-      .help = "of a prompt: mean" },                                         \
+      .help = "mean length of a prompt" },                                   \
     { .name = "prompt-tokens-stdev", .kind = OPTION_INT,                     \
       .offset = at(prompt_stdev), .value = "256", .min = 0, .max = 1e9,      \
       .help = "deviation" },                                                 \
@@ -74,7 +74,7 @@ typedef struct {
       .help = "at most" },                                                   \
     { .name = "output-tokens", .kind = OPTION_INT,                           \
       .offset = at(output_tokens), .value = "512", .min = 1, .max = 1e9,     \
-      .help = "of an answer: mean" },                                        \
+      .help = "mean length of an answer" },                                  \
     { .name = "output-tokens-stdev", .kind = OPTION_INT,                     \
       .offset = at(output_stdev), .value = "256", .min = 0, .max = 1e9,      \
       .help = "deviation" },                                                 \
@@ -86,7 +86,7 @@ typedef struct {
       .help = "at most" },                                                   \
     { .name = "timeout", .kind = OPTION_INT, .offset = at(timeout_s),        \
       .min = -1, .max = 1e9,                                                 \
-      .help = "seconds for a request (300); -1: no end" }
+      .help = "seconds for a request (300); -1: no limit" }
 
 /* Before options_parse(): numbers that the command line may leave out. */
 void work_flags_init(work_flags_t *flags, int64_t default_requests);

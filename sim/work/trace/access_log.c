@@ -115,9 +115,9 @@ add_line(work_trace_t *trace, const json_t *line, const char *path,
         || !(tokens >= 0 && tokens <= WORK_MAX_TOKENS)
         || !(prompt >= 0 && prompt <= WORK_MAX_TOKENS))
     {
-        return work_fail(error, path, number, "no times (\"msec\" or \"time\","
-                         " and \"request_time\") or numbers of tokens of a "
-                         "request");
+        return work_fail(error, path, number, "a request lacks times (\"msec\" "
+                         "or \"time\", and \"request_time\") or numbers of "
+                         "tokens");
     }
 
     if (trace->n == WORK_MAX_REQUESTS) {

@@ -134,7 +134,7 @@ def test_who_locks_next_mends_what_a_dead_worker_left(cluster, caller,
     assert nginx.in_flight() >= 99
     memory.write(admission, "I", 1)
     wait_for(lambda: not nginx.counts(), "counts of zero")
-    assert nginx.log().count("died in the middle of a change") == 1
+    assert nginx.log().count("totals and queue were rebuilt") == 1
     check_capacity(nginx, cluster, caller, expect)
 
 

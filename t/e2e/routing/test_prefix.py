@@ -314,7 +314,7 @@ def test_who_comes_next_mends_what_a_dead_worker_left(cluster):
     stay = [i for i in homes if homes[i] != lost]
     assert all(ask(nginx, said(i, 3)) == homes[i] for i in stay)
     assert blocks(nginx) == (before[0] + n * len(stay), before[1])
-    assert nginx.log().count("died in the middle of a change") == 1
+    assert nginx.log().count("prefix index was rebuilt") == 1
     gone = next(i for i in homes if homes[i] == lost)
     ask(nginx, said(gone, 3))
     assert blocks(nginx)[1] == before[1] + n

@@ -101,8 +101,8 @@ def test_a_queue_says_that_it_takes_the_place_of_an_admission_policy(
         run = replay(blis, "--flow-control", *words)
         assert run.returncode == 0 and "refused" not in json.loads(run.stdout)
         assert run.stderr.startswith(
-            "llmgw-sim: the admission policy tier-shed decides nothing: ")
-        assert "decides nothing" not in replay(blis, *words).stderr
+            "llmgw-sim: the admission policy tier-shed has no effect: ")
+        assert "has no effect" not in replay(blis, *words).stderr
     assert replay(blis, "--flow-control").stderr.count("llmgw-sim:") == 0
 
 

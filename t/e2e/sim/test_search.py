@@ -66,7 +66,7 @@ def test_a_class_may_be_promised_more_than_another(blis):
 def test_what_cannot_be_kept_is_status_1(blis):
     run = sim(blis, "search", "--replicas", "2-3", "--goodput", 95)
     assert run.returncode == 1
-    assert "no number of replicas in 2-3 keeps the promise" in run.stdout
+    assert "no number of replicas in 2-3 reaches the goodput" in run.stdout
 
 
 @pytest.mark.soak

@@ -127,7 +127,7 @@ def test_service_that_ends_ends_who_waits_for_it(cluster, service, file):
                             weights_file=file)
     service.wait_roles(waits="waits")
     service.kill()
-    assert "lost before all weights were there" in failed(waits)
+    assert "lost before all weights had arrived" in failed(waits)
 
 
 def test_weights_are_handed_back_and_not_loaded_twice(cluster, file):

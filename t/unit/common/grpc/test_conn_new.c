@@ -50,7 +50,7 @@ on_refused(void *data, const address_t *peer, const char *reason)
 
     f = data;
     assert_true(address_is_loopback(peer));
-    assert_non_null(strstr(reason, "have not said anything"));
+    assert_non_null(strstr(reason, "have sent nothing"));
     f->refused++;
 }
 

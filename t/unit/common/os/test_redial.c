@@ -55,7 +55,7 @@ on_message(void *data, const json_t *message)
 
     } else {
         f->nonsense++;
-        redial_again(&f->redial, "nonsense", "trying on");
+        redial_again(&f->redial, "nonsense", "retrying");
     }
 }
 
@@ -68,7 +68,7 @@ on_lost(void *data, const char *why)
     f = data;
     assert_null(f->redial.conn);
     f->lost++;
-    redial_again(&f->redial, why, "trying on");
+    redial_again(&f->redial, why, "retrying");
 }
 
 
