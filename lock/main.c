@@ -5,7 +5,7 @@
  *   machine.h    what it decides; no clock, socket or file
  *   server.c     connections, and what the machine asks for
  *   process.c    the processes of engines
- *   kept.c       the state file
+ *   lock_state.c the state file
  *   lock_file.c  the kernel's word
  *   protocol.c   lines
  */

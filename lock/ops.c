@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "lock/kept.h"
+#include "lock/lock_state.h"
 #include "lock/lock_file.h"
 #include "lock/process.h"
 #include "lock/server_inner.h"

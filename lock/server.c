@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "lock/kept.h"
+#include "lock/lock_state.h"
 #include "lock/process.h"
 #include "lock/server_inner.h"
 

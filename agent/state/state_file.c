@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/os/kept_file.h"
+#include "common/os/atomic_file.h"
 #include "state/state_file.h"
 
 

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/os/kept_file.h"
+#include "common/os/atomic_file.h"
 #include "replica/launch/folder.h"
 
 

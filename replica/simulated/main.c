@@ -16,7 +16,7 @@
 #include "replica/replica.h"
 #include "replica/simulated/control.h"
 #include "replica/simulated/options.h"
-#include "replica/standby/sentry.h"
+#include "replica/standby/watchdog.h"
 
 
 _Static_assert(WORKERS_MAX <= SENTRY_WORKERS_MAX, "the sentry has too few "

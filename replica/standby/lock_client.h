@@ -1,6 +1,6 @@
 
 /*
- * The connection to the lock service: seat.h over a socket, and the lock file.
+ * The connection to the lock service: lock_session.h over a socket, and the lock file.
  *
  * It lives in the sentry's loop, so that a PING is answered whatever the
  * engine's own loop does.  A service that is not there is tried for ever: by
@@ -18,7 +18,7 @@
 #include "common/os/redial.h"
 #include "replica/standby/life.h"
 #include "replica/standby/key_file.h"
-#include "replica/standby/seat.h"
+#include "replica/standby/lock_session.h"
 
 
 #define LOCK_CLIENT_NONCE_BYTES   17    /* 16 hexadecimal digits */

@@ -22,8 +22,8 @@
 #include "common/grpc/conn.h"
 #include "common/log.h"
 #include "replica/engine/engine.h"
-#include "replica/standby/gate.h"
-#include "replica/standby/sentry.h"
+#include "replica/standby/startup_wait.h"
+#include "replica/standby/watchdog.h"
 
 
 /* The command line's. */

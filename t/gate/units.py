@@ -18,7 +18,7 @@ LIMIT_S = 1200
 # The unit tests with threads; `make test-tsan` runs only these.
 TSAN = ("build/obj/tsan/t/unit/proto/members/test_members",
         "build/obj/tsan/t/unit/common/os/test_background",
-        "build/obj/tsan/t/unit/replica/standby/test_sentry",
+        "build/obj/tsan/t/unit/replica/standby/test_watchdog",
         "build/obj/tsan/t/unit/replica/weights/test_weights",
         "build/obj/tsan/t/unit/replica/weights/test_weights_kept",
         "build/obj/tsan/t/unit/agent/supervise/test_child_witness",

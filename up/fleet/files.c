@@ -9,7 +9,7 @@
 
 #include "common/duration.h"
 #include "common/keys/keyring_file.h"
-#include "common/os/kept_file.h"
+#include "common/os/atomic_file.h"
 #include "up/fleet/files.h"
 #include "up/host/place.h"
 

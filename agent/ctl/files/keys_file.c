@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/os/kept_file.h"
+#include "common/os/atomic_file.h"
 #include "ctl/files/keys_file.h"
 
 

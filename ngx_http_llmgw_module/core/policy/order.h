@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/policy/lot.h"
+#include "core/policy/draw.h"
 
 
 typedef struct {

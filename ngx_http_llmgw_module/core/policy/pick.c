@@ -9,7 +9,7 @@
  * which has the least load, and what the others lack.
  */
 
-#include "core/policy/lot.h"
+#include "core/policy/draw.h"
 #include "core/policy/round.h"
 
 

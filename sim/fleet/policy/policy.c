@@ -1,7 +1,7 @@
 
 /* Policies.  policy.h says which. */
 
-#include "core/policy/lot.h"
+#include "core/policy/draw.h"
 #include "core/policy/name.h"
 #include "sim/fleet/policy/policy.h"
 

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "common/line_conn.h"
-#include "replica/standby/gate.h"
+#include "replica/standby/startup_wait.h"
 
 
 #define GATE_POLL_S      0.05

@@ -18,7 +18,7 @@
 
 #include "common/line_conn.h"
 #include "common/unix_listener.h"
-#include "replica/standby/sentry.h"
+#include "replica/standby/watchdog.h"
 
 
 #define LIMIT_S   20.0

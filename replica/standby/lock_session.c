@@ -1,7 +1,7 @@
 
 #include <string.h>
 
-#include "replica/standby/seat.h"
+#include "replica/standby/lock_session.h"
 
 
 void

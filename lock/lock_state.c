@@ -13,8 +13,8 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "common/os/kept_file.h"
-#include "lock/kept.h"
+#include "common/os/atomic_file.h"
+#include "lock/lock_state.h"
 
 
 /* A full table of the longest names has 17 kB. */

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/os/kept_file.h"
+#include "common/os/atomic_file.h"
 
 
 #define KEPT_FILE_MODE  0644

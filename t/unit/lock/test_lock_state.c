@@ -16,7 +16,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "lock/kept.h"
+#include "lock/lock_state.h"
 
 
 static char  dir[] = "/tmp/llmgw-kept-XXXXXX";

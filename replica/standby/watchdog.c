@@ -10,7 +10,7 @@
 
 #include "replica/standby/lock_client.h"
 #include "replica/standby/probes.h"
-#include "replica/standby/sentry.h"
+#include "replica/standby/watchdog.h"
 
 
 #define SENTRY_ALARM_S  2       /* after the waking timeout */

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <cmocka.h>
 
-#include "replica/standby/seat.h"
+#include "replica/standby/lock_session.h"
 
 
 static seat_t
