@@ -8,8 +8,8 @@
  *                     1 s later |    v
  *                               FAILED
  *
- * The loop never waits for the disk: a thread writes (common/os/background.h), one
- * text of each file at a time, and the last that was wanted follows it.  An
+ * The loop never waits for the disk: a thread writes (common/os/background.h),
+ * one text of each file at a time, and the last that was wanted follows it.  An
  * answer that promises what is being written waits: an order that drains or
  * restarts the replica is acknowledged when its text is on the disk.  A disk
  * that refuses blocks nothing: it is logged once, shown by `llmgwctl
