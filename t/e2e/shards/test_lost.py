@@ -223,7 +223,7 @@ def test_a_shard_is_started_in_place_and_takes_over(twice):
             if is_used:
                 twice.kill(far)
                 twice.s.restart(far)
-            beside.cancel()
+            twice.same(other, beside)
         twice.same(asked, call)
         return is_used
     assert any(goes_on() for _ in range(TRIES))
