@@ -248,7 +248,6 @@ serve_destroy(serve_t *v)
         step_free(step);
     }
 
-    free(v->rows);
     free(v);
 }
 

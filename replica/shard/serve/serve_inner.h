@@ -78,7 +78,6 @@ struct serve_s {
     callers_t              callers;     /* that many sessions, together */
     uint64_t               tensor_bytes;
     step_t                *in_hand;     /* the plugin's, in no order */
-    float                 *rows;        /* a step's, widened; NULL: none yet */
 
     uint64_t               now_ms;
     uint64_t               unix_s;
@@ -120,11 +119,6 @@ shard_reason_t open_judge(const serve_t *serve,
  */
 shard_reason_t step_take(session_t *session,
     const Llmgateway__Shard__Step *chunk, step_t **whole,
-    char text[SERVE_TEXT_BYTES]);
-
-/* The values of a step's rows, before or after it was computed, are such as
-   this model has at that boundary. */
-shard_reason_t step_check(const step_t *step, uint32_t boundary,
     char text[SERVE_TEXT_BYTES]);
 
 /* Why a step that the plugin took did not end well; SHARD_OK: it did. */

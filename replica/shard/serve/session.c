@@ -318,7 +318,6 @@ session_send_result(session_t *s, const step_t *step)
 }
 
 
-/* What came out has to look like this model, too; logits the plugin checks. */
 static shard_reason_t
 session_judge_result(const session_t *s, const step_t *step,
     char text[SERVE_TEXT_BYTES])
@@ -327,14 +326,22 @@ session_judge_result(const session_t *s, const step_t *step,
 
     reason = step_fault(step);
 
-    if (reason != SHARD_OK) {
-        snprintf(text, SERVE_TEXT_BYTES, "the computation of %u rows at "
-                 "position %u failed", step->core.rows, step->core.position);
-        return reason;
+    if (reason == SHARD_CORRUPTION && (!s->has_logits
+                                       || step->core.status
+                                          == SHARD_STEP_BAD_INPUT))
+    {
+        return serve_why(text, reason, "a value that is no finite number, or "
+                         "a row far longer than any that the model gave, in "
+                         "the rows that enter layer %u from position %u on",
+                         step->core.status == SHARD_STEP_BAD_INPUT
+                         ? s->serve->facts.first_layer
+                         : s->open->open->last_layer + 1,
+                         step->core.position);
     }
 
-    return s->has_logits ? SHARD_OK
-           : step_check(step, s->open->open->last_layer + 1, text);
+    return reason == SHARD_OK ? reason
+           : serve_why(text, reason, "the computation of %u rows at position "
+                       "%u failed", step->core.rows, step->core.position);
 }
 
 

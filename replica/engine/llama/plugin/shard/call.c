@@ -21,15 +21,12 @@
 #include "replica/shard/half.h"
 
 
-/*
- * The greatest norm of a row that enters this layer of the model; 0: it is not
- * known, or does not count.  Embeddings are the head file's, not a shard's; the
- * probe's rows are no model's.
- */
+/* The greatest norm of a row that enters this layer of the model; 0: it is not
+   known, or does not count: the probe's rows are no model's. */
 static float
 call_norm(const shard_t *s, uint32_t boundary)
 {
-    return s->is_probed && boundary > 0 && s->core.facts.norms != NULL
+    return s->is_probed && s->core.facts.norms != NULL
            ? s->core.facts.norms[boundary] : 0;
 }
 

@@ -449,55 +449,6 @@ chunks_come_whole_and_in_order(void **state)
 
 
 static void
-numbers_that_this_model_does_not_have_are_corruption(void **state)
-{
-    float                     norms[9] = { 0, 0, 0, 0, 10, 0, 0, 0, 0 };
-    float                     values[SCENE_WIDTH] = { 0 };
-    scene_t                   s;
-    scene_client_t            c;
-    Llmgateway__Shard__Step   step = LLMGATEWAY__SHARD__STEP__INIT;
-
-    step.session = 9;
-    step.rows = 1;
-    step.chunks = 1;
-    step.data.data = (uint8_t *) values;
-    step.data.len = sizeof(values);
-
-    test_begin(&s, &c);
-    values[3] = __builtin_nanf("");
-    client_chunk(&c, &step);
-    test_ended(&c, SHARD_CORRUPTION);
-    test_finish(&s, &c);
-
-    test_begin(&s, &c);
-    values[3] = -__builtin_inff();
-    client_chunk(&c, &step);
-    test_ended(&c, SHARD_CORRUPTION);
-    test_finish(&s, &c);
-
-    /* The first positions may have any norm, later ones 16 times the most. */
-    test_begin(&s, &c);
-    s.core.facts.norms = norms;
-    serve_notified(s.serve);
-    values[3] = 161;
-
-    for (step.position = 0; step.position < 4; step.position++) {
-        client_chunk(&c, &step);
-        scene_compute(&s, SHARD_STEP_DONE);
-    }
-
-    values[3] = 159;
-    client_chunk(&c, &step);
-    assert_false(c.is_finished);
-    step.position++;
-    values[3] = 161;
-    client_chunk(&c, &step);
-    test_ended(&c, SHARD_CORRUPTION);
-    test_finish(&s, &c);
-}
-
-
-static void
 a_step_that_fails_ends_the_session(void **state)
 {
     size_t          i;
@@ -507,12 +458,13 @@ a_step_that_fails_ends_the_session(void **state)
     static const struct {
         shard_status_t  status;
         shard_reason_t  reason;
+        const char     *text;           /* a part of it */
     } fails[] = {
-        { SHARD_STEP_FAILED, SHARD_FAILED },
-        { SHARD_STEP_CORRUPT, SHARD_CORRUPTION },
-        { SHARD_STEP_BAD_INPUT, SHARD_CORRUPTION },
-        { SHARD_STEP_BAD_POSITION, SHARD_BAD_POSITION },
-        { SHARD_STEP_CONTEXT_FULL, SHARD_CONTEXT_FULL }
+        { SHARD_STEP_FAILED, SHARD_FAILED, "the computation of 1 rows" },
+        { SHARD_STEP_CORRUPT, SHARD_CORRUPTION, "the computation of 1 rows" },
+        { SHARD_STEP_BAD_INPUT, SHARD_CORRUPTION, "that enter layer 4 from" },
+        { SHARD_STEP_BAD_POSITION, SHARD_BAD_POSITION, "the computation" },
+        { SHARD_STEP_CONTEXT_FULL, SHARD_CONTEXT_FULL, "the computation" }
     };
 
     for (i = 0; i < sizeof(fails) / sizeof(fails[0]); i++) {
@@ -521,6 +473,7 @@ a_step_that_fails_ends_the_session(void **state)
         client_step(&c, 1, 1, 1);
         scene_compute(&s, fails[i].status);
         test_ended(&c, fails[i].reason);
+        assert_non_null(strstr(c.text, fails[i].text));
         test_finish(&s, &c);
     }
 }
@@ -578,7 +531,6 @@ main(void)
         cmocka_unit_test(positions_follow_one_another_up_to_the_context),
         cmocka_unit_test(a_fifth_outstanding_step_is_one_too_many),
         cmocka_unit_test(chunks_come_whole_and_in_order),
-        cmocka_unit_test(numbers_that_this_model_does_not_have_are_corruption),
         cmocka_unit_test(a_step_that_fails_ends_the_session),
         cmocka_unit_test(a_step_without_a_session_is_of_an_unknown_one),
         cmocka_unit_test(memory_has_a_limit_that_steps_are_refused_at),

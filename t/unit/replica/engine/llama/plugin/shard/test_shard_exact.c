@@ -228,8 +228,8 @@ halves_are_floats_rounded_at_the_cuts(void **state)
 
 /* --- bounds */
 
-/* Slices that know the greatest norms of rows: 16 times as long is none, but
-   at the first four positions, and of embeddings, which no shard computes. */
+/* Slices that know the greatest norms of rows: none is 16 times as long, but
+   at the first four positions. */
 static void
 rows_far_too_long_are_found(void **state)
 {
@@ -242,13 +242,16 @@ rows_far_too_long_are_found(void **state)
         uint32_t        first;          /* of the slice; it ends at 5 */
         uint32_t        position;
         float           factor;
+        float           norm;           /* of the rows that leave it */
         shard_status_t  status;
     } cases[] = {
-        { 2, 3, 10000, SHARD_STEP_DONE },
-        { 2, 4, 10000, SHARD_STEP_BAD_INPUT },
-        { 2, 4, 2, SHARD_STEP_DONE },
-        { 0, 4, 2, SHARD_STEP_DONE },
-        { 0, 4, 10000, SHARD_STEP_CORRUPT }     /* what becomes of it is */
+        { 2, 3, 10000, 40, SHARD_STEP_DONE },
+        { 2, 4, 10000, 40, SHARD_STEP_BAD_INPUT },
+        { 2, 4, 2, 40, SHARD_STEP_DONE },
+        { 0, 4, 2, 40, SHARD_STEP_DONE },
+        { 0, 4, 10000, 40, SHARD_STEP_BAD_INPUT },
+        { 1, 3, 1, .1f, SHARD_STEP_DONE },
+        { 1, 4, 1, .1f, SHARD_STEP_CORRUPT }
     };
 
     model_make(&bounded, "seed=1");
@@ -259,6 +262,7 @@ rows_far_too_long_are_found(void **state)
     }
 
     for (i = 0; i < length(cases); i++) {
+        bounded.whole.norms[6] = cases[i].norm;
         node_open(&node, &bounded, cases[i].first, 5, 1);
         assert_int_equal(node_begin(&node, 5), 0);
 
