@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "client/bench_inner.h"
+#include "common/grpc/asker.h"
 #include "common/sim_token.h"
 #include "llmgateway.pb-c.h"
 
@@ -441,8 +442,7 @@ static int
 bench_stream_send_infer(bench_t *bench, llmgw_grpc_stream_t *stream,
     size_t prompt_len)
 {
-    uint8_t                   *out;
-    Llmgateway__InferRequest   request = LLMGATEWAY__INFER_REQUEST__INIT;
+    Llmgateway__InferRequest  request = LLMGATEWAY__INFER_REQUEST__INIT;
 
     request.client_id = "bench";
     request.prompt.data = (uint8_t *) bench->prompt;
@@ -450,16 +450,7 @@ bench_stream_send_infer(bench_t *bench, llmgw_grpc_stream_t *stream,
     request.max_tokens = (int32_t) bench->options.max_tokens;
     request.hedge = bench->options.is_hedged;
 
-    out = llmgw_grpc_send_reserve(stream,
-              llmgateway__infer_request__get_packed_size(&request));
-
-    if (out == NULL) {
-        return -1;
-    }
-
-    (void) llmgateway__infer_request__pack(&request, out);
-
-    return 0;
+    return asker_send(stream, &request.base);
 }
 
 
@@ -467,30 +458,19 @@ static int
 bench_stream_send_generate(bench_t *bench, llmgw_grpc_stream_t *stream,
     size_t prompt_len)
 {
-    uint8_t                      *out;
-    Llmgateway__GenerateRequest   request = LLMGATEWAY__GENERATE_REQUEST__INIT;
+    Llmgateway__GenerateRequest  request = LLMGATEWAY__GENERATE_REQUEST__INIT;
 
     request.prompt.data = (uint8_t *) bench->prompt;
     request.prompt.len = prompt_len;
     request.max_tokens = (int32_t) bench->options.max_tokens;
 
-    out = llmgw_grpc_send_reserve(stream,
-              llmgateway__generate_request__get_packed_size(&request));
-
-    if (out == NULL) {
-        return -1;
-    }
-
-    (void) llmgateway__generate_request__pack(&request, out);
-
-    return 0;
+    return asker_send(stream, &request.base);
 }
 
 
 static int
 bench_stream_send(bench_slot_t *slot)
 {
-    int       rc;
     size_t    len;
     bench_t  *bench;
 
@@ -498,12 +478,9 @@ bench_stream_send(bench_slot_t *slot)
     len = bench_stream_prompt(bench);
     slot->prompt_hash = sim_token_hash((const uint8_t *) bench->prompt, len);
 
-    rc = bench->is_generate
-         ? bench_stream_send_generate(bench, slot->stream, len)
-         : bench_stream_send_infer(bench, slot->stream, len);
-
-    return rc == 0 && llmgw_grpc_half_close(slot->stream) == LLMGW_GRPC_DONE
-           ? 0 : -1;
+    return bench->is_generate
+           ? bench_stream_send_generate(bench, slot->stream, len)
+           : bench_stream_send_infer(bench, slot->stream, len);
 }
 
 

@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/grpc/conn.h"
+#include "common/grpc/asker.h"
 #include "common/options.h"
 #include "client/client_key.h"
 #include "client/client_tls.h"
@@ -233,8 +233,7 @@ infer_on_timeout(struct ev_loop *loop, ev_timer *w, int revents)
 static int
 infer_send(infer_t *infer, llmgw_grpc_stream_t *stream)
 {
-    uint8_t                   *out;
-    Llmgateway__InferRequest   request = LLMGATEWAY__INFER_REQUEST__INIT;
+    Llmgateway__InferRequest  request = LLMGATEWAY__INFER_REQUEST__INIT;
 
     request.client_id = (char *) infer->options.client_id;
     request.prompt.data = (uint8_t *) infer->options.prompt;
@@ -242,16 +241,7 @@ infer_send(infer_t *infer, llmgw_grpc_stream_t *stream)
     request.max_tokens = (int32_t) infer->options.max_tokens;
     request.hedge = infer->options.is_hedged;
 
-    out = llmgw_grpc_send_reserve(stream,
-              llmgateway__infer_request__get_packed_size(&request));
-
-    if (out == NULL) {
-        return -1;
-    }
-
-    (void) llmgateway__infer_request__pack(&request, out);
-
-    return llmgw_grpc_half_close(stream) == LLMGW_GRPC_DONE ? 0 : -1;
+    return asker_send(stream, &request.base);
 }
 
 

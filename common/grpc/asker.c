@@ -133,7 +133,7 @@ asker_connect(asker_t *asker, const grpc_conn_options_t *options,
 }
 
 
-static int
+int
 asker_send(llmgw_grpc_stream_t *stream, const ProtobufCMessage *message)
 {
     size_t    len;

@@ -85,6 +85,12 @@ int asker_connect(asker_t *asker, const grpc_conn_options_t *options,
  */
 int asker_ask(asker_t *asker, const asker_question_t *question);
 
+/*
+ * Sends the only message of a call (NULL: an empty one), on any connection.
+ * 0, or -1: no memory, or the stream has ended.
+ */
+int asker_send(llmgw_grpc_stream_t *stream, const ProtobufCMessage *message);
+
 int asker_is_asked(const asker_t *asker);
 
 /* No end comes any more, and the connection is closed.  Idempotent. */

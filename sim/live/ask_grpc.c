@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/grpc/conn.h"
+#include "common/grpc/asker.h"
 #include "llmgateway.pb-c.h"
 #include "sim/live/drive.h"
 
@@ -188,9 +188,9 @@ find_session(grpc_t *g, link_t **link)
 static int
 send_request(live_ask_t *ask, llmgw_grpc_stream_t *stream)
 {
+    int                        rc;
     size_t                     len;
     char                      *prompt;
-    uint8_t                   *out;
     Llmgateway__InferRequest   request = LLMGATEWAY__INFER_REQUEST__INIT;
 
     prompt = live_prompt(ask, &len);
@@ -205,17 +205,10 @@ send_request(live_ask_t *ask, llmgw_grpc_stream_t *stream)
     request.prompt.len = len;
     request.max_tokens = ask->request->output_tokens > 0
                          ? (int32_t) ask->request->output_tokens : 1;
-    out = llmgw_grpc_send_reserve(stream,
-              llmgateway__infer_request__get_packed_size(&request));
-
-    if (out != NULL) {
-        (void) llmgateway__infer_request__pack(&request, out);
-    }
-
+    rc = asker_send(stream, &request.base);
     free(prompt);
 
-    return out != NULL && llmgw_grpc_half_close(stream) == LLMGW_GRPC_DONE
-           ? 0 : -1;
+    return rc;
 }
 
 
