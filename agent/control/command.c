@@ -121,25 +121,30 @@ command_busy(void)
 }
 
 
-/* -1: it is wrong. */
-static int
-command_timeout(const json_t *request, uint64_t *timeout_ms)
+int
+command_number(const json_t *request, const char *name, json_int_t least,
+    json_int_t most, json_int_t otherwise, int64_t *number)
 {
-    json_t      *timeout;
-    json_int_t   ms;
+    json_t  *value;
 
-    timeout = json_object_get(request, "timeout_ms");
-    ms = timeout ? json_integer_value(timeout) : COMMAND_WAIT_TIMEOUT_MS;
+    value = json_object_get(request, name);
 
-    if ((timeout != NULL && !json_is_integer(timeout)) || ms < 0
-        || ms > COMMAND_MAX_TIMEOUT_MS)
-    {
-        return -1;
+    if (value == NULL) {
+        *number = otherwise;
+        return 1;
     }
 
-    *timeout_ms = ms;
+    *number = json_integer_value(value);
 
-    return 0;
+    return json_is_integer(value) && *number >= least && *number <= most;
+}
+
+
+static int
+command_timeout(const json_t *request, int64_t *timeout_ms)
+{
+    return command_number(request, "timeout_ms", 0, COMMAND_MAX_TIMEOUT_MS,
+                          COMMAND_WAIT_TIMEOUT_MS, timeout_ms);
 }
 
 
@@ -148,7 +153,7 @@ command_drain(const command_env_t *env, command_peer_t *peer,
     const json_t *request)
 {
     json_t      *force;
-    uint64_t     timeout_ms;
+    int64_t      timeout_ms;
     const char  *id;
 
     id = command_id(request);
@@ -158,7 +163,7 @@ command_drain(const command_env_t *env, command_peer_t *peer,
         return command_error("bad_request", "\"id\" is missing or wrong");
     }
 
-    if (command_timeout(request, &timeout_ms) != 0) {
+    if (!command_timeout(request, &timeout_ms)) {
         return command_error("bad_request", "\"timeout_ms\" is wrong");
     }
 
@@ -203,7 +208,7 @@ static json_t *
 command_group_switch(const command_env_t *env, command_peer_t *peer,
     const json_t *request)
 {
-    uint64_t     timeout_ms;
+    int64_t      timeout_ms;
     const char  *group;
 
     group = command_text(request, "group");
@@ -212,7 +217,7 @@ command_group_switch(const command_env_t *env, command_peer_t *peer,
         return command_error("bad_request", "\"group\" is missing or wrong");
     }
 
-    if (command_timeout(request, &timeout_ms) != 0) {
+    if (!command_timeout(request, &timeout_ms)) {
         return command_error("bad_request", "\"timeout_ms\" is wrong");
     }
 

@@ -13,8 +13,13 @@ typedef json_t *(*command_pt)(const command_env_t *env, command_peer_t *peer,
 /* A string of the request; NULL: it has none of that name. */
 const char *command_text(const json_t *request, const char *name);
 
+/* A number of the request, least to most; `otherwise` where it is missing.  0:
+   it is none, or not within the limits. */
+int command_number(const json_t *request, const char *name, json_int_t least,
+    json_int_t most, json_int_t otherwise, int64_t *number);
 
-/* The longest that anybody may ask us to wait. */
+
+/* The longest wait that may be asked for. */
 #define COMMAND_MAX_TIMEOUT_MS    86400000
 
 /* More replicas than any cluster has. */

@@ -22,26 +22,6 @@ command_update_wrong(const char *name)
 }
 
 
-/* A number of the request; 0: it is none, or not within the limits. */
-static int
-command_number(const json_t *request, const char *name, json_int_t least,
-    json_int_t most, json_int_t otherwise, int64_t *number)
-{
-    json_t  *value;
-
-    value = json_object_get(request, name);
-
-    if (value == NULL) {
-        *number = otherwise;
-        return 1;
-    }
-
-    *number = json_integer_value(value);
-
-    return json_is_integer(value) && *number >= least && *number <= most;
-}
-
-
 static int
 command_is_name(const char *text)
 {
@@ -142,33 +122,31 @@ command_update_decode(const json_t *request, command_update_t *update)
 static const char *
 command_update_decode_numbers(const json_t *request, command_update_t *update)
 {
-    static const char *const  names[] = {
-        "drain_timeout_ms", "rejoin_timeout_ms", "max_unavailable",
-        "min_available"
+    size_t  i;
+
+    const struct {
+        const char  *name;
+        json_int_t   least;
+        json_int_t   most;
+        json_int_t   otherwise;
+        int64_t     *number;
+    } fields[] = {
+        { "drain_timeout_ms", 0, COMMAND_MAX_TIMEOUT_MS,
+          COMMAND_UPDATE_TIMEOUT_MS, &update->drain_timeout_ms },
+        { "rejoin_timeout_ms", 1, COMMAND_MAX_TIMEOUT_MS,
+          COMMAND_UPDATE_TIMEOUT_MS, &update->rejoin_timeout_ms },
+        { "max_unavailable", 1, COMMAND_MAX_MEMBERS, 1,
+          &update->max_unavailable },
+        { "min_available", 0, COMMAND_MAX_MEMBERS, -1,
+          &update->min_available }
     };
 
-    static const struct {
-        json_int_t  least;
-        json_int_t  most;
-        json_int_t  otherwise;
-    } limits[] = {
-        { 0, COMMAND_MAX_TIMEOUT_MS, COMMAND_UPDATE_TIMEOUT_MS },
-        { 1, COMMAND_MAX_TIMEOUT_MS, COMMAND_UPDATE_TIMEOUT_MS },
-        { 1, COMMAND_MAX_MEMBERS, 1 },
-        { 0, COMMAND_MAX_MEMBERS, -1 }
-    };
-
-    size_t          i;
-    int64_t *const  numbers[] = {
-        &update->drain_timeout_ms, &update->rejoin_timeout_ms,
-        &update->max_unavailable, &update->min_available
-    };
-
-    for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        if (!command_number(request, names[i], limits[i].least,
-                            limits[i].most, limits[i].otherwise, numbers[i]))
+    for (i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+        if (!command_number(request, fields[i].name, fields[i].least,
+                            fields[i].most, fields[i].otherwise,
+                            fields[i].number))
         {
-            return names[i];
+            return fields[i].name;
         }
     }
 
