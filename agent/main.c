@@ -15,8 +15,8 @@ main_warn_if_exposed(const settings_t *settings, const log_t *log)
 
     if (settings->keyring == NULL) {
         log_write(log, LOG_WARN,
-                  "gossip of cluster \"%s\" on %s is not encrypted: anybody "
-                  "who reaches that port can speak for any member",
+                  "gossip of cluster \"%s\" on %s is not encrypted: any "
+                  "host that reaches that port can speak for any member",
                   settings->cluster, settings->advertised);
 
     } else if (settings_has_default_cluster(settings)) {

@@ -53,7 +53,7 @@ static const option_t  settings_table[] = {
       .offset = settings_field(tls.key), .help = "and its key" },
     { .name = "tls-ca", .kind = OPTION_STRING, .metavar = "FILE",
       .offset = settings_field(tls.ca),
-      .help = "who signs the replicas' certificates" },
+      .help = "CA certificates of the replicas" },
     { .name = "insecure", .kind = OPTION_FLAG,
       .offset = settings_field(is_insecure),
       .help = "gossip with other hosts without a keyring" },

@@ -232,7 +232,7 @@ report_group(const json_t *json, report_group_t *group, const char **error)
     *group = (report_group_t) { .name = "" };
 
     if (json_object_get(json, "group") == NULL) {
-        *error = "what is said of the group without \"group\"";
+        *error = "fields of a group without \"group\"";
         return json_object_get(json, "group_state") == NULL
                && json_object_get(json, "group_epoch") == NULL
                && json_object_get(json, "group_lock") == NULL

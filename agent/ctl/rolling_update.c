@@ -40,7 +40,7 @@ static const option_t  ctl_update_table[] = {
       .max = CTL_UPDATE_MAX_MEMBERS, .help = "how many replicas at once" },
     { .name = "min-available", .kind = OPTION_STRING, .metavar = "N",
       .offset = ctl_update_field(min_available),
-      .help = "how many must stay routable (all but those)" },
+      .help = "how many must stay routable (default: all others)" },
     { .name = "dry-run", .kind = OPTION_FLAG,
       .offset = ctl_update_field(is_dry), .help = "only show the plan" },
     { .name = "abort", .kind = OPTION_FLAG,

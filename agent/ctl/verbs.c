@@ -26,7 +26,7 @@ static const ctl_verb_t  ctl_verbs[] = {
     { "rolling-update", NULL, "[options]", 0, 0,
       "give every replica another version",
       .run = ctl_update, .spec = &ctl_update_spec },
-    { "group", "list", "", 0, 0, "list the standby groups, and who is active",
+    { "group", "list", "", 0, 0, "list the standby groups, with their states",
       .run = ctl_group_list, .spec = &ctl_group_spec, .is_default = 1 },
     { "group", "switch", "GROUP", 1, 1,
       "have a standby of that group take over",

@@ -16,7 +16,7 @@ static const doctor_check_t  doctor_checks[] = {
       doctor_check_keyring },
     { "members", { "members" }, "all are ALIVE, and all replicas READY",
       doctor_check_members },
-    { "clock", { "agent", "members" }, "those of all members agree",
+    { "clock", { "agent", "members" }, "the clocks of all members agree",
       doctor_check_clock },
     { "udp", { "members" }, "datagrams pass in both directions",
       doctor_check_udp },

@@ -77,7 +77,7 @@ doctor_check_versions(const json_t *facts, doctor_report_t *report)
 {
     check_version(facts, report, "agent", "the agent",
                   "restart the one that is older: SIGQUIT ends an agent "
-                  "without a word to the cluster, and the next one continues");
+                  "without leaving the cluster, and the next one continues");
     check_version(facts, report, "page", "nginx's module",
                   "install one version, and replace nginx's processes (nginx "
                   "-s reload keeps the old module)");

@@ -108,8 +108,8 @@ check_keys_mode(const json_t *keys, doctor_report_t *report)
     } else if (mode & CHECK_OTHERS_READ) {
         doctor_say(report, DOCTOR_WARNING,
                    "chmod 0640, with the group of nginx's workers",
-                   "%s has mode 0%03o: all may read who has keys", file,
-                   (unsigned) mode);
+                   "%s has mode 0%03o: all users may read the names of "
+                   "keys", file, (unsigned) mode);
     }
 }
 

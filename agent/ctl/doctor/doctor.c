@@ -31,7 +31,7 @@ static const option_t  doctor_table[] = {
       .help = "the key that they ask for" },
     { .name = "engine-ca-file", .kind = OPTION_STRING, .metavar = "FILE",
       .offset = offsetof(ctl_options_t, engine_ca_file),
-      .help = "who signed their certificates; else the system's CAs" },
+      .help = "CA certificates of theirs; else the system's" },
     { .name = NULL }
 };
 

@@ -19,7 +19,7 @@ static const option_t  ctl_keys_table[] = {
       .help = "rotate: how long the old key stays valid" },
     { .name = "identity", .kind = OPTION_FLAG,
       .offset = offsetof(ctl_options_t, is_identity),
-      .help = "add: make no key; something else checks who it is" },
+      .help = "add: make no key; another system checks identities" },
     { .name = NULL }
 };
 
