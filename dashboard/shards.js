@@ -90,9 +90,10 @@ function mapOf(shards) {
 }
 
 class Shards {
-  draw({ shards }) {
+  draw({ shards, totals }) {
     $('shards').hidden = !shards.length;
-    const said = JSON.stringify(shards);
+    const failed = totals.shardFailures;
+    const said = JSON.stringify([shards, failed]);
     if (said === this.said) return;
     this.said = said;
     const models = modelsOf(shards);
@@ -104,6 +105,7 @@ class Shards {
       silent.length ? `${names(silent)} ${silent.length > 1
         ? 'say' : 'says'} nothing` : '',
       more > 0 ? `${many(more, 'model')} not drawn` : '',
+      failed > 0 ? `${many(failed, 'shard')} failed under requests` : '',
     ].filter(Boolean).join('  ·  '));
     $('coverage').replaceChildren(...models.slice(0, MODELS).map(mapOf));
   }

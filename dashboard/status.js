@@ -78,6 +78,8 @@ function readTotals(x) {
     tokens: num(x.tokens),
     requests: requests.reduce((n, one) => n + num(one.count), 0),
     circuits: obj(x.breaker_transitions),
+    shardFailures: Object.values(obj(x.shard_failures))
+      .reduce((sum, n) => sum + num(n), 0),
     failovers: counts(Object.entries(obj(x.failovers))
       .map(([cause, n]) => [cause, num(n)])),
     unserved: counts(requests.filter((one) => UNSERVED.has(one.reason))

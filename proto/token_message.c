@@ -256,6 +256,7 @@ more_is_valid(const Llmgateway__GenerateResponse *more)
            && (more->failure == NULL || failure_is_valid(more->failure))
            && (more->raw == NULL || raw_is_valid(more->raw))
            && (more->extra == NULL || extra_is_valid(more->extra))
+           && (more->shards == NULL || is_word(more->shards->last))
            && is_word(more->response_id);
 }
 
@@ -266,7 +267,7 @@ has_more(const Llmgateway__GenerateResponse *response)
     return response->data.len || response->n_token_ids || response->n_finish
            || response->usage || response->progress || response->failure
            || response->raw || response->prompt || response->resume_by
-           || response->extra;
+           || response->extra || response->shards;
 }
 
 

@@ -42,6 +42,7 @@ ngx_http_llmgw_attempt_start(ngx_http_llmgw_attempt_t *attempt,
     attempt->unacked = 0;
     attempt->status = LLMGW_GRPC_NO_STATUS;
     attempt->refusal = NULL;
+    attempt->shards = NULL;
 
     ngx_memzero(&attempt->state, sizeof(llmgw_attempt_t));
     attempt->state.is_running = 1;

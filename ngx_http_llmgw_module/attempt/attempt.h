@@ -69,6 +69,13 @@ struct ngx_http_llmgw_ask_s {
 };
 
 
+/* How shards failed under an attempt, as its replica reports it. */
+typedef struct {
+    ngx_uint_t                    failures;
+    ngx_str_t                     last;         /* of them; may be empty */
+} ngx_http_llmgw_shards_t;
+
+
 /* First what each token needs, in one cache line; then the rest. */
 struct ngx_http_llmgw_attempt_s {
     const ngx_http_llmgw_ask_t   *ask;
@@ -96,6 +103,8 @@ struct ngx_http_llmgw_attempt_s {
     ngx_queue_t                   wait_queue;   /* of a session's waiting */
     ngx_http_llmgw_lease_t        lease;
     llmgw_end_t                  *refusal;      /* for PASSED; ask->memory */
+    ngx_http_llmgw_shards_t      *shards;       /* the same; NULL: none has
+                                                   failed */
 };
 
 

@@ -19,6 +19,10 @@
 #define NGX_HTTP_LLMGW_MAX_MESSAGE   1024       /* of a grpc-message */
 #define NGX_HTTP_LLMGW_TRACE_FIELDS  2
 
+/* Failures of shards that count of one attempt, whatever its replica reports;
+   far more than a stream survives. */
+#define NGX_HTTP_LLMGW_MAX_SHARD_FAILURES  1000
+
 
 static ngx_int_t ngx_http_llmgw_generate_ask(
     ngx_http_llmgw_attempt_t *attempt);
@@ -48,6 +52,8 @@ static ngx_int_t ngx_http_llmgw_generate_more(
     size_t wire_bytes);
 static void ngx_http_llmgw_generate_quiet(ngx_http_llmgw_attempt_t *attempt,
     size_t wire_bytes);
+static void ngx_http_llmgw_generate_keep_shards(
+    ngx_http_llmgw_attempt_t *attempt, const Llmgateway__Shards *shards);
 static void ngx_http_llmgw_generate_keep_failure(
     ngx_http_llmgw_attempt_t *attempt, const Llmgateway__Failure *failure);
 static llmgw_end_t *ngx_http_llmgw_generate_refusal(
@@ -389,6 +395,10 @@ ngx_http_llmgw_generate_more(ngx_http_llmgw_attempt_t *attempt,
         return NGX_DECLINED;    /* Infer's clients read text alone */
     }
 
+    if (more->shards) {
+        ngx_http_llmgw_generate_keep_shards(attempt, more->shards);
+    }
+
     if (more->failure) {
         if (attempt->state.has_begun || attempt->refusal) {
             return NGX_DECLINED;    /* it is a whole answer by itself */
@@ -424,6 +434,35 @@ ngx_http_llmgw_generate_quiet(ngx_http_llmgw_attempt_t *attempt,
     if (llmgw_grpc_stream_consume(attempt->call, wire_bytes)) {
         ngx_http_llmgw_session_wake(attempt->session);
     }
+}
+
+
+/* A replica reports them once. */
+
+static void
+ngx_http_llmgw_generate_keep_shards(ngx_http_llmgw_attempt_t *attempt,
+    const Llmgateway__Shards *shards)
+{
+    ngx_str_t                 last;
+    ngx_http_llmgw_shards_t  *kept;
+
+    if (attempt->shards == NULL) {
+        attempt->shards = ngx_pcalloc(attempt->ask->memory,
+                                      sizeof(ngx_http_llmgw_shards_t));
+    }
+
+    kept = attempt->shards;
+
+    if (kept == NULL || kept->last.len) {
+        return;
+    }
+
+    kept->failures = ngx_min(shards->failures,
+                             NGX_HTTP_LLMGW_MAX_SHARD_FAILURES);
+    last.data = (u_char *) shards->last;
+    last.len = ngx_strlen(shards->last);
+    kept->last.data = ngx_pstrdup(attempt->ask->memory, &last);
+    kept->last.len = kept->last.data ? last.len : 0;
 }
 
 

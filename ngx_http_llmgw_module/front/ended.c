@@ -26,6 +26,8 @@ static ngx_uint_t ngx_http_llmgw_ended_restart(
     ngx_http_llmgw_stream_t *stream);
 static void ngx_http_llmgw_ended_note(ngx_http_llmgw_stream_t *stream,
     ngx_http_llmgw_attempt_t *attempt, llmgw_next_t next, const char *why);
+static void ngx_http_llmgw_ended_shards(ngx_http_llmgw_stream_t *stream,
+    ngx_http_llmgw_attempt_t *attempt, llmgw_ending_t ending);
 
 
 ngx_uint_t
@@ -61,6 +63,7 @@ ngx_http_llmgw_ended(ngx_http_llmgw_stream_t *stream,
     }
 
     ngx_http_llmgw_ended_note(stream, attempt, step.after, why);
+    ngx_http_llmgw_ended_shards(stream, attempt, end.ending);
 
     if (step.next == LLMGW_SERVE_CLAIMS) {
         stream->record.retried = 1;
@@ -221,6 +224,36 @@ ngx_http_llmgw_ended_note(ngx_http_llmgw_stream_t *stream,
                   : next == LLMGW_NEXT_BREAK ? "not resumable: "
                   : next == LLMGW_NEXT_FINISH ? "but is complete"
                                               : "another takes over", why);
+}
+
+
+/* How shards failed under the attempt, whether or not it ended well. */
+
+static void
+ngx_http_llmgw_ended_shards(ngx_http_llmgw_stream_t *stream,
+    ngx_http_llmgw_attempt_t *attempt, llmgw_ending_t ending)
+{
+    ngx_http_llmgw_shards_t  *shards;
+
+    shards = attempt->shards;
+
+    if (shards == NULL) {
+        return;
+    }
+
+    stream->record.shard_failures += shards->failures;
+
+    /* a later attempt that finds no shard says less than why they failed */
+
+    if (shards->failures || stream->record.shard_failure.len == 0) {
+        stream->record.shard_failure = shards->last;
+    }
+
+    ngx_http_llmgw_metrics_shards(stream->pool->zone,
+                                  ending == LLMGW_ENDING_FINAL
+                                  ? NGX_HTTP_LLMGW_SHARDS_SURVIVED
+                                  : NGX_HTTP_LLMGW_SHARDS_LOST,
+                                  shards->failures);
 }
 
 

@@ -23,6 +23,8 @@
 static void ngx_http_llmgw_stream_watch(ngx_event_t *rev);
 static ngx_http_llmgw_stream_t *ngx_http_llmgw_stream_create(
     ngx_http_request_t *r, const ngx_http_llmgw_front_t *front);
+static void ngx_http_llmgw_stream_blame(ngx_http_llmgw_stream_t *stream,
+    llmgw_end_t *end);
 static void ngx_http_llmgw_stream_sent(ngx_http_llmgw_stream_t *stream);
 static void ngx_http_llmgw_stream_abort(ngx_http_llmgw_stream_t *stream);
 static void ngx_http_llmgw_stream_record_end(ngx_http_llmgw_stream_t *stream,
@@ -207,7 +209,31 @@ ngx_http_llmgw_stream_finish(ngx_http_llmgw_stream_t *stream,
     ngx_memzero(&end, sizeof(llmgw_end_t));
     end.outcome = outcome;
 
+    if (outcome != LLMGW_OUTCOME_SERVED && stream->record.shard_failure.len) {
+        ngx_http_llmgw_stream_blame(stream, &end);
+    }
+
     ngx_http_llmgw_stream_answer(stream, &end);
+}
+
+
+/* Behind the outcome's own line: how shards failed; without memory, not. */
+
+static void
+ngx_http_llmgw_stream_blame(ngx_http_llmgw_stream_t *stream, llmgw_end_t *end)
+{
+    u_char      *p;
+    ngx_str_t   *last;
+    const char  *text;
+
+    last = &stream->record.shard_failure;
+    text = llmgw_outcome_text(end->outcome);
+    p = ngx_pnalloc(stream->request->pool, ngx_strlen(text) + sizeof(": ")
+                                           + last->len);
+    if (p) {
+        end->text = (char *) p;
+        end->text_len = ngx_sprintf(p, "%s: %V", text, last) - p;
+    }
 }
 
 

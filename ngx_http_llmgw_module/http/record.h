@@ -55,6 +55,8 @@ typedef struct {
     ngx_uint_t                    failovers;
     llmgw_route_t                 route;
     ngx_str_t                     replica;      /* of the last attempt */
+    ngx_uint_t                    shard_failures;   /* under all attempts */
+    ngx_str_t                     shard_failure;    /* the last; or empty */
     ngx_str_t                     request_id;   /* NUL-terminated */
     llmgw_trace_span_t           *trace;        /* NULL: none */
     ngx_http_llmgw_usage_t       *usage;        /* the same */

@@ -25,6 +25,8 @@ static ngx_str_t ngx_http_llmgw_variable_route(
     ngx_http_llmgw_record_t *record, u_char *buf);
 static ngx_str_t ngx_http_llmgw_variable_resume(
     ngx_http_llmgw_record_t *record, u_char *buf);
+static ngx_str_t ngx_http_llmgw_variable_shard_failure(
+    ngx_http_llmgw_record_t *record, u_char *buf);
 static ngx_str_t ngx_http_llmgw_variable_request_id(
     ngx_http_llmgw_record_t *record, u_char *buf);
 static ngx_str_t ngx_http_llmgw_variable_trace_id(
@@ -77,6 +79,14 @@ static ngx_http_variable_t  ngx_http_llmgw_vars[] = {
 
     { ngx_string("llmgw_resume"), NULL, ngx_http_llmgw_variable_text,
       (uintptr_t) ngx_http_llmgw_variable_resume,
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("llmgw_shard_failures"), NULL, ngx_http_llmgw_variable_count,
+      offsetof(ngx_http_llmgw_record_t, shard_failures),
+      NGX_HTTP_VAR_NOCACHEABLE, 0 },
+
+    { ngx_string("llmgw_shard_failure"), NULL, ngx_http_llmgw_variable_text,
+      (uintptr_t) ngx_http_llmgw_variable_shard_failure,
       NGX_HTTP_VAR_NOCACHEABLE, 0 },
 
     { ngx_string("llmgw_tokens"), NULL, ngx_http_llmgw_variable_count,
@@ -303,6 +313,14 @@ ngx_http_llmgw_variable_resume(ngx_http_llmgw_record_t *record, u_char *buf)
     return ngx_http_llmgw_variable_string(
                record->has_resume ? llmgw_resume_by_name(record->resume_by)
                                   : NULL);
+}
+
+
+static ngx_str_t
+ngx_http_llmgw_variable_shard_failure(ngx_http_llmgw_record_t *record,
+    u_char *buf)
+{
+    return record->shard_failure;
 }
 
 

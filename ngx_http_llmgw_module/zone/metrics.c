@@ -113,6 +113,13 @@ ngx_http_llmgw_metrics_name_attempts_failed(unsigned i)
 
 
 const char *
+ngx_http_llmgw_metrics_name_shard_failures(unsigned i)
+{
+    return i == NGX_HTTP_LLMGW_SHARDS_SURVIVED ? "survived" : "lost";
+}
+
+
+const char *
 ngx_http_llmgw_metrics_name_hedges(unsigned i)
 {
     return i == NGX_HTTP_LLMGW_HEDGE_WON ? "won" : "lost";
@@ -251,6 +258,14 @@ ngx_http_llmgw_metrics_failover(ngx_http_llmgw_zone_t *zone,
     llmgw_cause_t cause)
 {
     ngx_http_llmgw_metrics_row(zone)->failovers[cause]++;
+}
+
+
+void
+ngx_http_llmgw_metrics_shards(ngx_http_llmgw_zone_t *zone,
+    ngx_http_llmgw_shards_outcome_t outcome, ngx_uint_t n)
+{
+    ngx_http_llmgw_metrics_row(zone)->shard_failures[outcome] += n;
 }
 
 

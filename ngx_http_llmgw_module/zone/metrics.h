@@ -32,6 +32,8 @@
       "Streams taken over after they had delivered tokens")                   \
     X(resumes, kind, LLMGW_RESUME_NKINDS,                                     \
       "Streams continued at another replica, by what it was sent")            \
+    X(shard_failures, outcome, NGX_HTTP_LLMGW_NSHARDS,                        \
+      "Shards that failed under attempts, by what became of the attempt")     \
     X(attempts_failed, cause, NGX_HTTP_LLMGW_NCAUSES,                         \
       "Attempts that failed")                                                 \
     X(hedges, outcome, NGX_HTTP_LLMGW_NHEDGES,                                \
@@ -71,6 +73,13 @@ typedef enum {
     NGX_HTTP_LLMGW_HEDGE_LOST,
     NGX_HTTP_LLMGW_NHEDGES
 } ngx_http_llmgw_hedge_outcome_t;
+
+
+typedef enum {
+    NGX_HTTP_LLMGW_SHARDS_SURVIVED = 0,     /* other shards went on */
+    NGX_HTTP_LLMGW_SHARDS_LOST,
+    NGX_HTTP_LLMGW_NSHARDS
+} ngx_http_llmgw_shards_outcome_t;
 
 
 typedef enum {
@@ -188,6 +197,8 @@ void ngx_http_llmgw_metrics_attempt_failed(ngx_http_llmgw_zone_t *zone,
     llmgw_cause_t cause);
 void ngx_http_llmgw_metrics_failover(ngx_http_llmgw_zone_t *zone,
     llmgw_cause_t cause);
+void ngx_http_llmgw_metrics_shards(ngx_http_llmgw_zone_t *zone,
+    ngx_http_llmgw_shards_outcome_t outcome, ngx_uint_t n);
 void ngx_http_llmgw_metrics_resume(ngx_http_llmgw_zone_t *zone,
     llmgw_resume_by_t by);
 void ngx_http_llmgw_metrics_hedge(ngx_http_llmgw_zone_t *zone,

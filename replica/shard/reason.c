@@ -8,13 +8,15 @@
 #include "replica/shard/reason.h"
 
 
-#define REASON_ROW(name, text, status)  { text, LLMGW_GRPC_##status },
+#define REASON_ROW(name, text, words, status)                                 \
+    { text, words, LLMGW_GRPC_##status },
 
 static const struct {
     const char           *text;
+    const char           *words;
     llmgw_grpc_status_t   status;
 } reasons[SHARD_REASONS_COUNT] = {
-    { "", LLMGW_GRPC_OK },
+    { "", "", LLMGW_GRPC_OK },
     SHARD_REASONS(REASON_ROW)
 };
 
@@ -23,6 +25,13 @@ const char *
 shard_reason_name(shard_reason_t reason)
 {
     return reasons[reason].text;
+}
+
+
+const char *
+shard_reason_words(shard_reason_t reason)
+{
+    return reasons[reason].words;
 }
 
 

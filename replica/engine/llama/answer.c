@@ -328,6 +328,26 @@ answer_progress(answer_t *a)
 
 
 int
+answer_shards(answer_t *a, uint32_t failures, const char *last)
+{
+    answer_message_t    message;
+    Llmgateway__Shards  shards;
+
+    if (a->form == ANSWER_PLAIN) {
+        return 0;
+    }
+
+    llmgateway__generate_response__init(&message);
+    llmgateway__shards__init(&shards);
+    shards.failures = failures;
+    shards.last = (char *) last;
+    message.shards = &shards;
+
+    return run_send(a->run, &message);
+}
+
+
+int
 answer_failure(answer_t *a, unsigned status, const char *message,
     const char *param, const char *code)
 {

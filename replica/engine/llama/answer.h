@@ -70,6 +70,10 @@ int answer_end(answer_t *answer, const char *reason);
 /* That it works, though nothing comes. */
 int answer_progress(answer_t *answer);
 
+/* How what computes it elsewhere has failed, where the gateway reads more than
+   text; before the end, or a status that is an error.  0, or -1. */
+int answer_shards(answer_t *answer, uint32_t failures, const char *last);
+
 /* OpenAI's error, where the client speaks it.  0, or -1. */
 int answer_failure(answer_t *answer, unsigned status, const char *message,
     const char *param, const char *code);

@@ -13,6 +13,15 @@
 #include "replica/engine/llama/answer.h"
 
 
+#define LLAMA_FAILURE_BYTES  160
+
+/* How what computes a sequence elsewhere failed under it. */
+typedef struct {
+    uint32_t  count;
+    char      text[LLAMA_FAILURE_BYTES];    /* the last, for a client; "":
+                                               nothing is to be told */
+} llama_failure_t;
+
 /* Who computes, by functions with `data`. */
 typedef struct {
     const char  *head;          /* file */
@@ -34,6 +43,9 @@ typedef struct {
     /* The core may have steps.  step.data is a void **, zeroed at first and
        valid until on_release(). */
     void  (*on_steps)(void *data);
+
+    /* Before it ends, of what it left in its void **. */
+    void  (*failure)(void *data, const void *left, llama_failure_t *failure);
 
     /* The sequence ends: what it left in its void ** is to be let go of. */
     void  (*on_release)(void *data, void *left);

@@ -37,6 +37,27 @@ turn_release(llama_run_t *r)
 }
 
 
+/* How shards have failed under it, also where others went on, goes out before
+   what ends it. */
+static int
+turn_report_failures(llama_run_t *r)
+{
+    llama_t          *l;
+    llama_failure_t   failure;
+
+    l = r->run.engine->data;
+
+    if (r->remote == NULL) {
+        return 0;
+    }
+
+    l->remote.failure(l->remote.data, r->remote, &failure);
+
+    return failure.text[0] != '\0'
+           ? answer_shards(&r->answer, failure.count, failure.text) : 0;
+}
+
+
 static void
 turn_finish(llama_run_t *r, engine_end_t end, llmgw_grpc_status_t status,
     const char *text)
@@ -74,7 +95,7 @@ turn_refuse(llama_run_t *r, unsigned status, const char *message,
 static void
 turn_complete(llama_run_t *r, const char *reason)
 {
-    if (answer_end(&r->answer, reason) != 0) {
+    if (turn_report_failures(r) != 0 || answer_end(&r->answer, reason) != 0) {
         turn_no_memory(r);
         return;
     }
@@ -220,6 +241,7 @@ turn_on_failed(llama_run_t *r, const core_event_t *event)
     status = turn_lost_status(r, event->reason);
     snprintf(text, sizeof(text), "%s", event->text);
     snprintf(reason, sizeof(reason), "%s", event->reason);
+    (void) turn_report_failures(r);         /* its status is due as well */
     turn_release(r);
     run_finish_with(&r->run, ENGINE_FAILED, status, text, &trailer, 1);
 }

@@ -205,6 +205,7 @@ flow_lose(flow_t *flow, const char *reason, const char *text)
 
     if (text != flow->text) {
         snprintf(flow->text, sizeof(flow->text), "%s", text);
+        snprintf(flow->failure.text, sizeof(flow->failure.text), "%s", text);
     }
 
     flow_release(flow);
@@ -370,6 +371,7 @@ flow_lose_by(flow_t *flow, fleet_rc_t rc, const char *why)
     used = strlen(flow->text);
     snprintf(flow->text + used, sizeof(flow->text) - used, "%s%s",
              used > 0 ? "; " : "", why);
+    failure_by_path(flow, rc);
     flow_lose(flow, flow_reason(flow, rc), flow->text);
 }
 
@@ -540,6 +542,13 @@ flow_go_on(flow_t *flow)
     for (i = 0; i < flow->nhops; i++) {
         hop_feed(flow->hops[i]);
     }
+}
+
+
+const flow_failure_t *
+flow_failure(const flow_t *flow)
+{
+    return &flow->failure;
 }
 
 

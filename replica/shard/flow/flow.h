@@ -79,6 +79,7 @@
 #define FLOW_STARTED_MS     30000
 
 #define FLOW_TEXT_BYTES     256
+#define FLOW_FAILURE_BYTES  160
 
 typedef struct flows_s  flows_t;
 typedef struct flow_s   flow_t;
@@ -152,6 +153,16 @@ typedef struct {
 } flow_callbacks_t;
 
 
+/* How shards failed under a flow. */
+typedef struct {
+    uint32_t  count;                    /* of those that failed: each of them
+                                           counts as a failover (stats.h) */
+    char      text[FLOW_FAILURE_BYTES]; /* of the last one that could not go
+                                           on, for a client: layers, what it
+                                           did, no name; "": there was none */
+} flow_failure_t;
+
+
 /* Real shards, real time.  Strings and norms outlive the flows.  NULL: no
    memory. */
 flows_t *flows_open(struct ev_loop *loop, const log_t *log, fleet_t *fleet,
@@ -182,6 +193,9 @@ flow_t *flow_open(flows_t *flows, uint64_t name, uint32_t expected,
  */
 void flow_step(flow_t *flow, uint32_t position, uint32_t rows,
     uint32_t logits_rows, float *values);
+
+/* So far; the flow's own, until it changes. */
+const flow_failure_t *flow_failure(const flow_t *flow);
 
 /* Wherever it is: sessions end, rows are freed, turns go on to the next. */
 void flow_close(flow_t *flow);

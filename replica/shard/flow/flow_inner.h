@@ -5,6 +5,7 @@
  *   flow.c     flows, steps and their answers
  *   hop.c      one shard's session: sends, and hears from it
  *   plan.c     which hops replace those that were lost
+ *   failure.c  what the client may be told of it
  *   turn.c     who may build, and replay, now
  *   history.c  the budget of what is kept
  *   tick.c     deadlines, and callbacks that must not come from within calls
@@ -144,6 +145,7 @@ struct flow_s {
     shard_reason_t           cause;         /* of the last loss */
     const char              *reason;        /* for on_lost() */
     char                     text[FLOW_TEXT_BYTES];
+    flow_failure_t           failure;
 
     unsigned                 is_kept:1;     /* has a history */
     unsigned                 is_waiting:1;  /* for a turn */
@@ -250,6 +252,12 @@ void hop_feed(hop_t *hop);
 /* Its session is over; is_stall: by a deadline. */
 void hop_lose(hop_t *hop, shard_reason_t reason, int is_stall,
     const char *text);
+
+
+/* The text of flow_failure(): of a shard that was lost, and why nobody goes
+   on. */
+void failure_by_shard(flow_t *flow, const hop_t *hop, shard_reason_t reason);
+void failure_by_path(flow_t *flow, fleet_rc_t rc);
 
 
 /* When what the hop waits for is late; 0: it waits for nothing. */

@@ -239,6 +239,7 @@ hop_count_fault(hop_t *hop, shard_reason_t reason, int is_stall)
 
     flows = hop->flow->flows;
     hop->flow->failovers += reason != SHARD_LATE;
+    hop->flow->failure.count++;
     hop->shard->failovers++;
 
     if (is_stall) {
@@ -278,6 +279,7 @@ hop_lose(hop_t *hop, shard_reason_t reason, int is_stall, const char *text)
     hop_end_session(hop);           /* the text may be the session's */
 
     if (loss != LOSS_EXPIRED) {
+        failure_by_shard(flow, hop, is_stall ? SHARD_LATE : reason);
         hop_exclude(hop, reason, loss);
     }
 

@@ -11,7 +11,8 @@
  *   fleet/          which shards there are; connections and sessions
  *
  * A sequence has a flow from its first step on, until it ends or the flow is
- * lost.  What then remains is the fallback's, or nobody's.
+ * lost.  What then remains is the fallback's, or nobody's; how shards failed
+ * under it is known until it ends.
  *
  * The replica is READY while shards exist for all layers, full or not, and
  * STARTING otherwise: gateways send requests elsewhere, and streams that run
@@ -59,8 +60,8 @@ typedef struct {
 typedef struct {
     orchestrate_t  *o;
     core_seq_t     *seq;
-    flow_t         *flow;
-    void          **slot;               /* where the run keeps it */
+    flow_t         *flow;               /* NULL: it was lost */
+    flow_failure_t  failure;            /* of that one, then */
 } orchestrate_stream_t;
 
 
@@ -87,16 +88,8 @@ orchestrate_on_rewind(void *data)
 }
 
 
-static void
-orchestrate_stream_free(orchestrate_stream_t *s)
-{
-    flow_close(s->flow);
-    *s->slot = NULL;
-    free(s);
-}
-
-
-/* The core says what becomes of it: the fallback, or the run's end. */
+/* The core says what becomes of it: the fallback, or the run's end.  Names of
+   shards are in the log alone: what the core gets, clients may see. */
 static void
 orchestrate_on_lost(void *data, const char *reason, const char *text)
 {
@@ -108,8 +101,10 @@ orchestrate_on_lost(void *data, const char *reason, const char *text)
     log_write(o->engine->log, LOG_WARN, "no shards compute a stream any more, "
               "%s: %s%s", reason, text, o->options->fallback != NULL
               ? "; it goes on here" : "");
-    o->plugin->lose(s->seq, reason, text);
-    orchestrate_stream_free(s);
+    s->failure = *flow_failure(s->flow);
+    flow_close(s->flow);
+    s->flow = NULL;
+    o->plugin->lose(s->seq, reason, s->failure.text);
 }
 
 
@@ -134,7 +129,6 @@ orchestrate_stream_make(orchestrate_t *o, const core_step_t *step)
 
     s->o = o;
     s->seq = step->seq;
-    s->slot = step->data;
     s->flow = flow_open(o->flows, step->name, step->expected,
                         &orchestrate_callbacks, s);
 
@@ -143,7 +137,7 @@ orchestrate_stream_make(orchestrate_t *o, const core_step_t *step)
         return NULL;
     }
 
-    *s->slot = s;
+    *(void **) step->data = s;
 
     return s;
 }
@@ -163,6 +157,11 @@ orchestrate_step(orchestrate_t *o, const core_step_t *step)
     if (s == NULL) {
         free(step->embeddings);
         o->plugin->lose(step->seq, "out_of_memory", "no memory for a flow");
+        return;
+    }
+
+    if (s->flow == NULL) {
+        free(step->embeddings);     /* it was on its way when that happened */
         return;
     }
 
@@ -186,9 +185,28 @@ orchestrate_on_steps(void *data)
 
 
 static void
+orchestrate_failure(void *data, const void *left, llama_failure_t *failure)
+{
+    const flow_failure_t        *f;
+    const orchestrate_stream_t  *s = left;
+
+    f = s->flow != NULL ? flow_failure(s->flow) : &s->failure;
+    failure->count = f->count;
+    snprintf(failure->text, sizeof(failure->text), "%s",
+             s->flow == NULL || f->count > 0 ? f->text : "");
+}
+
+
+static void
 orchestrate_on_release(void *data, void *left)
 {
-    orchestrate_stream_free(left);
+    orchestrate_stream_t  *s = left;
+
+    if (s->flow != NULL) {
+        flow_close(s->flow);
+    }
+
+    free(s);
 }
 
 
@@ -424,6 +442,7 @@ orchestrate_open(engine_t *engine, const engine_options_t *options)
         .on_loaded = orchestrate_on_loaded,
         .is_ready = orchestrate_is_ready,
         .on_steps = orchestrate_on_steps,
+        .failure = orchestrate_failure,
         .on_release = orchestrate_on_release
     };
 

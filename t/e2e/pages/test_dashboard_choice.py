@@ -172,6 +172,10 @@ def test_coverage_by_shards(scene, open_page):
         "s2 8–15 Draining 3/64 sessions, 1 waiting",
         "covered nobody covers layers 8–15"]
     assert "s4 says nothing" in page.text("#shards-how")
+    assert "failed" not in page.text("#shards-how")
+    stage.pool.shard_failures = {"survived": 3, "lost": 1}
+    refresh(page)
+    page.wait_text("#shards-how", "4 shards failed under requests")
     assert page.js("document.querySelectorAll('.stretch.gap').length") == 1
 
     stage.pool.shards[0].update(usable=True, draining=False)

@@ -126,6 +126,7 @@ class Pool:
         self.admission = {"rule": "always", "bucket": None}
         self.classes, self.tenants, self.groups = {}, {}, []
         self.shards = []
+        self.shard_failures = {"survived": 0, "lost": 0}
         self.tokens = 0
         self.requests = {("OK", ""): 0}
         self.failovers = {"connect": 0, "member_down": 0}
@@ -184,6 +185,7 @@ class Pool:
                 "requests": [{"code": c, "reason": r, "count": n}
                              for (c, r), n in self.requests.items()],
                 "failovers": self.failovers, "resumes": {},
+                "shard_failures": self.shard_failures,
                 "openai_tokens": {}, "prefix_blocks": {},
                 "body_refusals": {}, "attempts_failed": {},
                 "hedges": {"won": 0, "lost": 0},

@@ -258,6 +258,36 @@ extra_is_text_of_bounded_size(void **state)
 }
 
 
+/* It becomes a log line and an error's text. */
+static void
+failure_of_shards_is_a_line_of_ascii(void **state)
+{
+    char                 last[LLMGW_TOKEN_WORD_MAX + 2];
+    response_t           r;
+    llmgw_token_t        token;
+    Llmgateway__Shards   shards;
+    llmgw_token_arena_t  arena;
+
+    llmgateway__shards__init(&shards);
+    r = response("");
+    r.shards = &shards;
+    memset(last, 'a', sizeof(last) - 1);
+    last[sizeof(last) - 1] = '\0';
+    shards.failures = 3;
+    shards.last = last;
+    assert_false(is_valid(&r));
+    shards.last++;
+    assert_true(decode_as(&r, 1, &arena, &token));
+    assert_int_equal(token.more->shards->failures, 3);
+    assert_false(llmgw_token_is_output(&token));
+    llmgw_token_arena_done(&arena);
+    last[5] = '\n';
+    assert_false(is_valid(&r));
+    shards.last = "caf\xc3\xa9";
+    assert_false(is_valid(&r));
+}
+
+
 static void
 piece_has_a_type_that_fits_into_a_header(void **state)
 {
@@ -439,6 +469,7 @@ main(void)
         cmocka_unit_test(data_is_one_line_of_text),
         cmocka_unit_test(failure_is_a_clients_error_of_bounded_size),
         cmocka_unit_test(extra_is_text_of_bounded_size),
+        cmocka_unit_test(failure_of_shards_is_a_line_of_ascii),
         cmocka_unit_test(piece_has_a_type_that_fits_into_a_header),
         cmocka_unit_test(piece_counts_as_its_events_at_most_its_bytes),
         cmocka_unit_test(status_of_a_piece_is_one_that_has_a_body),

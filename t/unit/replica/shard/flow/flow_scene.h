@@ -542,6 +542,7 @@ scene_find(fleet_t *fleet, const fleet_query_t *query, fleet_path_t *path)
     fleet_rc_t  rc;
 
     snprintf(path->why, sizeof(path->why), "no path");
+    path->layer = query->from_layer;
     rc = scene_search(query, path, 0);
 
     if (rc == FLEET_GAP && scene_search(query, path, 1) == FLEET_FOUND) {

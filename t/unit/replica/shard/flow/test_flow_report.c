@@ -42,6 +42,77 @@ a_report_says_what_was_counted(void **state)
 }
 
 
+static flow_failure_t  told;
+
+static void
+keep_failure(const flow_t *flow)
+{
+    told = *flow_failure(flow);
+}
+
+
+/* What a client reads: layers and what their shard did, and no name of it. */
+static void
+a_client_is_told_layers_and_what_their_shard_did(void **state)
+{
+    size_t     i;
+    stream_t  *s;
+
+    static const struct {
+        fault_t      open_fault;
+        const char  *text;
+    } cases[] = {
+        { REFUSES_MEMORY, "the shard of layers 8-15 is out of memory, and no "
+          "other shard can compute layer 0" },
+        { REFUSES_DRAINING, "the shard of layers 8-15 is draining, and no "
+          "other shard can compute layer 0" },
+    };
+
+    for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        scene_begin(1, PLENTY);
+        scene_shard("a", 0, 7);
+        scene_shard("secret", 8, 15)->open_fault = cases[i].open_fault;
+        scene.on_lost = keep_failure;
+        scene_stream(32, 20);
+        scene_run();
+        assert_string_equal(told.text, cases[i].text);
+        assert_int_equal(told.count, 0);
+        scene_end();
+    }
+
+    scene_begin(1, PLENTY);
+    scene_shard("a", 0, 7);
+    scene.on_lost = keep_failure;
+    scene_stream(32, 20);
+    scene_run();
+    assert_string_equal(told.text, "no shard can compute layer 0");
+    scene_end();
+
+    /* another one takes over */
+    scene_begin(1, PLENTY);
+    scene_shard("a", 0, 7);
+    scene_shard("secret", 8, 15);
+    scene_shard("c", 8, 15)->sessions = 9;
+    scene.shards[1].fault = LIE_NAN;
+    scene.shards[1].fault_at = 40;
+    scene.shards[1].faults = 1;
+    s = scene_stream(32, 100);
+
+    for (i = 0; i < 100000 && (s->flow == NULL
+                               || flow_failure(s->flow)->count == 0); i++)
+    {
+        scene_run_until(scene.now + MS);
+    }
+
+    assert_non_null(s->flow);
+    assert_string_equal(flow_failure(s->flow)->text, "the shard of layers 8-15 "
+                        "computed impossible values");
+    scene_run();
+    stream_check_done(s);
+    scene_end();
+}
+
+
 /* A report that is too long would be refused as a whole. */
 static void
 a_report_has_a_limit_whatever_names_are_like(void **state)
@@ -81,6 +152,7 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(a_report_says_what_was_counted),
+        cmocka_unit_test(a_client_is_told_layers_and_what_their_shard_did),
         cmocka_unit_test(a_report_has_a_limit_whatever_names_are_like),
     };
 
