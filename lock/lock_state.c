@@ -18,20 +18,20 @@
 
 
 /* A full table of the longest names has 17 kB. */
-#define KEPT_BYTES      65536
-#define KEPT_SUM_BYTES  17
+#define LOCK_STATE_BYTES      65536
+#define LOCK_STATE_SUM_BYTES  17
 
 
 static void
-kept_sum(char *sum, const char *text, size_t len)
+lock_state_sum(char *sum, const char *text, size_t len)
 {
-    snprintf(sum, KEPT_SUM_BYTES, "%016" PRIx64,
+    snprintf(sum, LOCK_STATE_SUM_BYTES, "%016" PRIx64,
              (uint64_t) XXH64(text, len, 0));
 }
 
 
 int
-kept_own(const char *path)
+lock_state_own(const char *path)
 {
     int   fd;
     char  owner[PATH_MAX];
@@ -55,14 +55,14 @@ kept_own(const char *path)
 /* --- reading */
 
 static int
-kept_copy(char *to, size_t capacity, const char *from)
+lock_state_copy(char *to, size_t capacity, const char *from)
 {
     return snprintf(to, capacity, "%s", from) < (int) capacity ? 0 : -1;
 }
 
 
 static int
-kept_holder(json_t *json, machine_claim_t *claim)
+lock_state_holder(json_t *json, machine_claim_t *claim)
 {
     json_int_t   pid, start, epoch;
     const char  *group, *engine, *nonce;
@@ -78,14 +78,15 @@ kept_holder(json_t *json, machine_claim_t *claim)
     claim->start_ticks = (uint64_t) start;
     claim->epoch = (uint64_t) epoch;
 
-    return kept_copy(claim->group, sizeof(claim->group), group)
-           || kept_copy(claim->engine, sizeof(claim->engine), engine)
-           || kept_copy(claim->nonce, sizeof(claim->nonce), nonce) ? -1 : 0;
+    return lock_state_copy(claim->group, sizeof(claim->group), group)
+           || lock_state_copy(claim->engine, sizeof(claim->engine), engine)
+           || lock_state_copy(claim->nonce, sizeof(claim->nonce),
+                              nonce) ? -1 : 0;
 }
 
 
 static int
-kept_fill(kept_t *kept, json_t *json)
+lock_state_fill(lock_state_t *state, json_t *json)
 {
     size_t       i;
     json_t      *holders, *holder;
@@ -95,15 +96,17 @@ kept_fill(kept_t *kept, json_t *json)
     if (json_unpack(json, "{s:I, s:s, s:o}", "epoch", &epoch, "boot_id",
                     &boot_id, "holders", &holders) != 0
         || json_array_size(holders) > MACHINE_GROUPS_MAX
-        || kept_copy(kept->boot_id, sizeof(kept->boot_id), boot_id) != 0)
+        || lock_state_copy(state->boot_id, sizeof(state->boot_id),
+                           boot_id) != 0)
     {
         return -1;
     }
 
-    kept->epoch = (uint64_t) epoch;
+    state->epoch = (uint64_t) epoch;
 
     json_array_foreach(holders, i, holder) {
-        if (kept_holder(holder, &kept->holders[kept->nholders++]) != 0) {
+        if (lock_state_holder(holder,
+                              &state->holders[state->nholders++]) != 0) {
             return -1;
         }
     }
@@ -113,10 +116,10 @@ kept_fill(kept_t *kept, json_t *json)
 
 
 static const char *
-kept_parse(kept_t *kept, char *text, size_t len)
+lock_state_parse(lock_state_t *state, char *text, size_t len)
 {
     int      rc;
-    char    *end, sum[KEPT_SUM_BYTES];
+    char    *end, sum[LOCK_STATE_SUM_BYTES];
     json_t  *json;
 
     end = memchr(text, '\n', len);
@@ -125,79 +128,80 @@ kept_parse(kept_t *kept, char *text, size_t len)
         return "it has no whole line";
     }
 
-    kept_sum(sum, text, (size_t) (end - text));
+    lock_state_sum(sum, text, (size_t) (end - text));
 
-    if ((size_t) (text + len - (end + 1)) != KEPT_SUM_BYTES
-        || memcmp(end + 1, sum, KEPT_SUM_BYTES - 1) != 0)
+    if ((size_t) (text + len - (end + 1)) != LOCK_STATE_SUM_BYTES
+        || memcmp(end + 1, sum, LOCK_STATE_SUM_BYTES - 1) != 0)
     {
         return "its checksum does not fit";
     }
 
     json = json_loadb(text, (size_t) (end - text), 0, NULL);
-    rc = json != NULL ? kept_fill(kept, json) : -1;
+    rc = json != NULL ? lock_state_fill(state, json) : -1;
     json_decref(json);
 
     return rc == 0 ? NULL : "a field is missing or wrong";
 }
 
 
-kept_rc_t
-kept_read(const char *path, kept_t *kept, char *error)
+lock_state_rc_t
+lock_state_read(const char *path, lock_state_t *state, char *error)
 {
     char        *text;
     FILE        *file;
     size_t       len;
     const char  *wrong;
 
-    memset(kept, 0, sizeof(kept_t));
+    memset(state, 0, sizeof(lock_state_t));
     file = fopen(path, "re");
 
     if (file == NULL) {
-        snprintf(error, KEPT_ERROR_BYTES, "%s", strerror(errno));
-        return errno == ENOENT ? KEPT_MISSING : KEPT_TORN;
+        snprintf(error, LOCK_STATE_ERROR_BYTES, "%s", strerror(errno));
+        return errno == ENOENT ? LOCK_STATE_MISSING : LOCK_STATE_TORN;
     }
 
-    text = malloc(KEPT_BYTES);
-    len = text != NULL ? fread(text, 1, KEPT_BYTES, file) : 0;
+    text = malloc(LOCK_STATE_BYTES);
+    len = text != NULL ? fread(text, 1, LOCK_STATE_BYTES, file) : 0;
     fclose(file);
 
-    wrong = kept_parse(kept, text, len);
+    wrong = lock_state_parse(state, text, len);
     free(text);
 
     if (wrong != NULL) {
-        memset(kept, 0, sizeof(kept_t));
-        snprintf(error, KEPT_ERROR_BYTES, "%s", wrong);
-        return KEPT_TORN;
+        memset(state, 0, sizeof(lock_state_t));
+        snprintf(error, LOCK_STATE_ERROR_BYTES, "%s", wrong);
+        return LOCK_STATE_TORN;
     }
 
-    return KEPT_OK;
+    return LOCK_STATE_OK;
 }
 
 
 /* --- writing */
 
 void
-kept_of_machine(kept_t *kept, const machine_t *m, const char *boot_id)
+lock_state_of_machine(lock_state_t *state, const machine_t *m,
+    const char *boot_id)
 {
     size_t                  i;
     const machine_group_t  *g;
 
-    memset(kept, 0, sizeof(kept_t));
-    kept->epoch = m->epoch;
-    snprintf(kept->boot_id, sizeof(kept->boot_id), "%s", boot_id);
+    memset(state, 0, sizeof(lock_state_t));
+    state->epoch = m->epoch;
+    snprintf(state->boot_id, sizeof(state->boot_id), "%s", boot_id);
 
     for (i = 0; i < MACHINE_GROUPS_MAX; i++) {
         g = &m->groups[i];
 
         if (g->holder != NULL) {
-            kept->holders[kept->nholders++] = g->holder->claim;
+            state->holders[state->nholders++] = g->holder->claim;
         }
     }
 }
 
 
 static json_t *
-kept_json(const kept_t *kept)
+lock_state_json(const lock_state_t *state)
 {
     size_t                  i;
     json_t                 *holders;
@@ -205,8 +209,8 @@ kept_json(const kept_t *kept)
 
     holders = json_array();
 
-    for (i = 0; i < kept->nholders; i++) {
-        h = &kept->holders[i];
+    for (i = 0; i < state->nholders; i++) {
+        h = &state->holders[i];
         json_array_append_new(holders, json_pack(
             "{s:s, s:s, s:s, s:I, s:I, s:I}", "group", h->group, "engine",
             h->engine, "nonce", h->nonce, "pid", (json_int_t) h->pid,
@@ -214,24 +218,24 @@ kept_json(const kept_t *kept)
             (json_int_t) h->epoch));
     }
 
-    return json_pack("{s:I, s:s, s:o}", "epoch", (json_int_t) kept->epoch,
-                     "boot_id", kept->boot_id, "holders", holders);
+    return json_pack("{s:I, s:s, s:o}", "epoch", (json_int_t) state->epoch,
+                     "boot_id", state->boot_id, "holders", holders);
 }
 
 
 int
-kept_write(const char *path, const kept_t *kept)
+lock_state_write(const char *path, const lock_state_t *state)
 {
     int      rc;
     char    *text, *lines;
     size_t   len;
     json_t  *json;
 
-    json = kept_json(kept);
+    json = lock_state_json(state);
     text = json_dumps(json, JSON_COMPACT);
     json_decref(json);
     len = text != NULL ? strlen(text) : 0;
-    lines = malloc(len + 1 + KEPT_SUM_BYTES);
+    lines = malloc(len + 1 + LOCK_STATE_SUM_BYTES);
 
     if (text == NULL || lines == NULL) {
         free(text);
@@ -242,9 +246,9 @@ kept_write(const char *path, const kept_t *kept)
 
     memcpy(lines, text, len);
     lines[len] = '\n';
-    kept_sum(lines + len + 1, text, len);
-    lines[len + KEPT_SUM_BYTES] = '\n';
-    rc = kept_file_write(path, lines, len + 1 + KEPT_SUM_BYTES);
+    lock_state_sum(lines + len + 1, text, len);
+    lines[len + LOCK_STATE_SUM_BYTES] = '\n';
+    rc = atomic_file_write(path, lines, len + 1 + LOCK_STATE_SUM_BYTES);
 
     free(text);
     free(lines);

@@ -1,50 +1,53 @@
 
 /*
- * What a run of the service leaves to the next: the state file.
+ * The state file of the lock service, which survives its restart.
  *
- * Two lines: a JSON object, and the XXH64 of the first line's bytes, 16 hex
- * digits.  A file that is torn or deleted costs no safety: an epoch is above
- * the wall clock and above what engines know, and the lock file tells whether
- * a group is active.  What is lost is which process to kill if that
- * engine hangs.
+ * Two lines: a JSON object, and the XXH64 of the first line's bytes as 16 hex
+ * digits.  A torn or missing file costs no safety: a new epoch is above the
+ * wall clock and above every epoch that engines know, and the lock file shows
+ * whether a group has an active engine.  Only the processes of the holder are
+ * lost, so that the service cannot kill it if it hangs.
  */
 
-#ifndef LOCK_KEPT_H
-#define LOCK_KEPT_H
+#ifndef LOCK_STATE_H
+#define LOCK_STATE_H
 
 #include "lock/machine.h"
 
 
-#define KEPT_ERROR_BYTES  256
+#define LOCK_STATE_ERROR_BYTES  256
 
 typedef struct {
-    uint64_t         epoch;         /* greatest that was given out */
-    char             boot_id[64];   /* of the kernel that the pids are of */
+    uint64_t         epoch;         /* greatest that was granted */
+    char             boot_id[64];   /* of the kernel in which the pids hold */
     size_t           nholders;
-    machine_claim_t  holders[MACHINE_GROUPS_MAX];   /* can_be_killed, timeout:
-                                                       not kept */
-} kept_t;
+    machine_claim_t  holders[MACHINE_GROUPS_MAX];   /* without can_be_killed
+                                                       and timeout */
+} lock_state_t;
 
 typedef enum {
-    KEPT_OK = 0,
-    KEPT_MISSING,
-    KEPT_TORN           /* no such file, a checksum that does not fit, ... */
-} kept_rc_t;
+    LOCK_STATE_OK = 0,
+    LOCK_STATE_MISSING,
+    LOCK_STATE_TORN         /* unreadable, or its checksum does not match */
+} lock_state_rc_t;
 
 /*
- * The file is one service's: another one would take its holders for lost, and
- * kill them.  Takes PATH.owner for as long as the descriptor is open; -1:
- * another process has it.  -2: not to be had, and neither is the file.
+ * Locks PATH.owner for as long as the returned descriptor is open, since a
+ * second service with the same file would take its holders for lost and kill
+ * them.  -1: another process has it.  -2: the owner file cannot be created, so
+ * the state file cannot be written either.
  */
-int kept_own(const char *path);
+int lock_state_own(const char *path);
 
-/* kept is zeroed unless KEPT_OK.  error says why it is KEPT_TORN. */
-kept_rc_t kept_read(const char *path, kept_t *kept, char *error);
+/* state is zeroed unless LOCK_STATE_OK.  error: why it is LOCK_STATE_TORN. */
+lock_state_rc_t lock_state_read(const char *path, lock_state_t *state,
+    char *error);
 
 /* 0, or -1 and errno. */
-int kept_write(const char *path, const kept_t *kept);
+int lock_state_write(const char *path, const lock_state_t *state);
 
-/* What of the machine is kept. */
-void kept_of_machine(kept_t *kept, const machine_t *m, const char *boot_id);
+/* The part of the machine's state that is written. */
+void lock_state_of_machine(lock_state_t *state, const machine_t *m,
+    const char *boot_id);
 
-#endif /* LOCK_KEPT_H */
+#endif /* LOCK_STATE_H */

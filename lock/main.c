@@ -1,13 +1,13 @@
 
 /*
- * llmgw-lock: says which engine of a group may serve, on one host or pod.
+ * llmgw-lock: decides which engine of a group may serve, on one host or pod.
  *
- *   machine.h    what it decides; no clock, socket or file
- *   server.c     connections, and what the machine asks for
- *   process.c    the processes of engines
- *   lock_state.c the state file
- *   lock_file.c  the kernel's word
- *   protocol.c   lines
+ *   machine.h     decisions; no clock, socket or file
+ *   server.c      connections, and the operations of the machine
+ *   process.c     the processes of engines
+ *   lock_state.c  the state file
+ *   lock_file.c   whether a lock file is locked, by the kernel
+ *   protocol.c    lines of the protocol
  */
 
 #include <stddef.h>

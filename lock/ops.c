@@ -50,12 +50,12 @@ server_file(void *data, const char *group)
 static int
 server_keep(void *data)
 {
-    kept_t     kept;
-    server_t  *server = data;
+    lock_state_t   state;
+    server_t      *server = data;
 
-    kept_of_machine(&kept, &server->machine, server->boot_id);
+    lock_state_of_machine(&state, &server->machine, server->boot_id);
 
-    if (kept_write(server->state_file, &kept) == 0) {
+    if (lock_state_write(server->state_file, &state) == 0) {
         server->is_state_broken = 0;
         return 0;
     }

@@ -28,7 +28,7 @@ server_tick(struct ev_loop *loop, ev_timer *timer, int events)
 /* Those of the state file that live have the window to come back.  -1: one
    cannot be found by its number. */
 static int
-server_restore(server_t *server, const kept_t *kept)
+server_restore(server_t *server, const lock_state_t *state)
 {
     int                     fd, rc;
     size_t                  i;
@@ -37,8 +37,8 @@ server_restore(server_t *server, const kept_t *kept)
 
     rc = 0;
 
-    for (i = 0; i < kept->nholders; i++) {
-        h = &kept->holders[i];
+    for (i = 0; i < state->nholders; i++) {
+        h = &state->holders[i];
         rc = h->pid == 0 ? -1 : rc;
         fd = pidfd_of_process(h->pid, h->start_ticks);
 
@@ -65,29 +65,29 @@ server_restore(server_t *server, const kept_t *kept)
 static void
 server_begin(server_t *server, const machine_settings_t *settings)
 {
-    char       error[KEPT_ERROR_BYTES];
-    kept_t     kept;
-    kept_rc_t  rc;
+    char             error[LOCK_STATE_ERROR_BYTES];
+    lock_state_t     state;
+    lock_state_rc_t  rc;
 
-    rc = kept_read(server->state_file, &kept, error);
+    rc = lock_state_read(server->state_file, &state, error);
 
-    if (rc == KEPT_TORN) {
+    if (rc == LOCK_STATE_TORN) {
         log_write(server->log, LOG_WARN, "state file \"%s\" is not used: %s",
                   server->state_file, error);
     }
 
-    machine_init(&server->machine, settings, &server_ops, server, kept.epoch,
-                 rc == KEPT_OK);
+    machine_init(&server->machine, settings, &server_ops, server, state.epoch,
+                 rc == LOCK_STATE_OK);
 
-    if (rc == KEPT_OK && strcmp(kept.boot_id, server->boot_id) == 0
-        && server_restore(server, &kept) != 0)
+    if (rc == LOCK_STATE_OK && strcmp(state.boot_id, server->boot_id) == 0
+        && server_restore(server, &state) != 0)
     {
         machine_is_unsettled(&server->machine);
     }
 }
 
 
-/* So that a wrong path is told now, and not when somebody is to be granted. */
+/* Reports a wrong path at the start, and not only at the first grant. */
 static void
 server_check_state_file(const server_t *server)
 {
@@ -158,7 +158,7 @@ server_create(struct ev_loop *loop, const char *socket,
         return NULL;
     }
 
-    server->state_owner = kept_own(state_file);
+    server->state_owner = lock_state_own(state_file);
 
     if (server->state_owner == -1) {
         snprintf(error, SERVER_ERROR_BYTES, "another process is using state "

@@ -31,7 +31,7 @@ struct server_s {
     char               boot_id[PIDFD_BOOT_ID_BYTES];
     char               dir[PATH_MAX];   /* of the lock files */
     const char        *state_file;
-    int                state_owner;     /* descriptor, see kept_own() */
+    int                state_owner;     /* descriptor, see lock_state_own() */
     int                is_state_broken; /* told once */
     int                file_error;      /* of the lock file that was looked
                                            at last; 0: none */

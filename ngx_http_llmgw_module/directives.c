@@ -171,14 +171,14 @@ ngx_command_t  ngx_http_llmgw_commands[] = {
 
     { ngx_string("llmgw_class"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE12,
-      ngx_http_llmgw_conf_told,
+      ngx_http_llmgw_conf_name_source,
       NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(ngx_http_llmgw_loc_conf_t, class),
       (void *) ngx_http_llmgw_class_headers },
 
     { ngx_string("llmgw_tenant"),
       NGX_HTTP_MAIN_CONF|NGX_HTTP_SRV_CONF|NGX_HTTP_LOC_CONF|NGX_CONF_TAKE12,
-      ngx_http_llmgw_conf_told,
+      ngx_http_llmgw_conf_name_source,
       NGX_HTTP_LOC_CONF_OFFSET,
       offsetof(ngx_http_llmgw_loc_conf_t, tenant),
       (void *) ngx_http_llmgw_tenant_headers },

@@ -188,12 +188,12 @@ cmdline_check_standby(const cmdline_t *o, char error[CMDLINE_ERROR_BYTES])
                              "first no dot", s->group);
     }
 
-    if (strchr(s->lock, ',') != NULL || !gate_list_is_valid(s->lock)) {
+    if (strchr(s->lock, ',') != NULL || !startup_wait_list_is_valid(s->lock)) {
         return cmdline_wrong(error, "--lock: a socket's path has 1 to 107 "
                              "bytes");
     }
 
-    if (s->wait_for != NULL && !gate_list_is_valid(s->wait_for)) {
+    if (s->wait_for != NULL && !startup_wait_list_is_valid(s->wait_for)) {
         return cmdline_wrong(error, "--wait-for: not paths of 1 to 107 bytes "
                              "with commas between them");
     }

@@ -78,5 +78,5 @@ state_file_write(const char *dir, const char *id, const char *name,
         return -1;
     }
 
-    return kept_file_write(path, line, (size_t) len);
+    return atomic_file_write(path, line, (size_t) len);
 }

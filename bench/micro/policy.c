@@ -110,10 +110,10 @@ fleet_join(fleet_t *fleet, uint32_t i)
         .max_capacity = 1000, .state = LLMGW_PEER_ALIVE
     };
     fleet->facts[i] = (llmgw_facts_t) {
-        .heard_ms = NOW_MS, .replica = fleet->places[i].slot,
+        .reported_ms = NOW_MS, .replica = fleet->places[i].slot,
         .waiting = i % 7, .running = i % 11,
         .kv_permille = (uint16_t) (i % 13 * 1000 / 13),
-        .told = LLMGW_FACT_WAITING | LLMGW_FACT_RUNNING | LLMGW_FACT_KV
+        .reported = LLMGW_FACT_WAITING | LLMGW_FACT_RUNNING | LLMGW_FACT_KV
     };
 
     (void) llmgw_prefix_shared_record(fleet->index, fleet->places[i].slot,

@@ -14,7 +14,7 @@
 
 
 int
-kept_file_put(int fd, const char *content, size_t len)
+atomic_file_put(int fd, const char *content, size_t len)
 {
     ssize_t  n;
 
@@ -36,7 +36,7 @@ kept_file_put(int fd, const char *content, size_t len)
 
 
 static int
-kept_file_fill(const char *path, const char *content, size_t len)
+atomic_file_fill(const char *path, const char *content, size_t len)
 {
     int  fd, rc;
 
@@ -46,14 +46,14 @@ kept_file_fill(const char *path, const char *content, size_t len)
         return -1;
     }
 
-    rc = kept_file_put(fd, content, len);
+    rc = atomic_file_put(fd, content, len);
 
     return close(fd) != 0 ? -1 : rc;
 }
 
 
 void
-kept_file_sync_dir(const char *path)
+atomic_file_sync_dir(const char *path)
 {
     int   fd;
     char  copy[PATH_MAX];
@@ -69,7 +69,7 @@ kept_file_sync_dir(const char *path)
 
 
 int
-kept_file_write(const char *path, const char *content, size_t len)
+atomic_file_write(const char *path, const char *content, size_t len)
 {
     int   saved;
     char  fresh[PATH_MAX];
@@ -79,7 +79,7 @@ kept_file_write(const char *path, const char *content, size_t len)
         return -1;
     }
 
-    if (kept_file_fill(fresh, content, len) != 0
+    if (atomic_file_fill(fresh, content, len) != 0
         || rename(fresh, path) != 0)
     {
         saved = errno;
@@ -88,7 +88,7 @@ kept_file_write(const char *path, const char *content, size_t len)
         return -1;
     }
 
-    kept_file_sync_dir(path);
+    atomic_file_sync_dir(path);
 
     return 0;
 }

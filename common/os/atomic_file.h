@@ -5,19 +5,19 @@
  * the old content or the new one.
  */
 
-#ifndef KEPT_FILE_H
-#define KEPT_FILE_H
+#ifndef ATOMIC_FILE_H
+#define ATOMIC_FILE_H
 
 #include <stddef.h>
 
 
 /* 0, or -1 and errno, and the file is as it was. */
-int kept_file_write(const char *path, const char *content, size_t len);
+int atomic_file_write(const char *path, const char *content, size_t len);
 
 /* For other ways to replace a file: writes all, and syncs.  0; -1: errno. */
-int kept_file_put(int fd, const char *content, size_t len);
+int atomic_file_put(int fd, const char *content, size_t len);
 
 /* Behind a rename, which a power failure could undo without this. */
-void kept_file_sync_dir(const char *path);
+void atomic_file_sync_dir(const char *path);
 
-#endif /* KEPT_FILE_H */
+#endif /* ATOMIC_FILE_H */

@@ -22,8 +22,8 @@ static void ngx_http_llmgw_identity_class(ngx_http_llmgw_pool_t *pool,
     const ngx_str_t *name, ngx_http_llmgw_identity_t *identity);
 static void ngx_http_llmgw_identity_tenant(ngx_http_llmgw_pool_t *pool,
     const ngx_str_t *name, ngx_http_llmgw_identity_t *identity);
-static ngx_str_t ngx_http_llmgw_identity_told(ngx_http_request_t *r,
-    const ngx_http_llmgw_told_t *told, const ngx_str_t *said);
+static ngx_str_t ngx_http_llmgw_identity_name(ngx_http_request_t *r,
+    const ngx_http_llmgw_name_source_t *source, const ngx_str_t *said);
 
 
 void
@@ -45,7 +45,7 @@ ngx_http_llmgw_identify(ngx_http_request_t *r, ngx_http_llmgw_pool_t *pool,
         ngx_http_llmgw_identity_class(pool, &caller->class, identity);
 
     } else if (llcf->class) {
-        name = ngx_http_llmgw_identity_told(r, llcf->class,
+        name = ngx_http_llmgw_identity_name(r, llcf->class,
                                             &identity->said.class);
         ngx_http_llmgw_identity_class(pool, &name, identity);
     }
@@ -54,7 +54,7 @@ ngx_http_llmgw_identify(ngx_http_request_t *r, ngx_http_llmgw_pool_t *pool,
         identity->name = caller->tenant;
 
     } else if (llcf->tenant) {
-        identity->name = ngx_http_llmgw_identity_told(r, llcf->tenant,
+        identity->name = ngx_http_llmgw_identity_name(r, llcf->tenant,
                                                       &identity->said.tenant);
     }
 
@@ -147,8 +147,8 @@ ngx_http_llmgw_identity_tenant(ngx_http_llmgw_pool_t *pool,
 /* The name; empty: there is none. */
 
 static ngx_str_t
-ngx_http_llmgw_identity_told(ngx_http_request_t *r,
-    const ngx_http_llmgw_told_t *told, const ngx_str_t *said)
+ngx_http_llmgw_identity_name(ngx_http_request_t *r,
+    const ngx_http_llmgw_name_source_t *source, const ngx_str_t *said)
 {
     ngx_str_t         name;
     ngx_uint_t        i;
@@ -156,8 +156,8 @@ ngx_http_llmgw_identity_told(ngx_http_request_t *r,
 
     ngx_str_null(&name);
 
-    if (told->value) {
-        if (ngx_http_complex_value(r, told->value, &name) != NGX_OK) {
+    if (source->value) {
+        if (ngx_http_complex_value(r, source->value, &name) != NGX_OK) {
             ngx_str_null(&name);
         }
 
@@ -168,9 +168,9 @@ ngx_http_llmgw_identity_told(ngx_http_request_t *r,
         return *said;
     }
 
-    for (i = 0; i < 2 && told->headers[i]; i++) {
+    for (i = 0; i < 2 && source->headers[i]; i++) {
         h = ngx_http_llmgw_header_find(&r->headers_in.headers,
-                                       told->headers[i]);
+                                       source->headers[i]);
         if (h) {
             return h->value;
         }

@@ -113,7 +113,7 @@ ngx_http_llmgw_claim_ask(ngx_http_llmgw_claim_t *claim,
     ngx_uint_t               was_held;
     llmgw_model_set_t        serving;
     ngx_http_llmgw_zone_t   *zone;
-    ngx_http_llmgw_asked_t   told;
+    ngx_http_llmgw_asked_t   asked;
     llmgw_admission_view_t   view;
 
     zone = claim->pool->zone;
@@ -121,7 +121,7 @@ ngx_http_llmgw_claim_ask(ngx_http_llmgw_claim_t *claim,
     was_held = claim->ask.is_held;
     chance = ((uint64_t) ngx_random() << 32) ^ (uint64_t) ngx_random();
 
-    ngx_http_llmgw_excluded_tell(claim, &told);
+    ngx_http_llmgw_excluded_set(claim, &asked);
     ngx_http_llmgw_claim_view(claim, chance, &serving, &view);
 
     ngx_http_llmgw_zone_lock(zone);
@@ -363,7 +363,7 @@ ngx_http_llmgw_claim_second(ngx_http_llmgw_claim_t *claim,
     uint64_t                   chance;
     llmgw_model_set_t          serving;
     ngx_http_llmgw_pool_t     *pool;
-    ngx_http_llmgw_asked_t     told;
+    ngx_http_llmgw_asked_t     asked;
     llmgw_admission_view_t     view;
     llmgw_admission_answer_t   answer;
 
@@ -374,8 +374,8 @@ ngx_http_llmgw_claim_second(ngx_http_llmgw_claim_t *claim,
     pool = claim->pool;
 
     do {
-        ngx_http_llmgw_excluded_tell(claim, &told);
-        told.excluded[claim->ask.nexcluded++] = first->index;
+        ngx_http_llmgw_excluded_set(claim, &asked);
+        asked.excluded[claim->ask.nexcluded++] = first->index;
         chance = ngx_random();
         ngx_http_llmgw_claim_view(claim, chance, &serving, &view);
         view.pick.nstandbys = 0;        /* a hedge tries no last choice */

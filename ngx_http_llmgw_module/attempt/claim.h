@@ -117,9 +117,9 @@ void ngx_http_llmgw_claim_clear_excluded(ngx_http_llmgw_claim_t *claim);
 void ngx_http_llmgw_excluded_drop(ngx_http_llmgw_claim_t *claim,
     ngx_uint_t but_failed);
 
-/* Sets what core is told of them: by indexes, for one ask. */
-void ngx_http_llmgw_excluded_tell(ngx_http_llmgw_claim_t *claim,
-    ngx_http_llmgw_asked_t *told);
+/* Sets the exclusions that core reads, by indexes, for one ask. */
+void ngx_http_llmgw_excluded_set(ngx_http_llmgw_claim_t *claim,
+    ngx_http_llmgw_asked_t *asked);
 
 
 #endif /* _NGX_HTTP_LLMGW_CLAIM_H_INCLUDED_ */

@@ -2,7 +2,7 @@
 /*
  * The replicas that a claim does not ask again: those that are excluded, as
  * they failed it or had no capacity, until it waits in the queue or has a
- * token; and those that told it to come later, until then, whatever happens to
+ * token; and those that asked it to come later, until then, whatever happens to
  * exclusions.
  *
  * They are kept as replicas, since indexes change with the table.  A replica
@@ -32,17 +32,17 @@ static ngx_http_llmgw_excluded_t *ngx_http_llmgw_excluded_add(
 
 
 void
-ngx_http_llmgw_excluded_tell(ngx_http_llmgw_claim_t *claim,
-    ngx_http_llmgw_asked_t *told)
+ngx_http_llmgw_excluded_set(ngx_http_llmgw_claim_t *claim,
+    ngx_http_llmgw_asked_t *asked)
 {
     ngx_uint_t                  i;
     ngx_http_llmgw_replica_t   *replica;
     ngx_http_llmgw_excluded_t  *one;
 
-    told->pushed.peers = told->later;
-    told->pushed.npeers = 0;
-    told->pushed.until_ms = UINT64_MAX;
-    claim->ask.excluded = told->excluded;
+    asked->pushed.peers = asked->later;
+    asked->pushed.npeers = 0;
+    asked->pushed.until_ms = UINT64_MAX;
+    claim->ask.excluded = asked->excluded;
     claim->ask.nexcluded = 0;
     claim->ask.pushed = NULL;
     claim->ask.only = ngx_http_llmgw_excluded_but(claim);
@@ -65,18 +65,18 @@ ngx_http_llmgw_excluded_tell(ngx_http_llmgw_claim_t *claim,
         }
 
         if (!one->is_dropped) {
-            told->excluded[claim->ask.nexcluded++] = replica->index;
+            asked->excluded[claim->ask.nexcluded++] = replica->index;
         }
 
         if (one->is_pushed) {
-            told->later[told->pushed.npeers++] = replica->index;
-            told->pushed.until_ms = ngx_min(told->pushed.until_ms,
+            asked->later[asked->pushed.npeers++] = replica->index;
+            asked->pushed.until_ms = ngx_min(asked->pushed.until_ms,
                                             one->pushed_ms);
         }
     }
 
-    if (told->pushed.npeers) {
-        claim->ask.pushed = &told->pushed;
+    if (asked->pushed.npeers) {
+        claim->ask.pushed = &asked->pushed;
     }
 }
 

@@ -100,7 +100,7 @@ void ngx_http_llmgw_choice_note(ngx_http_llmgw_choice_t *choice,
  * facts.c: facts become what a replica reports; load NULL: nothing.
  * in_flight: of this gateway there, now; foreign: of others, as far as known.
  */
-void ngx_http_llmgw_choice_hear(llmgw_facts_t *facts, uint32_t slot,
+void ngx_http_llmgw_choice_update(llmgw_facts_t *facts, uint32_t slot,
     const llmgw_member_load_t *load, uint32_t in_flight, uint32_t foreign);
 
 

@@ -10,11 +10,11 @@
 _Static_assert(LLMGW_FACT_RUNNING == LLMGW_ENGINE_RUNNING
                && LLMGW_FACT_WAITING == LLMGW_ENGINE_WAITING
                && LLMGW_FACT_KV == LLMGW_ENGINE_KV,
-               "what is told has the bits of the segment");
+               "the bits of reported facts are those of the segment");
 
 
 void
-ngx_http_llmgw_choice_hear(llmgw_facts_t *facts, uint32_t slot,
+ngx_http_llmgw_choice_update(llmgw_facts_t *facts, uint32_t slot,
     const llmgw_member_load_t *load, uint32_t in_flight, uint32_t foreign)
 {
     llmgw_facts_t  before;
@@ -28,12 +28,12 @@ ngx_http_llmgw_choice_hear(llmgw_facts_t *facts, uint32_t slot,
         return;
     }
 
-    facts->heard_ms = load->reported_ms;
+    facts->reported_ms = load->reported_ms;
     facts->active = load->active_requests;
     facts->running = load->engine.running;
     facts->waiting = load->engine.waiting;
     facts->kv_permille = load->engine.kv_permille;
-    facts->told = load->engine.told;
+    facts->reported = load->engine.told;
 
-    llmgw_facts_hear(facts, &before, in_flight, foreign);
+    llmgw_facts_update(facts, &before, in_flight, foreign);
 }

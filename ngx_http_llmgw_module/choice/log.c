@@ -480,8 +480,8 @@ ngx_http_llmgw_log_describe_facts(const ngx_http_llmgw_decided_t *decided,
     replica->id.text = decided->nodes[peer].id;
     replica->id.len = decided->nodes[peer].id_len;
 
-    if (facts->heard_ms && facts->heard_ms <= decided->fleet->clock_ms) {
-        replica->age_ms = decided->fleet->clock_ms - facts->heard_ms;
+    if (facts->reported_ms && facts->reported_ms <= decided->fleet->clock_ms) {
+        replica->age_ms = decided->fleet->clock_ms - facts->reported_ms;
     }
 
     if (!(known & LLMGW_FACT_WAITING)) {

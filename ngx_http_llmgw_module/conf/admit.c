@@ -24,7 +24,8 @@
 #define NGX_HTTP_LLMGW_MILLION          1000000     /* 1 with so many */
 
 
-static ngx_int_t ngx_http_llmgw_told_header(ngx_conf_t *cf, ngx_str_t *value,
+static ngx_int_t ngx_http_llmgw_name_source_header(ngx_conf_t *cf,
+    ngx_str_t *value,
     void *field);
 static ngx_int_t ngx_http_llmgw_admission_rule(ngx_conf_t *cf,
     ngx_str_t *value, void *field);
@@ -35,7 +36,7 @@ static char *ngx_http_llmgw_admission_name(ngx_conf_t *cf, ngx_str_t *name);
 
 /* by value: NGX_CONF_UNSET_PTR is off, NULL is the request's own word */
 
-static const ngx_conf_enum_t  ngx_http_llmgw_told_words[] = {
+static const ngx_conf_enum_t  ngx_http_llmgw_name_source_words[] = {
     { ngx_string("off"), (ngx_uint_t) -1 },
     { ngx_string("request"), 0 },
     { ngx_null_string, 0 }
@@ -51,12 +52,12 @@ char *const  ngx_http_llmgw_tenant_headers[2] = {
 };
 
 
-static const ngx_http_llmgw_param_t  ngx_http_llmgw_told_params[] = {
-    ngx_http_llmgw_param(ngx_http_llmgw_told_t, NULL, VALUE, value,
-        .words = ngx_http_llmgw_told_words,
+static const ngx_http_llmgw_param_t  ngx_http_llmgw_name_source_params[] = {
+    ngx_http_llmgw_param(ngx_http_llmgw_name_source_t, NULL, VALUE, value,
+        .words = ngx_http_llmgw_name_source_words,
         .right = "off, request or a string that is not empty"),
-    ngx_http_llmgw_param(ngx_http_llmgw_told_t, "header", OTHER, headers,
-        .read = ngx_http_llmgw_told_header,
+    ngx_http_llmgw_param(ngx_http_llmgw_name_source_t, "header", OTHER, headers,
+        .read = ngx_http_llmgw_name_source_header,
         .right = "a name of letters, digits, \"-\" and \"_\""),
     { .kind = 0 }
 };
@@ -97,42 +98,43 @@ static const ngx_http_llmgw_param_t  ngx_http_llmgw_budget =
 
 
 char *
-ngx_http_llmgw_conf_told(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+ngx_http_llmgw_conf_name_source(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
-    char                   *rv, *p = conf;
-    ngx_str_t              *value;
-    ngx_http_llmgw_told_t  *told;
+    char                          *rv, *p = conf;
+    ngx_str_t                     *value;
+    ngx_http_llmgw_name_source_t  *source;
 
-    told = ngx_pcalloc(cf->pool, sizeof(ngx_http_llmgw_told_t));
-    if (told == NULL) {
+    source = ngx_pcalloc(cf->pool, sizeof(ngx_http_llmgw_name_source_t));
+    if (source == NULL) {
         return NGX_CONF_ERROR;
     }
 
-    ngx_memcpy(told->headers, cmd->post, sizeof(told->headers));
+    ngx_memcpy(source->headers, cmd->post, sizeof(source->headers));
     rv = ngx_http_llmgw_conf_once(cf, cmd, conf);
 
     if (rv == NGX_CONF_OK) {
-        rv = ngx_http_llmgw_params(cf, ngx_http_llmgw_told_params, 1, told);
+        rv = ngx_http_llmgw_params(cf, ngx_http_llmgw_name_source_params, 1,
+                                   source);
     }
 
     if (rv != NGX_CONF_OK) {
         return rv;
     }
 
-    if (cf->args->nelts == 3 && told->value) {
+    if (cf->args->nelts == 3 && source->value) {
         value = cf->args->elts;
         return ngx_http_llmgw_conf_invalid(cf, &value[2], "behind request");
     }
 
-    *(ngx_http_llmgw_told_t **) (p + cmd->offset) =
-                             told->value == NGX_CONF_UNSET_PTR ? NULL : told;
+    *(ngx_http_llmgw_name_source_t **) (p + cmd->offset) =
+                      source->value == NGX_CONF_UNSET_PTR ? NULL : source;
 
     return NGX_CONF_OK;
 }
 
 
 static ngx_int_t
-ngx_http_llmgw_told_header(ngx_conf_t *cf, ngx_str_t *value, void *field)
+ngx_http_llmgw_name_source_header(ngx_conf_t *cf, ngx_str_t *value, void *field)
 {
     char    **headers = field;
     u_char   *p;

@@ -14,8 +14,8 @@
 #include "core/admission/rules.h"
 
 
-/* llmgw_class, llmgw_tenant: who says what a request is. */
-struct ngx_http_llmgw_told_s {
+/* llmgw_class, llmgw_tenant: where a request's class or tenant comes from. */
+struct ngx_http_llmgw_name_source_s {
     ngx_http_complex_value_t     *value;        /* NULL: the request, by its
                                                    message or the first of
                                                    these headers that it has */
@@ -23,7 +23,7 @@ struct ngx_http_llmgw_told_s {
 };
 
 
-/* llmgw_slo: what a class wants; 0: it does not say. */
+/* llmgw_slo: targets of a class; 0: none. */
 typedef struct {
     ngx_int_t                     priority;
     ngx_msec_t                    ttft;
@@ -68,7 +68,7 @@ extern char *const  ngx_http_llmgw_tenant_headers[2];
 
 /* admit.c: the directives; cmd->post of llmgw_class and llmgw_tenant are their
  * headers */
-char *ngx_http_llmgw_conf_told(ngx_conf_t *cf, ngx_command_t *cmd,
+char *ngx_http_llmgw_conf_name_source(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 char *ngx_http_llmgw_conf_slo(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_llmgw_conf_admission(ngx_conf_t *cf, ngx_command_t *cmd,

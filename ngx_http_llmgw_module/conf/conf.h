@@ -36,7 +36,7 @@ typedef struct ngx_http_llmgw_rooms_s   ngx_http_llmgw_rooms_t;
 typedef struct ngx_http_llmgw_fleet_events_s  ngx_http_llmgw_fleet_events_t;
 typedef struct ngx_http_llmgw_clients_s ngx_http_llmgw_clients_t;
 typedef struct ngx_http_llmgw_log_s     ngx_http_llmgw_log_t;
-typedef struct ngx_http_llmgw_told_s    ngx_http_llmgw_told_t;
+typedef struct ngx_http_llmgw_name_source_s  ngx_http_llmgw_name_source_t;
 typedef struct ngx_http_llmgw_rules_s   ngx_http_llmgw_rules_t;
 typedef struct ngx_http_llmgw_page_conf_s  ngx_http_llmgw_page_conf_t;
 typedef struct ngx_http_llmgw_keys_s    ngx_http_llmgw_keys_t;
@@ -238,8 +238,8 @@ typedef struct {
     ngx_http_complex_value_t     *key;          /* from VALUE; NULL: none */
     ngx_http_upstream_srv_conf_t *key_queue;    /* queue=; NULL: no waiting */
 
-    ngx_http_llmgw_told_t        *class;        /* NULL: off */
-    ngx_http_llmgw_told_t        *tenant;       /* the same */
+    ngx_http_llmgw_name_source_t *class;        /* NULL: off */
+    ngx_http_llmgw_name_source_t *tenant;       /* the same */
 
     ngx_uint_t                    tries;
     ngx_uint_t                    resume;       /* llmgw_resume_mode_t */

@@ -111,7 +111,7 @@ llmgw_standing_t llmgw_standby_standing(const llmgw_standby_t *standby,
 
 /* Some member may be active soon. */
 static inline int
-llmgw_standby_has_heir(const llmgw_standby_group_t *group)
+llmgw_standby_has_standby(const llmgw_standby_group_t *group)
 {
     return group->nstandbys != 0 || group->nwaking != 0;
 }

@@ -37,7 +37,8 @@ ngx_http_llmgw_replica_gossip(ngx_http_llmgw_replica_t *replica,
                        || ngx_http_llmgw_models_is_other(
                               &pool->upstream->models, replica->models)
                        || m->role != LLMGW_ROLE_REPLICA || m->draining;
-    facts->has_heir = replica->standing.has_heir && pool->conf->queue_size;
+    facts->has_standby = replica->standing.has_standby
+    && pool->conf->queue_size;
     facts->is_isolated = pool->upstream->view.isolated != 0;
     facts->is_stale = pool->upstream->stale != 0;
 }
@@ -135,7 +136,7 @@ ngx_http_llmgw_replica_set_load(ngx_http_llmgw_replica_t *replica)
     ngx_http_llmgw_replica_set_full(replica, load);
     ngx_http_llmgw_replica_set_foreign(replica, load);
 
-    ngx_http_llmgw_choice_hear(&replica->facts, replica->place.slot, load,
+    ngx_http_llmgw_choice_update(&replica->facts, replica->place.slot, load,
                                in_flight,
                                table->peers[replica->index].foreign);
     table->facts[replica->index] = replica->facts;

@@ -73,8 +73,8 @@ typedef struct {
     uint64_t                      layout;
     ngx_http_llmgw_key_file_t     file;         /* taken last, */
     uint64_t                      version;      /* which has this one */
-    ngx_http_llmgw_key_file_t     told;         /* the last of which the log
-                                                   says something */
+    ngx_http_llmgw_key_file_t     logged;       /* the content for which the
+                                                   last line was logged */
     uint64_t                      swept_ms;     /* slots were looked at */
     llmgw_accounts_t             *accounts;
     ngx_uint_t                    is_based;     /* state.h: the base of accounts
@@ -204,10 +204,11 @@ ngx_int_t ngx_http_llmgw_keys_zone_add(ngx_conf_t *cf,
     ngx_http_llmgw_keys_t *keys);
 
 /*
- * 1: no worker has said in the log yet how that content is; told says so now,
- * and publish gives a set the version of its content.
+ * Both return 1 if no worker has logged a line about this content of the file
+ * yet, and note that one does now.  publish also gives the set the version of
+ * its content.
  */
-ngx_uint_t ngx_http_llmgw_keys_told(ngx_http_llmgw_keys_t *keys,
+ngx_uint_t ngx_http_llmgw_keys_logged(ngx_http_llmgw_keys_t *keys,
     const ngx_http_llmgw_key_file_t *file);
 ngx_uint_t ngx_http_llmgw_keys_publish(ngx_http_llmgw_keys_t *keys,
     ngx_http_llmgw_key_set_t *set);

@@ -89,7 +89,7 @@ ngx_http_llmgw_key_watch_look(ngx_http_llmgw_keys_t *keys)
 
         ngx_memzero(&file, sizeof(ngx_http_llmgw_key_file_t));
 
-        if (!watch->missing && ngx_http_llmgw_keys_told(keys, &file)) {
+        if (!watch->missing && ngx_http_llmgw_keys_logged(keys, &file)) {
             ngx_log_error(NGX_LOG_ERR, watch->log, err,
                           "llmgw: key file \"%V\" cannot be checked; the keys "
                           "read before stay in force", &keys->path);
@@ -101,7 +101,7 @@ ngx_http_llmgw_key_watch_look(ngx_http_llmgw_keys_t *keys)
 
     if (watch->missing) {
         watch->missing = 0;
-        (void) ngx_http_llmgw_keys_told(keys, &file);
+        (void) ngx_http_llmgw_keys_logged(keys, &file);
     }
 
     if (!ngx_http_llmgw_key_file_is(&file, &watch->seen)) {
@@ -174,7 +174,7 @@ ngx_http_llmgw_key_watch_fails(ngx_http_llmgw_keys_t *keys)
     watch = keys->watch;
     watch->wrong = watch->seen;
 
-    if (ngx_http_llmgw_keys_told(keys, &watch->wrong)) {
+    if (ngx_http_llmgw_keys_logged(keys, &watch->wrong)) {
         ngx_http_llmgw_key_error(keys, &watch->load.error, NGX_LOG_ERR,
                                  watch->log);
     }

@@ -132,7 +132,7 @@ ngx_http_llmgw_keys_zone_layout(void)
 
 
 ngx_uint_t
-ngx_http_llmgw_keys_told(ngx_http_llmgw_keys_t *keys,
+ngx_http_llmgw_keys_logged(ngx_http_llmgw_keys_t *keys,
     const ngx_http_llmgw_key_file_t *file)
 {
     ngx_uint_t                     is_new;
@@ -141,8 +141,8 @@ ngx_http_llmgw_keys_told(ngx_http_llmgw_keys_t *keys,
     (void) ngx_http_llmgw_keys_lock(keys);
     shared = ngx_http_llmgw_keys_shared(keys);
 
-    is_new = !ngx_http_llmgw_key_file_is(&shared->told, file);
-    shared->told = *file;
+    is_new = !ngx_http_llmgw_key_file_is(&shared->logged, file);
+    shared->logged = *file;
 
     ngx_http_llmgw_keys_unlock(keys);
 
@@ -167,7 +167,7 @@ ngx_http_llmgw_keys_publish(ngx_http_llmgw_keys_t *keys,
     set->version = shared->version;
     ngx_http_llmgw_keys_unlock(keys);
 
-    return ngx_http_llmgw_keys_told(keys, &set->file);
+    return ngx_http_llmgw_keys_logged(keys, &set->file);
 }
 
 

@@ -77,8 +77,8 @@ static ngx_int_t
 ngx_http_llmgw_access_deny(ngx_http_request_t *r,
     ngx_http_llmgw_page_conf_t *conf, const char *whom, const char *remedy)
 {
-    if (!conf->is_told) {
-        conf->is_told = 1;
+    if (!conf->is_logged) {
+        conf->is_logged = 1;
         ngx_log_error(NGX_LOG_ERR, r->connection->log, 0,
                       "llmgw: \"%V\" answers 403 to %s; %s (further 403 of "
                       "this location are not logged)", &conf->directive, whom,

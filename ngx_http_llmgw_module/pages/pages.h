@@ -26,7 +26,7 @@ struct ngx_http_llmgw_page_conf_s {
     const ngx_http_llmgw_page_kind_t *kind;
     ngx_str_t                     directive;
     ngx_uint_t                    access;   /* ngx_http_llmgw_access_t */
-    ngx_uint_t                    is_told;  /* the log has its first 403 */
+    ngx_uint_t                    is_logged;    /* its first 403 is */
     ngx_str_t                     url;      /* of llmgw_dashboard: the status */
     ngx_str_t                     etag;     /* of llmgw_dashboard */
     ngx_http_upstream_srv_conf_t *upstream; /* of llmgw_ready; NULL: any */

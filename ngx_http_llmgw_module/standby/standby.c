@@ -268,7 +268,7 @@ ngx_http_llmgw_standbys_place(const ngx_http_llmgw_standbys_t *standbys,
 
     group = llmgw_standby_find(&standbys->known, record.group);
     standing->is = llmgw_standby_standing(&standbys->known, &record);
-    standing->has_heir = llmgw_standby_has_heir(group);
+    standing->has_standby = llmgw_standby_has_standby(group);
     standing->takeover = standbys->infos[group - standbys->known.places]
                              .takeover;
 

@@ -38,7 +38,7 @@ typedef struct {
 /* Where a member stands.  Zeroed: of no group. */
 typedef struct {
     ngx_uint_t                    is;           /* llmgw_standing_t */
-    ngx_uint_t                    has_heir;     /* its group has a standby
+    ngx_uint_t                    has_standby;     /* its group has a standby
                                                    that lives */
     llmgw_takeover_t             *takeover;     /* of its group, or NULL */
 } ngx_http_llmgw_standing_t;

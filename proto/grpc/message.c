@@ -7,22 +7,22 @@
  *
  * The window
  *
- *   The caller gives back the bytes of a whole message by consuming it.  A
- *   message larger than the window could never become whole that way, so the
- *   bytes of an unfinished message are given back as they come, but only
+ *   The caller returns the bytes of a whole message to the window by consuming
+ *   it.  A message larger than the window could never become whole that way, so
+ *   the bytes of an unfinished message are returned as they arrive, but only
  *   while the caller has consumed all earlier messages: then the sender waits
- *   for us alone.  A message's wire_bytes are only what is left to give back.
- *   So a stream can make us buffer at most its window and one message.
+ *   only for us.  A message's wire_bytes are those not yet returned.  So a
+ *   stream can make us buffer at most its window and one message.
  *
- *   In llmgw_grpc_reader_t, `held` counts the bytes of the unfinished message
- *   and `owed` those of whole messages that are not consumed.
+ *   In llmgw_grpc_reader_t, `partial` counts the bytes of the unfinished
+ *   message that are not returned, and `unconsumed` those of whole messages.
  *
- *         bytes of an unfinished message            whole
+ *         bytes of an unfinished message        the message is whole
  *                  |                                  |
- *                 held ----------------------------> owed
- *                  | owed is 0                        | consume
+ *               partial ------------------------> unconsumed
+ *                  | unconsumed is 0                  | consume
  *                  v                                  v
- *             given back                          given back
+ *               returned                           returned
  */
 
 #include <string.h>
@@ -49,7 +49,7 @@ reader_take(llmgw_grpc_reader_t *reader, const uint8_t **data, size_t *len,
 
     *data += n;
     *len -= n;
-    reader->held += n;
+    reader->partial += n;
 
     return n;
 }
@@ -114,9 +114,9 @@ reader_body(llmgw_grpc_reader_t *reader, const uint8_t **data, size_t *len,
         message->data = reader->body.data + reader->body.start;
     }
 
-    message->wire_bytes = reader->held;
-    reader->owed += reader->held;
-    reader->held = 0;
+    message->wire_bytes = reader->partial;
+    reader->unconsumed += reader->partial;
+    reader->partial = 0;
     reader->is_whole = 1;
 
     return LLMGW_GRPC_READ_MESSAGE;
@@ -154,7 +154,7 @@ reader_whole(llmgw_grpc_reader_t *reader, size_t max_message_bytes,
 
     *data += message->wire_bytes;
     *len -= message->wire_bytes;
-    reader->owed += message->wire_bytes;
+    reader->unconsumed += message->wire_bytes;
 
     return 1;
 }
@@ -205,15 +205,15 @@ llmgw_grpc_reader_is_within(const llmgw_grpc_reader_t *reader)
 size_t
 llmgw_grpc_reader_release(llmgw_grpc_reader_t *reader, size_t wire_bytes)
 {
-    if (wire_bytes > reader->owed) {
-        wire_bytes = reader->owed;
+    if (wire_bytes > reader->unconsumed) {
+        wire_bytes = reader->unconsumed;
     }
 
-    reader->owed -= wire_bytes;
+    reader->unconsumed -= wire_bytes;
 
-    if (reader->owed == 0) {
-        wire_bytes += reader->held;
-        reader->held = 0;
+    if (reader->unconsumed == 0) {
+        wire_bytes += reader->partial;
+        reader->partial = 0;
     }
 
     return wire_bytes;

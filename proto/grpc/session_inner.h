@@ -92,9 +92,9 @@ typedef struct {
 
 
 typedef struct {
-    size_t            held;           /* wire bytes of the unfinished message
-                                         not yet given back */
-    size_t            owed;           /* wire bytes reported, not consumed */
+    size_t            partial;        /* wire bytes of the unfinished message
+                                         not yet returned to the window */
+    size_t            unconsumed;     /* the same of whole messages */
     uint32_t          message_bytes;  /* known when the prefix is whole */
     uint8_t           prefix[LLMGW_GRPC_PREFIX_BYTES];
     uint8_t           prefix_bytes;

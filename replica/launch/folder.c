@@ -189,5 +189,5 @@ folder_write(const folder_t *f, const char *command, const uint64_t *bytes,
 
     text[n++] = '\n';
     snprintf(path, sizeof(path), "%s/took", f->path);
-    (void) kept_file_write(path, text, n);
+    (void) atomic_file_write(path, text, n);
 }

@@ -19,7 +19,7 @@
 #include "replica/standby/watchdog.h"
 
 
-_Static_assert(WORKERS_MAX <= SENTRY_WORKERS_MAX, "the sentry has too few "
+_Static_assert(WORKERS_MAX <= WATCHDOG_WORKERS_MAX, "the watchdog has too few "
                "places");
 
 typedef struct {

@@ -23,7 +23,7 @@
 static const char *
 lock_client_meanwhile(const lock_client_t *c)
 {
-    return c->seat.epoch != 0 ? "still serving, retrying" : "retrying";
+    return c->session.epoch != 0 ? "still serving, retrying" : "retrying";
 }
 
 
@@ -44,7 +44,7 @@ lock_client_on_lost(void *data, const char *why)
 
     c = data;
     redial_again(&c->service, why, lock_client_meanwhile(c));
-    seat_lost(&c->seat);
+    lock_session_lost(&c->session);
     c->callbacks->on_queue(c->data, 0);
 }
 
@@ -81,7 +81,7 @@ lock_client_check_file(lock_client_t *c)
 static void
 lock_client_acquire(lock_client_t *c)
 {
-    if (c->seat.epoch == 0 && lock_client_check_file(c) != 0) {
+    if (c->session.epoch == 0 && lock_client_check_file(c) != 0) {
         return;
     }
 
@@ -89,8 +89,8 @@ lock_client_acquire(lock_client_t *c)
         json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:I}",
                   "cmd", "acquire", "group", c->group, "engine", c->engine,
                   "nonce", c->nonce,
-                  "last_epoch", (json_int_t) c->seat.last_epoch,
-                  "epoch", (json_int_t) c->seat.epoch,
+                  "last_epoch", (json_int_t) c->session.last_epoch,
+                  "epoch", (json_int_t) c->session.epoch,
                   "waking_timeout_ms", (json_int_t) c->waking_timeout_ms),
         -1);
 }
@@ -105,7 +105,7 @@ lock_client_take(lock_client_t *c)
     }
 
     lock_client_say(c, json_pack("{s:s, s:I}", "cmd", "take", "epoch",
-                                 (json_int_t) c->seat.offered), -1);
+                                 (json_int_t) c->session.offered), -1);
 }
 
 
@@ -143,12 +143,12 @@ lock_client_begin(lock_client_t *c)
     if (key_file_take(&c->file, error) != 0) {
         snprintf(text, sizeof(text), "granted epoch %llu, but its lock file "
                  "cannot be locked: %s",
-                 (unsigned long long) c->seat.epoch, error);
+                 (unsigned long long) c->session.epoch, error);
         c->callbacks->on_fatal(c->data, text);
         return;
     }
 
-    c->callbacks->on_granted(c->data, c->seat.epoch, c->seat.lock);
+    c->callbacks->on_granted(c->data, c->session.epoch, c->session.lock);
 }
 
 
@@ -159,8 +159,8 @@ lock_client_go_on(lock_client_t *c)
 
     lock_client_fine(c);
     log_write(c->log, LOG_INFO, "standby: epoch %llu was granted again",
-              (unsigned long long) c->seat.epoch);
-    c->callbacks->on_regranted(c->data, c->seat.lock);
+              (unsigned long long) c->session.epoch);
+    c->callbacks->on_regranted(c->data, c->session.lock);
 
     for (i = 0; i < c->nworkers; i++) {
         lock_client_say_worker(c, &c->workers[i]);
@@ -181,28 +181,28 @@ lock_client_refused(lock_client_t *c, const char *reason, const char *why)
 
 
 static void
-lock_client_act(lock_client_t *c, seat_act_t act, const char *what,
+lock_client_act(lock_client_t *c, lock_session_act_t act, const char *what,
     const char *why)
 {
     switch (act) {
 
-    case SEAT_TAKE:
+    case LOCK_SESSION_TAKE:
         lock_client_take(c);
         break;
 
-    case SEAT_BEGIN:
+    case LOCK_SESSION_BEGIN:
         lock_client_begin(c);
         break;
 
-    case SEAT_GO_ON:
+    case LOCK_SESSION_GO_ON:
         lock_client_go_on(c);
         break;
 
-    case SEAT_RETRY:
+    case LOCK_SESSION_RETRY:
         lock_client_on_lost(c, what);
         break;
 
-    case SEAT_REFUSED:
+    case LOCK_SESSION_REFUSED:
         lock_client_refused(c, what, why);
         break;
 
@@ -215,11 +215,11 @@ lock_client_act(lock_client_t *c, seat_act_t act, const char *what,
 static void
 lock_client_queued(lock_client_t *c, uint64_t epoch)
 {
-    seat_act_t  act;
+    lock_session_act_t  act;
 
-    act = seat_queued(&c->seat, epoch);
+    act = lock_session_queued(&c->session, epoch);
 
-    if (act == SEAT_NOTHING) {
+    if (act == LOCK_SESSION_NOTHING) {
         lock_client_fine(c);
         c->callbacks->on_queue(c->data, 1);
     }
@@ -278,7 +278,7 @@ lock_client_hear_refusal(lock_client_t *c, const json_t *message)
         reason = "without a reason";
     }
 
-    lock_client_act(c, seat_refused(&c->seat, reason), reason,
+    lock_client_act(c, lock_session_refused(&c->session, reason), reason,
         json_string_value(json_object_get(message, "error")));
 }
 
@@ -304,10 +304,10 @@ lock_client_ponged(lock_client_t *c, uint64_t seq, uint64_t standbys)
 static void
 lock_client_hear(lock_client_t *c, const json_t *message, const char *type)
 {
-    seat_t    *seat;
+    lock_session_t    *session;
     uint64_t   epoch;
 
-    seat = &c->seat;
+    session = &c->session;
     epoch = lock_client_number(message, "epoch");
 
     if (strcmp(type, "ping") == 0) {
@@ -321,11 +321,11 @@ lock_client_hear(lock_client_t *c, const json_t *message, const char *type)
         lock_client_queued(c, epoch);
 
     } else if (strcmp(type, "offer") == 0) {
-        lock_client_act(c, seat_offered(seat, epoch),
+        lock_client_act(c, lock_session_offered(session, epoch),
                         "it offers an older epoch", NULL);
 
     } else if (strcmp(type, "granted") == 0) {
-        lock_client_act(c, seat_granted(seat, epoch,
+        lock_client_act(c, lock_session_granted(session, epoch,
                                         lock_client_instance(message)),
                         "it granted another epoch", NULL);
 
@@ -352,7 +352,7 @@ lock_client_on_message(void *data, const json_t *message)
         lock_client_hear(c, message, type);
 
     } else {
-        lock_client_act(c, SEAT_RETRY, "it talks nonsense", NULL);
+        lock_client_act(c, LOCK_SESSION_RETRY, "it talks nonsense", NULL);
     }
 }
 
@@ -379,8 +379,8 @@ lock_client_on_connected(void *data)
     c->pong = c->ping;
     c->is_silent = 0;
     c->has_sought = 0;
-    seat_forget_above(&c->seat, lock_client_epoch_max());
-    seat_connected(&c->seat);
+    lock_session_forget_above(&c->session, lock_client_epoch_max());
+    lock_session_connected(&c->session);
     lock_client_acquire(c);
 }
 
@@ -423,7 +423,7 @@ lock_client_on_tick(struct ev_loop *loop, ev_timer *w, int revents)
         return;
     }
 
-    if (c->seat.epoch > lock_client_epoch_max()) {
+    if (c->session.epoch > lock_client_epoch_max()) {
         c->callbacks->on_fatal(c->data, "the epoch is more than 24 h ahead of "
                                "the clock: gateways do not ask this engine, "
                                "and the next one gets an epoch by the clock");
@@ -513,7 +513,7 @@ lock_client_worker(lock_client_t *c, pid_t pid, int pidfd)
     worker->pid = pid;
     worker->fd = pidfd;
 
-    if (c->seat.state == SEAT_HELD) {
+    if (c->session.state == LOCK_SESSION_HELD) {
         lock_client_say_worker(c, worker);
     }
 }

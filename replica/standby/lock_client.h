@@ -1,8 +1,9 @@
 
 /*
- * The connection to the lock service: lock_session.h over a socket, and the lock file.
+ * The connection to the lock service (lock_session.h over a socket), and the
+ * lock file.
  *
- * It lives in the sentry's loop, so that a PING is answered whatever the
+ * It lives in the watchdog's loop, so that a PING is answered whatever the
  * engine's own loop does.  A service that is not there is tried for ever: by
  * an engine that waits, since nobody else can let it serve, and by one that
  * serves, which needs nobody for that.
@@ -69,7 +70,7 @@ typedef struct {
 
     /* its own */
     char                            nonce[LOCK_CLIENT_NONCE_BYTES];
-    seat_t                          seat;
+    lock_session_t                          session;
     key_file_t                     file;
     redial_t                        service;
     ev_timer                        tick;

@@ -5,82 +5,82 @@
 
 
 void
-seat_connected(seat_t *seat)
+lock_session_connected(lock_session_t *session)
 {
-    seat->state = SEAT_ASKED;
-    seat->offered = 0;
+    session->state = LOCK_SESSION_ASKED;
+    session->offered = 0;
 }
 
 
 void
-seat_lost(seat_t *seat)
+lock_session_lost(lock_session_t *session)
 {
-    seat->state = SEAT_AWAY;
-    seat->offered = 0;
+    session->state = LOCK_SESSION_AWAY;
+    session->offered = 0;
 }
 
 
 void
-seat_forget_above(seat_t *seat, uint64_t epoch_max)
+lock_session_forget_above(lock_session_t *session, uint64_t epoch_max)
 {
-    if (seat->epoch == 0 && seat->last_epoch > epoch_max) {
-        seat->last_epoch = 0;
+    if (session->epoch == 0 && session->last_epoch > epoch_max) {
+        session->last_epoch = 0;
     }
 }
 
 
-seat_act_t
-seat_queued(seat_t *seat, uint64_t epoch)
+lock_session_act_t
+lock_session_queued(lock_session_t *session, uint64_t epoch)
 {
-    if (seat->epoch != 0) {
-        return SEAT_RETRY;
+    if (session->epoch != 0) {
+        return LOCK_SESSION_RETRY;
     }
 
-    if (epoch > seat->last_epoch) {
-        seat->last_epoch = epoch;
+    if (epoch > session->last_epoch) {
+        session->last_epoch = epoch;
     }
 
-    if (seat->state == SEAT_ASKED) {
-        seat->state = SEAT_WAITING;
+    if (session->state == LOCK_SESSION_ASKED) {
+        session->state = LOCK_SESSION_WAITING;
     }
 
-    return SEAT_NOTHING;
+    return LOCK_SESSION_NOTHING;
 }
 
 
 /* An epoch that is not greater than all before would be a step back in time:
    such a service is not believed. */
-seat_act_t
-seat_offered(seat_t *seat, uint64_t epoch)
+lock_session_act_t
+lock_session_offered(lock_session_t *session, uint64_t epoch)
 {
-    if (seat->epoch != 0 || epoch <= seat->last_epoch) {
-        return SEAT_RETRY;
+    if (session->epoch != 0 || epoch <= session->last_epoch) {
+        return LOCK_SESSION_RETRY;
     }
 
-    seat->state = SEAT_TAKING;
-    seat->offered = epoch;
+    session->state = LOCK_SESSION_TAKING;
+    session->offered = epoch;
 
-    return SEAT_TAKE;
+    return LOCK_SESSION_TAKE;
 }
 
 
-seat_act_t
-seat_granted(seat_t *seat, uint64_t epoch, uint64_t lock)
+lock_session_act_t
+lock_session_granted(lock_session_t *session, uint64_t epoch, uint64_t lock)
 {
     int  is_again;
 
-    is_again = seat->epoch != 0;
+    is_again = session->epoch != 0;
 
-    if (epoch == 0 || epoch != (is_again ? seat->epoch : seat->offered)) {
-        return SEAT_RETRY;
+    if (epoch == 0 || epoch != (is_again ? session->epoch : session->offered)) {
+        return LOCK_SESSION_RETRY;
     }
 
-    seat->state = SEAT_HELD;
-    seat->epoch = epoch;
-    seat->last_epoch = epoch;
-    seat->lock = lock;
+    session->state = LOCK_SESSION_HELD;
+    session->epoch = epoch;
+    session->last_epoch = epoch;
+    session->lock = lock;
 
-    return is_again ? SEAT_GO_ON : SEAT_BEGIN;
+    return is_again ? LOCK_SESSION_GO_ON : LOCK_SESSION_BEGIN;
 }
 
 
@@ -95,19 +95,21 @@ seat_may_wait(const char *reason)
 }
 
 
-seat_act_t
-seat_refused(seat_t *seat, const char *reason)
+lock_session_act_t
+lock_session_refused(lock_session_t *session, const char *reason)
 {
-    if (seat->epoch != 0) {
-        return SEAT_RETRY;      /* a helper's word ends no healthy engine */
+    if (session->epoch != 0) {
+        /* a service that contradicts itself ends no healthy engine */
+        return LOCK_SESSION_RETRY;
     }
 
-    if ((seat->state == SEAT_TAKING || seat->state == SEAT_WAITING)
+    if ((session->state == LOCK_SESSION_TAKING
+         || session->state == LOCK_SESSION_WAITING)
         && seat_may_wait(reason))
     {
-        seat->state = SEAT_WAITING;
-        return SEAT_NOTHING;
+        session->state = LOCK_SESSION_WAITING;
+        return LOCK_SESSION_NOTHING;
     }
 
-    return SEAT_REFUSED;
+    return LOCK_SESSION_REFUSED;
 }

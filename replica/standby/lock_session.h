@@ -1,6 +1,7 @@
 
 /*
- * An engine's half of the lock service's protocol.  Pure: no socket, no clock.
+ * State of an engine's session at the lock service.  Pure: no socket, no
+ * clock.
  *
  *            connected         QUEUED         OFFER           GRANTED
  *    AWAY ------------> ASKED --------> WAITING ---> TAKING ----------> HELD
@@ -10,57 +11,69 @@
  *     |                                                                  |
  *     '------------------------------------------------------------------'
  *
- * What was granted stays granted when the connection ends: a holder says its
- * epoch when it connects again, and is granted once more.
+ * A grant survives the end of the connection: the holder sends its epoch when
+ * it connects again, and the service grants the same epoch again.
  */
 
-#ifndef SEAT_H
-#define SEAT_H
+#ifndef LOCK_SESSION_H
+#define LOCK_SESSION_H
 
 #include <stdint.h>
 
 
 typedef enum {
-    SEAT_AWAY = 0,
-    SEAT_ASKED,
-    SEAT_WAITING,
-    SEAT_TAKING,
-    SEAT_HELD
-} seat_state_t;
+    LOCK_SESSION_AWAY = 0,
+    LOCK_SESSION_ASKED,
+    LOCK_SESSION_WAITING,
+    LOCK_SESSION_TAKING,
+    LOCK_SESSION_HELD
+} lock_session_state_t;
 
-/* What is to be done now. */
+/* What the caller has to do. */
 typedef enum {
-    SEAT_NOTHING = 0,
-    SEAT_TAKE,              /* send TAKE with seat->offered */
-    SEAT_BEGIN,             /* granted: take the lock file, then wake */
-    SEAT_GO_ON,             /* granted again */
-    SEAT_RETRY,             /* disconnect, and connect later */
-    SEAT_REFUSED            /* there is no way on: end the process */
-} seat_act_t;
+    LOCK_SESSION_NOTHING = 0,
+    LOCK_SESSION_TAKE,      /* send TAKE with session->offered */
+    LOCK_SESSION_BEGIN,     /* granted: lock the lock file, then wake */
+    LOCK_SESSION_GO_ON,     /* granted again: continue to serve */
+    LOCK_SESSION_RETRY,     /* disconnect, and connect later */
+    LOCK_SESSION_REFUSED    /* final: end the process */
+} lock_session_act_t;
 
 typedef struct {
-    seat_state_t  state;
-    uint64_t      epoch;            /* that is held; 0: none */
-    uint64_t      offered;
-    uint64_t      last_epoch;       /* the greatest that was seen */
-    uint64_t      lock;             /* instance of the granting service */
-} seat_t;
+    lock_session_state_t  state;
+    uint64_t              epoch;        /* of the grant; 0: none */
+    uint64_t              offered;      /* epoch of the last offer */
+    uint64_t              last_epoch;   /* the greatest seen so far */
+    uint64_t              lock;         /* instance of the granting service */
+} lock_session_t;
 
 
-/* ACQUIRE was sent. */
-void seat_connected(seat_t *seat);
+/* To be called when ACQUIRE was sent. */
+void lock_session_connected(lock_session_t *session);
 
-void seat_lost(seat_t *seat);
+/* To be called when the connection has ended. */
+void lock_session_lost(lock_session_t *session);
 
-/* Gossip refuses each epoch above this one at this time: a waiter takes lower
-   ones again. */
-void seat_forget_above(seat_t *seat, uint64_t epoch_max);
+/*
+ * epoch_max is the greatest epoch that gossip accepts at this time.  A waiter
+ * whose last_epoch is above it accepts lower epochs again.
+ */
+void lock_session_forget_above(lock_session_t *session, uint64_t epoch_max);
 
-/* epoch: the greatest that the service knows of; the next ones are above it,
-   and so they stay if it forgets it. */
-seat_act_t seat_queued(seat_t *seat, uint64_t epoch);
-seat_act_t seat_offered(seat_t *seat, uint64_t epoch);
-seat_act_t seat_granted(seat_t *seat, uint64_t epoch, uint64_t lock);
-seat_act_t seat_refused(seat_t *seat, const char *reason);
+/*
+ * QUEUED: epoch is the greatest that the service knows.  It is remembered, so
+ * that no later offer at or below it is accepted, even if the service loses
+ * its state.
+ */
+lock_session_act_t lock_session_queued(lock_session_t *session,
+    uint64_t epoch);
 
-#endif /* SEAT_H */
+/* OFFER, GRANTED and a refusal; lock is the instance id of the service. */
+lock_session_act_t lock_session_offered(lock_session_t *session,
+    uint64_t epoch);
+lock_session_act_t lock_session_granted(lock_session_t *session,
+    uint64_t epoch, uint64_t lock);
+lock_session_act_t lock_session_refused(lock_session_t *session,
+    const char *reason);
+
+#endif /* LOCK_SESSION_H */

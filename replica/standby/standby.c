@@ -98,7 +98,7 @@ standby_worker(standby_t *s, pid_t pid)
         return -1;
     }
 
-    sentry_worker(s->sentry, pid, fd);
+    watchdog_worker(s->watchdog, pid, fd);
 
     return 0;
 }
@@ -118,7 +118,8 @@ standby_on_granted(void *data, uint64_t epoch, uint64_t lock)
     if (s->body == NULL || s->body->count == 0) {
         standby_fill(s);
 
-    } else if (s->body->begin(s->body->data, sentry_lock_fd(s->sentry)) != 0) {
+    } else if (s->body->begin(s->body->data,
+                              watchdog_lock_fd(s->watchdog)) != 0) {
         standby_fail(s);
     }
 }
@@ -163,8 +164,8 @@ standby_on_ready(standby_t *s)
         return;
     }
 
-    if (sentry_woken(s->sentry) != 0) {
-        return;         /* too late: the sentry ends the process */
+    if (watchdog_woken(s->watchdog) != 0) {
+        return;         /* too late: the watchdog ends the process */
     }
 
     s->state = LLMGW_GROUP_ACTIVE;
@@ -178,7 +179,7 @@ standby_on_ready(standby_t *s)
 void
 standby_seek(standby_t *s)
 {
-    sentry_seek(s->sentry);
+    watchdog_seek(s->watchdog);
 }
 
 
@@ -207,7 +208,7 @@ standby_exchange(standby_t *s)
     vitals.is_draining = engine_is_draining(e);
     vitals.streams = (uint64_t) (e->stats.active - e->full);
     vitals.progress = e->progress;
-    shown = sentry_turned(s->sentry, &vitals, &is_lock_away);
+    shown = watchdog_turned(s->watchdog, &vitals, &is_lock_away);
     standby_tell_lock(s, is_lock_away);
 
     if (s->state == LLMGW_GROUP_STANDBY && shown <= LLMGW_GROUP_STANDBY) {
@@ -228,7 +229,7 @@ standby_on_turn(struct ev_loop *loop, ev_prepare *w, int revents)
 
     if (s->state == LLMGW_GROUP_INIT && s->is_open && is == ENGINE_ASLEEP) {
         s->state = LLMGW_GROUP_STANDBY;
-        sentry_asleep(s->sentry);
+        watchdog_asleep(s->watchdog);
 
     } else if (s->state == LLMGW_GROUP_WAKING && s->is_woken
                && is == ENGINE_READY)
@@ -260,10 +261,10 @@ standby_forbid_core(void)
 }
 
 
-static sentry_t *
-standby_post_sentry(standby_t *s, char *error)
+static watchdog_t *
+standby_post_watchdog(standby_t *s, char *error)
 {
-    sentry_options_t  options = {
+    watchdog_options_t  options = {
         .group = s->options->group,
         .engine = s->id,
         .lock = s->options->lock,
@@ -271,14 +272,14 @@ standby_post_sentry(standby_t *s, char *error)
         .waking_timeout_ms = s->options->waking_timeout_ms
     };
 
-    static const sentry_callbacks_t  callbacks = {
+    static const watchdog_callbacks_t  callbacks = {
         .on_granted = standby_on_granted,
         .on_regranted = standby_on_regranted,
         .on_registered = standby_on_registered,
         .on_successor = standby_on_successor
     };
 
-    return sentry_create(s->loop, s->log, &options, &callbacks, s, error);
+    return watchdog_create(s->loop, s->log, &options, &callbacks, s, error);
 }
 
 
@@ -294,19 +295,19 @@ standby_init_parts(standby_t *s)
     ev_prepare_start(s->loop, &s->watch);
     ev_timer_start(s->loop, &s->pulse);
 
-    s->gate.loop = s->loop;
-    s->gate.log = s->log;
-    s->gate.sockets = s->options->wait_for;
-    s->gate.on_open = standby_on_gate;
-    s->gate.data = s;
-    gate_init(&s->gate);
+    s->startup.loop = s->loop;
+    s->startup.log = s->log;
+    s->startup.sockets = s->options->wait_for;
+    s->startup.on_open = standby_on_gate;
+    s->startup.data = s;
+    startup_wait_init(&s->startup);
 }
 
 
 int
 standby_init(standby_t *s)
 {
-    char             error[SENTRY_ERROR_BYTES];
+    char             error[WATCHDOG_ERROR_BYTES];
     engine_facts_t  *f;
 
     f = &s->engine->facts;
@@ -316,9 +317,9 @@ standby_init(standby_t *s)
     snprintf(f->group.name, sizeof(f->group.name), "%s", s->options->group);
 
     standby_forbid_core();
-    s->sentry = standby_post_sentry(s, error);
+    s->watchdog = standby_post_watchdog(s, error);
 
-    if (s->sentry == NULL) {
+    if (s->watchdog == NULL) {
         log_write(s->log, LOG_ERROR, "standby: %s", error);
         return -1;
     }
@@ -332,7 +333,7 @@ standby_init(standby_t *s)
 void
 standby_done(standby_t *s)
 {
-    gate_done(&s->gate);
+    startup_wait_done(&s->startup);
     ev_prepare_stop(s->loop, &s->watch);
     ev_timer_stop(s->loop, &s->pulse);
 
@@ -340,7 +341,7 @@ standby_done(standby_t *s)
         s->body->done(s->body->data);
     }
 
-    sentry_destroy(s->sentry, !s->engine->is_broken);
+    watchdog_destroy(s->watchdog, !s->engine->is_broken);
 
     if (s->is_open) {
         s->engine->kind->close(s->engine);

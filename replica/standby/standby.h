@@ -3,7 +3,7 @@
  * An engine that stands by: how it begins, and what it does with each step of
  * its life (life.h).
  *
- *   gate open          opens the engine: its weights come in
+ *   startup open          opens the engine: its weights come in
  *   ENGINE_ASLEEP      Standby; asks the lock service for the group
  *   granted            Waking; forks and registers its processes, fills memory,
  *                      wakes the engine
@@ -66,8 +66,8 @@ struct standby_s {
     void                     *data;
 
     /* its own */
-    gate_t                    gate;
-    sentry_t                 *sentry;
+    startup_wait_t                    startup;
+    watchdog_t                 *watchdog;
     ev_prepare                watch;        /* looks at the engine */
     ev_timer                  pulse;        /* the loop turns at least so
                                                often */

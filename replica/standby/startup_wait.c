@@ -8,13 +8,13 @@
 #include "replica/standby/startup_wait.h"
 
 
-#define GATE_POLL_S      0.05
-#define GATE_PATH_BYTES  sizeof(((struct sockaddr_un *) 0)->sun_path)
+#define STARTUP_WAIT_POLL_S      0.05
+#define STARTUP_WAIT_PATH_BYTES  sizeof(((struct sockaddr_un *) 0)->sun_path)
 
 
 /* Copies the path at the list's beginning. */
 static size_t
-gate_path(const char *list, char *path)
+startup_wait_path(const char *list, char *path)
 {
     size_t  len;
 
@@ -27,7 +27,7 @@ gate_path(const char *list, char *path)
 
 
 static int
-gate_is_there(const char *path)
+startup_wait_is_there(const char *path)
 {
     int  fd;
 
@@ -42,17 +42,17 @@ gate_is_there(const char *path)
 
 
 static void
-gate_look(gate_t *g)
+startup_wait_look(startup_wait_t *g)
 {
-    char    path[GATE_PATH_BYTES];
+    char    path[STARTUP_WAIT_PATH_BYTES];
     size_t  len;
 
     while (g->next != NULL) {
-        len = gate_path(g->next, path);
+        len = startup_wait_path(g->next, path);
 
-        if (!gate_is_there(path)) {
-            if (!g->is_told) {
-                g->is_told = 1;
+        if (!startup_wait_is_there(path)) {
+            if (!g->is_logged) {
+                g->is_logged = 1;
                 log_write(g->log, LOG_INFO, "standby: waiting for socket "
                           "\"%s\": %s", path, strerror(errno));
             }
@@ -60,7 +60,7 @@ gate_look(gate_t *g)
             return;
         }
 
-        g->is_told = 0;
+        g->is_logged = 0;
         g->next = g->next[len] == ',' ? g->next + len + 1 : NULL;
     }
 
@@ -70,39 +70,39 @@ gate_look(gate_t *g)
 
 
 static void
-gate_on_timer(struct ev_loop *loop, ev_timer *w, int revents)
+startup_wait_on_timer(struct ev_loop *loop, ev_timer *w, int revents)
 {
-    gate_look(w->data);
+    startup_wait_look(w->data);
 }
 
 
 void
-gate_init(gate_t *g)
+startup_wait_init(startup_wait_t *g)
 {
     g->next = g->sockets;
-    g->is_told = 0;
-    ev_timer_init(&g->timer, gate_on_timer, 0, GATE_POLL_S);
+    g->is_logged = 0;
+    ev_timer_init(&g->timer, startup_wait_on_timer, 0, STARTUP_WAIT_POLL_S);
     g->timer.data = g;
     ev_timer_start(g->loop, &g->timer);
 }
 
 
 void
-gate_done(gate_t *g)
+startup_wait_done(startup_wait_t *g)
 {
     ev_timer_stop(g->loop, &g->timer);
 }
 
 
 int
-gate_list_is_valid(const char *list)
+startup_wait_list_is_valid(const char *list)
 {
     size_t  len;
 
     for ( ;; ) {
         len = strcspn(list, ",");
 
-        if (len == 0 || len >= GATE_PATH_BYTES) {
+        if (len == 0 || len >= STARTUP_WAIT_PATH_BYTES) {
             return 0;
         }
 

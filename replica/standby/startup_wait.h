@@ -1,12 +1,12 @@
 
 /*
- * The startup gate: nothing begins before each of some unix sockets accepts
- * connections.  Containers of one pod start in any order; an engine that began
- * at once would fail, and be restarted with growing pauses.
+ * Waits at the start until each of some unix sockets accepts connections.
+ * Containers of one pod start in any order; an engine that started at once
+ * would fail, and be restarted with growing pauses.
  */
 
-#ifndef GATE_H
-#define GATE_H
+#ifndef STARTUP_WAIT_H
+#define STARTUP_WAIT_H
 
 #include <ev.h>
 #include <stddef.h>
@@ -23,18 +23,21 @@ typedef struct {
     void            *data;
 
     /* its own */
-    const char      *next;              /* the one that is waited for */
-    int              is_told;           /* the log has it */
+    const char      *next;              /* the socket that is waited for */
+    int              is_logged;         /* that it is waited for */
     ev_timer         timer;
-} gate_t;
+} startup_wait_t;
 
 
-/* The caller has filled in the first part.  on_open() comes from the loop. */
-void gate_init(gate_t *gate);
+/*
+ * The caller has filled in the first part.  on_open() is called once, from the
+ * loop, when all sockets accept connections.
+ */
+void startup_wait_init(startup_wait_t *wait);
 
-void gate_done(gate_t *gate);
+void startup_wait_done(startup_wait_t *wait);
 
-/* Whether a list is one of paths that a socket can have. */
-int gate_list_is_valid(const char *sockets);
+/* Whether a list consists of paths that fit a socket's address. */
+int startup_wait_list_is_valid(const char *sockets);
 
-#endif /* GATE_H */
+#endif /* STARTUP_WAIT_H */

@@ -13,16 +13,16 @@
 #include "replica/standby/watchdog.h"
 
 
-#define SENTRY_ALARM_S  2       /* after the waking timeout */
+#define WATCHDOG_ALARM_S  2       /* after the waking timeout */
 
-_Static_assert(SENTRY_WORKERS_MAX <= LOCK_CLIENT_WORKERS_MAX,
+_Static_assert(WATCHDOG_WORKERS_MAX <= LOCK_CLIENT_WORKERS_MAX,
                "the lock client has too few places");
 
 
-struct sentry_s {
-    sentry_options_t            options;
+struct watchdog_s {
+    watchdog_options_t            options;
     const log_t                *log;
-    const sentry_callbacks_t   *callbacks;
+    const watchdog_callbacks_t   *callbacks;
     void                       *data;
     struct ev_loop             *main_loop;
     struct ev_loop             *loop;           /* the thread's */
@@ -43,7 +43,7 @@ struct sentry_s {
     struct {
         pid_t                   pid;
         int                     fd;
-    } workers[SENTRY_WORKERS_MAX];
+    } workers[WATCHDOG_WORKERS_MAX];
     int                         is_granted;     /* for the main loop */
     int                         is_regranted;
     int                         has_successor;
@@ -52,7 +52,7 @@ struct sentry_s {
 
 
 static uint64_t
-sentry_now_us(void)
+watchdog_now_us(void)
 {
     struct timespec  ts;
 
@@ -63,20 +63,20 @@ sentry_now_us(void)
 
 
 static uint64_t
-sentry_now_ms(void)
+watchdog_now_ms(void)
 {
-    return sentry_now_us() / 1000;
+    return watchdog_now_us() / 1000;
 }
 
 
 /* One line a transition, with the monotonic time: logs of several engines of
    one host can be laid over each other.  Under the mutex. */
 static void
-sentry_log_life(const sentry_t *s)
+watchdog_log_life(const watchdog_t *s)
 {
     uint64_t  now_us;
 
-    now_us = sentry_now_us();
+    now_us = watchdog_now_us();
     log_write(s->log, LOG_INFO, "standby: %s, epoch %llu, at %llu.%06llu s",
               life_name(&s->life), (unsigned long long) s->life.epoch,
               (unsigned long long) (now_us / 1000000),
@@ -87,16 +87,16 @@ sentry_log_life(const sentry_t *s)
 /* --- from the thread */
 
 static void
-sentry_fatal(void *data, const char *text)
+watchdog_fatal(void *data, const char *text)
 {
-    sentry_t  *s;
+    watchdog_t  *s;
 
     s = data;
     pthread_mutex_lock(&s->mutex);
 
     if (life_end(&s->life) == 0) {
         log_write(s->log, LOG_ERROR, "standby: %s", text);
-        sentry_log_life(s);
+        watchdog_log_life(s);
     }
 
     _exit(1);
@@ -104,11 +104,11 @@ sentry_fatal(void *data, const char *text)
 
 
 static void
-sentry_on_overdue(struct ev_loop *loop, ev_timer *w, int revents)
+watchdog_on_overdue(struct ev_loop *loop, ev_timer *w, int revents)
 {
     int        is_overdue;
     char       text[64];
-    sentry_t  *s;
+    watchdog_t  *s;
 
     s = w->data;
     pthread_mutex_lock(&s->mutex);
@@ -118,33 +118,33 @@ sentry_on_overdue(struct ev_loop *loop, ev_timer *w, int revents)
     if (is_overdue) {
         snprintf(text, sizeof(text), "not awake after %llu ms, giving up",
                  (unsigned long long) s->options.waking_timeout_ms);
-        sentry_fatal(s, text);
+        watchdog_fatal(s, text);
     }
 }
 
 
 /* In whole seconds, and behind the thread's own end of the wake. */
 static void
-sentry_set_alarm(const sentry_t *s)
+watchdog_set_alarm(const watchdog_t *s)
 {
     (void) signal(SIGALRM, SIG_DFL);
     (void) alarm((unsigned) (s->options.waking_timeout_ms / 1000
-                             + SENTRY_ALARM_S));
+                             + WATCHDOG_ALARM_S));
 }
 
 
 static void
-sentry_granted(void *data, uint64_t epoch, uint64_t lock)
+watchdog_granted(void *data, uint64_t epoch, uint64_t lock)
 {
-    sentry_t  *s;
+    watchdog_t  *s;
 
     s = data;
-    sentry_set_alarm(s);
+    watchdog_set_alarm(s);
     pthread_mutex_lock(&s->mutex);
 
-    if (life_granted(&s->life, epoch, lock, sentry_now_ms()) == 0) {
+    if (life_granted(&s->life, epoch, lock, watchdog_now_ms()) == 0) {
         s->is_granted = 1;
-        sentry_log_life(s);
+        watchdog_log_life(s);
     }
 
     pthread_mutex_unlock(&s->mutex);
@@ -158,9 +158,9 @@ sentry_granted(void *data, uint64_t epoch, uint64_t lock)
 
 
 static void
-sentry_regranted(void *data, uint64_t lock)
+watchdog_regranted(void *data, uint64_t lock)
 {
-    sentry_t  *s;
+    watchdog_t  *s;
 
     s = data;
     pthread_mutex_lock(&s->mutex);
@@ -172,22 +172,22 @@ sentry_regranted(void *data, uint64_t lock)
 
 
 static void
-sentry_queued(void *data, int is_queued)
+watchdog_queued(void *data, int is_queued)
 {
-    sentry_t  *s;
+    watchdog_t  *s;
 
     s = data;
     pthread_mutex_lock(&s->mutex);
-    life_queued(&s->life, is_queued, sentry_now_ms());
+    life_queued(&s->life, is_queued, watchdog_now_ms());
     pthread_mutex_unlock(&s->mutex);
     ev_async_send(s->main_loop, &s->to_main);       /* let it turn */
 }
 
 
 static void
-sentry_registered(void *data, pid_t pid)
+watchdog_registered(void *data, pid_t pid)
 {
-    sentry_t  *s;
+    watchdog_t  *s;
 
     s = data;
     pthread_mutex_lock(&s->mutex);
@@ -198,9 +198,9 @@ sentry_registered(void *data, pid_t pid)
 
 
 static void
-sentry_succeeded(void *data)
+watchdog_succeeded(void *data)
 {
-    sentry_t  *s;
+    watchdog_t  *s;
 
     s = data;
     pthread_mutex_lock(&s->mutex);
@@ -211,9 +211,9 @@ sentry_succeeded(void *data)
 
 
 static void
-sentry_look(void *data, llmgw_group_state_t *state, life_vitals_t *vitals)
+watchdog_look(void *data, llmgw_group_state_t *state, life_vitals_t *vitals)
 {
-    sentry_t  *s;
+    watchdog_t  *s;
 
     s = data;
     pthread_mutex_lock(&s->mutex);
@@ -224,14 +224,14 @@ sentry_look(void *data, llmgw_group_state_t *state, life_vitals_t *vitals)
 
 
 static int
-sentry_probed(void *data, life_question_t question, const char **state)
+watchdog_probed(void *data, life_question_t question, const char **state)
 {
     int        answer;
-    sentry_t  *s;
+    watchdog_t  *s;
 
     s = data;
     pthread_mutex_lock(&s->mutex);
-    answer = life_answer(&s->life, question, sentry_now_ms());
+    answer = life_answer(&s->life, question, watchdog_now_ms());
     *state = life_name(&s->life);
     pthread_mutex_unlock(&s->mutex);
 
@@ -241,10 +241,10 @@ sentry_probed(void *data, life_question_t question, const char **state)
 
 /* What the main loop wants: workers first, then the rest. */
 static void
-sentry_on_wanted(struct ev_loop *loop, ev_async *w, int revents)
+watchdog_on_wanted(struct ev_loop *loop, ev_async *w, int revents)
 {
     int        i, is_asked, is_seeking, is_ending, is_release;
-    sentry_t  *s;
+    watchdog_t  *s;
 
     s = w->data;
     pthread_mutex_lock(&s->mutex);
@@ -278,9 +278,9 @@ sentry_on_wanted(struct ev_loop *loop, ev_async *w, int revents)
 
 
 static void *
-sentry_run(void *data)
+watchdog_run(void *data)
 {
-    ev_run(((sentry_t *) data)->loop, 0);
+    ev_run(((watchdog_t *) data)->loop, 0);
 
     return NULL;
 }
@@ -289,10 +289,10 @@ sentry_run(void *data)
 /* --- in the main loop */
 
 static void
-sentry_on_news(struct ev_loop *loop, ev_async *w, int revents)
+watchdog_on_news(struct ev_loop *loop, ev_async *w, int revents)
 {
     int        is_granted, is_regranted, has_successor, nregistered;
-    sentry_t  *s;
+    watchdog_t  *s;
     uint64_t   epoch, lock;
 
     s = w->data;
@@ -327,13 +327,13 @@ sentry_on_news(struct ev_loop *loop, ev_async *w, int revents)
 
 
 void
-sentry_asleep(sentry_t *s)
+watchdog_asleep(watchdog_t *s)
 {
     pthread_mutex_lock(&s->mutex);
 
     if (life_asleep(&s->life) == 0) {
         s->is_asked = 1;
-        sentry_log_life(s);
+        watchdog_log_life(s);
     }
 
     pthread_mutex_unlock(&s->mutex);
@@ -342,16 +342,16 @@ sentry_asleep(sentry_t *s)
 
 
 int
-sentry_woken(sentry_t *s)
+watchdog_woken(watchdog_t *s)
 {
     int  rc;
 
     pthread_mutex_lock(&s->mutex);
-    rc = life_woken(&s->life, sentry_now_ms());
+    rc = life_woken(&s->life, watchdog_now_ms());
 
     if (rc == 0) {
         (void) alarm(0);
-        sentry_log_life(s);
+        watchdog_log_life(s);
     }
 
     pthread_mutex_unlock(&s->mutex);
@@ -361,12 +361,12 @@ sentry_woken(sentry_t *s)
 
 
 llmgw_group_state_t
-sentry_turned(sentry_t *s, const life_vitals_t *vitals, int *is_lock_away)
+watchdog_turned(watchdog_t *s, const life_vitals_t *vitals, int *is_lock_away)
 {
     uint64_t             now_ms;
     llmgw_group_state_t  shown;
 
-    now_ms = sentry_now_ms();
+    now_ms = watchdog_now_ms();
     pthread_mutex_lock(&s->mutex);
     life_turned(&s->life, vitals, now_ms);
     shown = life_shown(&s->life, now_ms);
@@ -378,7 +378,7 @@ sentry_turned(sentry_t *s, const life_vitals_t *vitals, int *is_lock_away)
 
 
 void
-sentry_seek(sentry_t *s)
+watchdog_seek(watchdog_t *s)
 {
     pthread_mutex_lock(&s->mutex);
     s->is_seeking = 1;
@@ -388,7 +388,7 @@ sentry_seek(sentry_t *s)
 
 
 void
-sentry_worker(sentry_t *s, pid_t pid, int pidfd)
+watchdog_worker(watchdog_t *s, pid_t pid, int pidfd)
 {
     pthread_mutex_lock(&s->mutex);
     s->workers[s->nworkers].pid = pid;
@@ -400,7 +400,7 @@ sentry_worker(sentry_t *s, pid_t pid, int pidfd)
 
 
 int
-sentry_lock_fd(const sentry_t *s)
+watchdog_lock_fd(const watchdog_t *s)
 {
     return s->client.file.fd;
 }
@@ -409,7 +409,7 @@ sentry_lock_fd(const sentry_t *s)
 /* --- its own life */
 
 static int
-sentry_start(sentry_t *s, char *error)
+watchdog_start(watchdog_t *s, char *error)
 {
     int       rc;
     sigset_t  all, before;
@@ -417,11 +417,11 @@ sentry_start(sentry_t *s, char *error)
     /* Signals are the main loop's. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    rc = pthread_create(&s->thread, NULL, sentry_run, s);
+    rc = pthread_create(&s->thread, NULL, watchdog_run, s);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 
     if (rc != 0) {
-        snprintf(error, SENTRY_ERROR_BYTES, "no thread: %s", strerror(rc));
+        snprintf(error, WATCHDOG_ERROR_BYTES, "no thread: %s", strerror(rc));
         return -1;
     }
 
@@ -430,16 +430,16 @@ sentry_start(sentry_t *s, char *error)
 
 
 static int
-sentry_open(sentry_t *s, char *error)
+watchdog_open(watchdog_t *s, char *error)
 {
     static const lock_client_callbacks_t  callbacks = {
-        .on_granted = sentry_granted,
-        .on_regranted = sentry_regranted,
-        .on_queue = sentry_queued,
-        .on_registered = sentry_registered,
-        .on_successor = sentry_succeeded,
-        .on_fatal = sentry_fatal,
-        .look = sentry_look
+        .on_granted = watchdog_granted,
+        .on_regranted = watchdog_regranted,
+        .on_queue = watchdog_queued,
+        .on_registered = watchdog_registered,
+        .on_successor = watchdog_succeeded,
+        .on_fatal = watchdog_fatal,
+        .look = watchdog_look
     };
 
     s->client.loop = s->loop;
@@ -457,12 +457,12 @@ sentry_open(sentry_t *s, char *error)
 
     if (s->options.probe_listen != NULL
         && probes_init(&s->probes, s->loop, s->options.probe_listen,
-                       sentry_probed, s, error) != 0)
+                       watchdog_probed, s, error) != 0)
     {
         return -1;
     }
 
-    if (sentry_start(s, error) != 0) {
+    if (watchdog_start(s, error) != 0) {
         probes_done(&s->probes);
         return -1;
     }
@@ -472,7 +472,7 @@ sentry_open(sentry_t *s, char *error)
 
 
 static void
-sentry_free(sentry_t *s)
+watchdog_free(watchdog_t *s)
 {
     ev_async_stop(s->main_loop, &s->to_main);
     ev_async_stop(s->loop, &s->to_thread);
@@ -483,17 +483,17 @@ sentry_free(sentry_t *s)
 }
 
 
-sentry_t *
-sentry_create(struct ev_loop *main_loop, const log_t *log,
-    const sentry_options_t *options, const sentry_callbacks_t *callbacks,
+watchdog_t *
+watchdog_create(struct ev_loop *main_loop, const log_t *log,
+    const watchdog_options_t *options, const watchdog_callbacks_t *callbacks,
     void *data, char *error)
 {
-    sentry_t  *s;
+    watchdog_t  *s;
 
-    s = calloc(1, sizeof(sentry_t));
+    s = calloc(1, sizeof(watchdog_t));
 
     if (s == NULL || (s->loop = ev_loop_new(EVFLAG_AUTO)) == NULL) {
-        snprintf(error, SENTRY_ERROR_BYTES, "out of memory");
+        snprintf(error, WATCHDOG_ERROR_BYTES, "out of memory");
         free(s);
         return NULL;
     }
@@ -507,19 +507,19 @@ sentry_create(struct ev_loop *main_loop, const log_t *log,
     pthread_mutex_init(&s->mutex, NULL);
     life_init(&s->life, options->waking_timeout_ms);
 
-    ev_async_init(&s->to_main, sentry_on_news);
-    ev_async_init(&s->to_thread, sentry_on_wanted);
-    ev_init(&s->overdue, sentry_on_overdue);
+    ev_async_init(&s->to_main, watchdog_on_news);
+    ev_async_init(&s->to_thread, watchdog_on_wanted);
+    ev_init(&s->overdue, watchdog_on_overdue);
     s->to_main.data = s;
     s->to_thread.data = s;
     s->overdue.data = s;
     ev_async_start(main_loop, &s->to_main);
     ev_async_start(s->loop, &s->to_thread);
 
-    sentry_log_life(s);
+    watchdog_log_life(s);
 
-    if (sentry_open(s, error) != 0) {
-        sentry_free(s);
+    if (watchdog_open(s, error) != 0) {
+        watchdog_free(s);
         return NULL;
     }
 
@@ -528,14 +528,14 @@ sentry_create(struct ev_loop *main_loop, const log_t *log,
 
 
 void
-sentry_destroy(sentry_t *s, int is_release)
+watchdog_destroy(watchdog_t *s, int is_release)
 {
     pthread_mutex_lock(&s->mutex);
     s->is_ending = 1;
     s->is_release = is_release;
 
     if (life_end(&s->life) == 0) {
-        sentry_log_life(s);
+        watchdog_log_life(s);
     }
 
     pthread_mutex_unlock(&s->mutex);
@@ -546,5 +546,5 @@ sentry_destroy(sentry_t *s, int is_release)
         probes_done(&s->probes);
     }
 
-    sentry_free(s);
+    watchdog_free(s);
 }

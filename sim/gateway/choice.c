@@ -132,7 +132,7 @@ choice_done(choice_t *choice)
 
 
 static void
-choice_hear(gateway_t *g, front_t *front, uint32_t i)
+choice_update(gateway_t *g, front_t *front, uint32_t i)
 {
     uint32_t             foreign;
     llmgw_slot_t        *slot;
@@ -149,7 +149,7 @@ choice_hear(gateway_t *g, front_t *front, uint32_t i)
     slot = llmgw_slot(front->shared, front->places[i].slot);
 
     *facts = (llmgw_facts_t) {
-        .heard_ms = gateway_ms(g),
+        .reported_ms = gateway_ms(g),
         .replica = i,
         .active = node->active,
         .running = model.batch_size,
@@ -157,12 +157,12 @@ choice_hear(gateway_t *g, front_t *front, uint32_t i)
         .kv_permille = (uint16_t) ((uint64_t) (model.total_blocks
                                                - model.free_blocks) * 1000
                                    / model.total_blocks),
-        .told = LLMGW_FACT_RUNNING | LLMGW_FACT_WAITING | LLMGW_FACT_KV
+        .reported = LLMGW_FACT_RUNNING | LLMGW_FACT_WAITING | LLMGW_FACT_KV
     };
 
     foreign = llmgw_high_water_foreign(&slot->high, slot->counts.in_flight,
                                        facts->active, gateway_ms(g));
-    llmgw_facts_hear(facts, &before, slot->counts.in_flight, foreign);
+    llmgw_facts_update(facts, &before, slot->counts.in_flight, foreign);
 }
 
 
@@ -220,7 +220,7 @@ choice_rank(gateway_t *g, front_t *front, uint32_t stream,
         choice->read_us = g->loop.clock_us;
 
         for (i = 0; i < g->fleet->replicas; i++) {
-            choice_hear(g, front, i);
+            choice_update(g, front, i);
         }
     }
 

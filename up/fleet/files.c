@@ -66,7 +66,7 @@ files_end(files_draft_t *draft, const files_t *f, const char *name,
 
     files_path(path, f->dir, name, suffix);
     rc = fclose(draft->out) == 0
-         && kept_file_write(path, draft->text, draft->len) == 0 ? 0 : -1;
+         && atomic_file_write(path, draft->text, draft->len) == 0 ? 0 : -1;
 
     if (rc != 0) {
         snprintf(error, FILES_ERROR_BYTES, "file \"%s\": %s", path,

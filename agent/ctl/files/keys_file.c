@@ -292,7 +292,7 @@ keys_file_write(const keys_file_t *file, const char *text, size_t len)
         return file_fail(file->path, strerror(errno));
     }
 
-    rc = file_own(file, fd) == 0 && kept_file_put(fd, text, len) == 0
+    rc = file_own(file, fd) == 0 && atomic_file_put(fd, text, len) == 0
          && file_name(file, fresh) == 0 ? 0 : -1;
 
     if (rc != 0) {
@@ -300,7 +300,7 @@ keys_file_write(const keys_file_t *file, const char *text, size_t len)
         (void) unlink(fresh);
 
     } else {
-        kept_file_sync_dir(file->path);
+        atomic_file_sync_dir(file->path);
     }
 
     (void) close(fd);

@@ -6,18 +6,18 @@
 
 /* Which facts some candidate tells. */
 static unsigned
-saturation_told(const llmgw_fleet_t *fleet, const uint32_t *peers, uint32_t n)
+saturation_known(const llmgw_fleet_t *fleet, const uint32_t *peers, uint32_t n)
 {
     uint32_t  i;
-    unsigned  told;
+    unsigned  known;
 
-    told = 0;
+    known = 0;
 
     for (i = 0; i < n; i++) {
-        told |= llmgw_facts_known(&fleet->facts[peers[i]], fleet->clock_ms);
+        known |= llmgw_facts_known(&fleet->facts[peers[i]], fleet->clock_ms);
     }
 
-    return told;
+    return known;
 }
 
 
@@ -27,7 +27,7 @@ llmgw_saturation_live(const llmgw_saturation_t *saturation,
     llmgw_candidate_t *candidates, uint32_t *peers, int *is_known)
 {
     uint32_t            i, n;
-    unsigned            told;
+    unsigned            known;
     llmgw_pick_key_t    key = { .now_ms = now_ms };
     llmgw_peer_state_t  state;
 
@@ -39,11 +39,11 @@ llmgw_saturation_live(const llmgw_saturation_t *saturation,
     }
 
     if (saturation->kind == LLMGW_SATURATION_UTILIZATION) {
-        told = saturation_told(fleet, peers, n);
-        *is_known = (told & (LLMGW_FACT_WAITING | LLMGW_FACT_KV)) != 0;
+        known = saturation_known(fleet, peers, n);
+        *is_known = (known & (LLMGW_FACT_WAITING | LLMGW_FACT_KV)) != 0;
 
         /* what the gateway counts itself is no queue of the replica's */
-        for (i = 0; i < n && !(told & LLMGW_FACT_WAITING); i++) {
+        for (i = 0; i < n && !(known & LLMGW_FACT_WAITING); i++) {
             candidates[i].queue_depth = 0;
         }
     }

@@ -5,14 +5,14 @@
  * known before (splitmix64; Steele, Lea, Flood, 2014).
  */
 
-#ifndef LLMGW_LOT_H
-#define LLMGW_LOT_H
+#ifndef LLMGW_DRAW_H
+#define LLMGW_DRAW_H
 
 #include <stdint.h>
 
 
 static inline uint64_t
-llmgw_lot(uint64_t random, uint32_t number)
+llmgw_draw(uint64_t random, uint32_t number)
 {
     uint64_t  x;
 
@@ -24,4 +24,4 @@ llmgw_lot(uint64_t random, uint32_t number)
     return x ^ x >> 31;
 }
 
-#endif /* LLMGW_LOT_H */
+#endif /* LLMGW_DRAW_H */

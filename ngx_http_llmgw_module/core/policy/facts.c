@@ -31,10 +31,10 @@ mean(int64_t sum, uint32_t n)
 
 
 void
-llmgw_facts_hear(llmgw_facts_t *facts, const llmgw_facts_t *before,
+llmgw_facts_update(llmgw_facts_t *facts, const llmgw_facts_t *before,
     uint32_t in_flight, uint32_t foreign)
 {
-    if (facts->heard_ms == before->heard_ms) {
+    if (facts->reported_ms == before->reported_ms) {
         facts->in_flight = before->in_flight;
         return;
     }

@@ -37,26 +37,26 @@
 
 #define LLMGW_FACTS_MS  2000        /* an older report is unknown */
 
-#define LLMGW_FACT_RUNNING  1       /* bits of `told` */
+#define LLMGW_FACT_RUNNING  1       /* bits of `reported` */
 #define LLMGW_FACT_WAITING  2
 #define LLMGW_FACT_KV       4
 
 /* Of a peer. */
 typedef struct {
-    uint64_t  heard_ms;             /* when it was reported; 0: never */
+    uint64_t  reported_ms;          /* when it was reported; 0: never */
     uint32_t  replica;              /* the candidate's number */
     uint32_t  active;               /* requests there, of all gateways */
-    uint32_t  in_flight;            /* then; see llmgw_facts_hear() */
+    uint32_t  in_flight;            /* then; see llmgw_facts_update() */
     uint32_t  running;
     uint32_t  waiting;
     uint16_t  kv_permille;
-    uint16_t  told;                 /* which of the last three */
+    uint16_t  reported;             /* which of the last three */
 } llmgw_facts_t;
 
 typedef struct {
     const llmgw_pick_pool_t  *pool;
     const llmgw_facts_t      *facts;        /* of its peers */
-    uint64_t                  clock_ms;     /* by the clock of heard_ms */
+    uint64_t                  clock_ms;     /* by the clock of reported_ms */
 } llmgw_fleet_t;
 
 
@@ -67,18 +67,18 @@ typedef struct {
  * count at this moment, but no more than `active`: what is on its way to the
  * replica was not there.
  *
- * For facts that were heard before, with the same heard_ms in *before, nothing
- * changes.
+ * Nothing changes if *before has the same reported_ms: it is the same report.
  */
-void llmgw_facts_hear(llmgw_facts_t *facts, const llmgw_facts_t *before,
+void llmgw_facts_update(llmgw_facts_t *facts, const llmgw_facts_t *before,
     uint32_t in_flight, uint32_t foreign);
 
-/* Which facts are known, as bits of `told`. */
+/* Which facts are known, as bits of `reported`. */
 static inline unsigned
 llmgw_facts_known(const llmgw_facts_t *facts, uint64_t clock_ms)
 {
-    return facts->heard_ms != 0
-           && clock_ms < facts->heard_ms + LLMGW_FACTS_MS ? facts->told : 0;
+    return facts->reported_ms != 0
+
+    && clock_ms < facts->reported_ms + LLMGW_FACTS_MS ? facts->reported : 0;
 }
 
 /*

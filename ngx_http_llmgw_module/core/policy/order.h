@@ -30,18 +30,18 @@ static inline int
 llmgw_order_is_before(const double *ranks, const uint64_t *random, uint32_t a,
     uint32_t b)
 {
-    uint64_t  lot_a, lot_b;
+    uint64_t  draw_a, draw_b;
 
     if (ranks[a] != ranks[b]) {
         return ranks[a] > ranks[b];
     }
 
     if (random != NULL) {
-        lot_a = llmgw_lot(*random, a);
-        lot_b = llmgw_lot(*random, b);
+        draw_a = llmgw_draw(*random, a);
+        draw_b = llmgw_draw(*random, b);
 
-        if (lot_a != lot_b) {
-            return lot_a < lot_b;
+        if (draw_a != draw_b) {
+            return draw_a < draw_b;
         }
     }
 

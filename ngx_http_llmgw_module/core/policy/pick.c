@@ -18,7 +18,7 @@ typedef struct {
     uint32_t  peer;
     uint64_t  load;
     uint64_t  weight;
-    uint64_t  lot;
+    uint64_t  draw;
 } least_t;
 
 /* What a look at each peer of the round's state has found. */
@@ -84,7 +84,7 @@ static void
 least_compare(least_t *least, const llmgw_round_t *round, uint32_t i,
     int is_first)
 {
-    uint64_t                  load, weight, lot, mine, best;
+    uint64_t                  load, weight, draw, mine, best;
     const llmgw_pick_peer_t  *peer;
 
     peer = &round->pool->peers[i];
@@ -98,13 +98,13 @@ least_compare(least_t *least, const llmgw_round_t *round, uint32_t i,
         return;
     }
 
-    lot = llmgw_lot(round->key->random, i);
+    draw = llmgw_draw(round->key->random, i);
 
-    if (!is_first && mine == best && lot >= least->lot) {
+    if (!is_first && mine == best && draw >= least->draw) {
         return;
     }
 
-    *least = (least_t) { i, load, weight, lot };
+    *least = (least_t) { i, load, weight, draw };
 }
 
 

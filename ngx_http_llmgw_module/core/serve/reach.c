@@ -68,7 +68,7 @@ llmgw_reach_state(const llmgw_reach_t *reach,
     backs_off = llmgw_reach_wait_ms(reach, now_ms) != 0;
 
     if (state == LLMGW_PEER_ALIVE && backs_off) {
-        return facts->has_heir ? LLMGW_PEER_UNUSABLE : LLMGW_PEER_SUSPECT;
+        return facts->has_standby ? LLMGW_PEER_UNUSABLE : LLMGW_PEER_SUSPECT;
     }
 
     if (state == LLMGW_PEER_STANDBY && !backs_off
@@ -116,7 +116,7 @@ int
 llmgw_reach_is_absent(const llmgw_reach_facts_t *facts)
 {
     return facts->standing == LLMGW_STANDING_WARM
-           || (facts->standing == LLMGW_STANDING_LEADS && facts->has_heir);
+           || (facts->standing == LLMGW_STANDING_LEADS && facts->has_standby);
 }
 
 

@@ -52,7 +52,7 @@ typedef struct {
     llmgw_standing_t  standing;         /* in its group */
     unsigned          is_barred:1;      /* not to be asked: it drains, or the
                                            configuration says so */
-    unsigned          has_heir:1;       /* another one of its group may take
+    unsigned          has_standby:1;       /* another one of its group may take
                                            over, and requests can wait for it */
     unsigned          is_isolated:1;    /* the gateway's agent is cut off from
                                            gossip */

@@ -65,7 +65,7 @@ fleet_policy_best(const double *ranks, uint32_t n, const uint64_t *random)
     for (i = 1; i < n; i++) {
         if (ranks[i] > ranks[best]
             || (ranks[i] == ranks[best] && random != NULL
-                && llmgw_lot(*random, i) < llmgw_lot(*random, best)))
+                && llmgw_draw(*random, i) < llmgw_draw(*random, best)))
         {
             best = i;
         }

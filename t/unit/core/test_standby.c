@@ -112,7 +112,7 @@ active_one_leads_and_standbys_are_warm(void **state)
     assert_int_equal(group_of(&v)->leader, 0);
     assert_true(group_of(&v)->is_led);
     assert_int_equal(group_of(&v)->nstandbys, 1);
-    assert_true(llmgw_standby_has_heir(group_of(&v)));
+    assert_true(llmgw_standby_has_standby(group_of(&v)));
 }
 
 
@@ -127,7 +127,7 @@ greater_epoch_of_a_dead_record_puts_a_living_one_in_the_past(void **state)
     assert_standings(&v, (llmgw_standing_t[]) { PAST, LEADS });
     assert_int_equal(group_of(&v)->leader, 1);
     assert_false(group_of(&v)->is_led);
-    assert_false(llmgw_standby_has_heir(group_of(&v)));
+    assert_false(llmgw_standby_has_standby(group_of(&v)));
 }
 
 
@@ -159,7 +159,7 @@ waking_one_that_died_is_no_heir(void **state)
     add(&v, G, LLMGW_STANDBY_WAKING, 6, 1, 0);
 
     assert_standings(&v, (llmgw_standing_t[]) { OUT });
-    assert_false(llmgw_standby_has_heir(group_of(&v)));
+    assert_false(llmgw_standby_has_standby(group_of(&v)));
 }
 
 

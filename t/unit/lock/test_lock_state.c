@@ -19,29 +19,29 @@
 #include "lock/lock_state.h"
 
 
-static char  dir[] = "/tmp/llmgw-kept-XXXXXX";
+static char  dir[] = "/tmp/llmgw-state-XXXXXX";
 static char  path[64];
 
 
 static void
-fill(kept_t *kept, size_t nholders)
+fill(lock_state_t *state, size_t nholders)
 {
     size_t            i;
     machine_claim_t  *h;
 
-    memset(kept, 0, sizeof(kept_t));
-    kept->epoch = 1763650000300001ULL;
-    strcpy(kept->boot_id, "3757d805-9ca6-4f7d-98ac-00bc4f65efd4");
-    kept->nholders = nholders;
+    memset(state, 0, sizeof(lock_state_t));
+    state->epoch = 1763650000300001ULL;
+    strcpy(state->boot_id, "3757d805-9ca6-4f7d-98ac-00bc4f65efd4");
+    state->nholders = nholders;
 
     for (i = 0; i < nholders; i++) {
-        h = &kept->holders[i];
+        h = &state->holders[i];
         memset(h->group, 'g', sizeof(h->group) - 1);
         memset(h->engine, 'e', sizeof(h->engine) - 1);
         snprintf(h->nonce, sizeof(h->nonce), "%016zx", i);
         h->pid = 4000000 + (pid_t) i;
         h->start_ticks = 1ULL << 50;
-        h->epoch = kept->epoch - i;
+        h->epoch = state->epoch - i;
     }
 }
 
@@ -49,17 +49,17 @@ fill(kept_t *kept, size_t nholders)
 static void
 what_was_written_is_read(void **state)
 {
-    char    error[KEPT_ERROR_BYTES];
+    char    error[LOCK_STATE_ERROR_BYTES];
     size_t  i;
-    kept_t  written, found;
+    lock_state_t  written, found;
 
     static const size_t  numbers[] = { 0, 1, MACHINE_GROUPS_MAX };
 
     for (i = 0; i < 3; i++) {
         fill(&written, numbers[i]);
-        assert_int_equal(kept_write(path, &written), 0);
-        assert_int_equal(kept_read(path, &found, error), KEPT_OK);
-        assert_memory_equal(&found, &written, sizeof(kept_t));
+        assert_int_equal(lock_state_write(path, &written), 0);
+        assert_int_equal(lock_state_read(path, &found, error), LOCK_STATE_OK);
+        assert_memory_equal(&found, &written, sizeof(lock_state_t));
     }
 }
 
@@ -92,10 +92,10 @@ spit(const char *text, size_t len)
 static void
 check_torn(void)
 {
-    char    error[KEPT_ERROR_BYTES] = "";
-    kept_t  found;
+    char    error[LOCK_STATE_ERROR_BYTES] = "";
+    lock_state_t  found;
 
-    assert_int_equal(kept_read(path, &found, error), KEPT_TORN);
+    assert_int_equal(lock_state_read(path, &found, error), LOCK_STATE_TORN);
     assert_int_equal(found.epoch, 0);
     assert_int_equal(found.nholders, 0);
     assert_true(error[0] != '\0');
@@ -107,10 +107,10 @@ a_file_that_is_torn_anywhere_is_not_used(void **state)
 {
     char    text[4096];
     size_t  i, len;
-    kept_t  written;
+    lock_state_t  written;
 
     fill(&written, 2);
-    assert_int_equal(kept_write(path, &written), 0);
+    assert_int_equal(lock_state_write(path, &written), 0);
     len = slurp(text, sizeof(text));
 
     for (i = 0; i < len; i++) {
@@ -163,21 +163,21 @@ a_file_of_somebody_else_is_not_used(void **state)
 static void
 a_file_that_is_missing_is_told_from_one_that_is_torn(void **state)
 {
-    char    error[KEPT_ERROR_BYTES];
-    kept_t  found;
+    char    error[LOCK_STATE_ERROR_BYTES];
+    lock_state_t  found;
 
     unlink(path);
-    assert_int_equal(kept_read(path, &found, error), KEPT_MISSING);
+    assert_int_equal(lock_state_read(path, &found, error), LOCK_STATE_MISSING);
 }
 
 
 static void
 a_directory_that_is_missing_is_an_error(void **state)
 {
-    kept_t  written;
+    lock_state_t  written;
 
     fill(&written, 1);
-    assert_int_equal(kept_write("/nonexistent/lock.state", &written), -1);
+    assert_int_equal(lock_state_write("/nonexistent/lock.state", &written), -1);
 }
 
 

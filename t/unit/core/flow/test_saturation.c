@@ -37,10 +37,10 @@ static void
 tell(live_t *live, uint32_t i, uint16_t told, uint32_t waiting,
     uint16_t kv_permille)
 {
-    live->facts[i].heard_ms = NOW;
+    live->facts[i].reported_ms = NOW;
     live->facts[i].waiting = waiting;
     live->facts[i].kv_permille = kv_permille;
-    live->facts[i].told = told;
+    live->facts[i].reported = told;
 }
 
 

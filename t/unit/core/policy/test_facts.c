@@ -39,11 +39,11 @@ static void
 tell(facts_scene_t *f, uint32_t i, uint64_t heard_ms, uint32_t running,
     uint32_t waiting, uint16_t kv_permille)
 {
-    f->facts[i].heard_ms = heard_ms;
+    f->facts[i].reported_ms = heard_ms;
     f->facts[i].running = running;
     f->facts[i].waiting = waiting;
     f->facts[i].kv_permille = kv_permille;
-    f->facts[i].told = ALL;
+    f->facts[i].reported = ALL;
 }
 
 
@@ -111,7 +111,9 @@ queue_and_batch_follow_what_is_in_flight_since(void **state)
     assert_reads(&f, 2, 0, 0, 0);
 
     /* with a queue that it does not tell */
-    f.facts[0].told = f.facts[1].told = f.facts[2].told = LLMGW_FACT_RUNNING;
+    f.facts[0].reported = LLMGW_FACT_RUNNING;
+    f.facts[1].reported = LLMGW_FACT_RUNNING;
+    f.facts[2].reported = LLMGW_FACT_RUNNING;
     (void) candidates(&f);
     assert_reads(&f, 0, 17, 8 + 5, 0);
     assert_reads(&f, 1, 10, 8 - 2, 0);
@@ -124,27 +126,27 @@ queue_and_batch_follow_what_is_in_flight_since(void **state)
 static void
 what_was_in_flight_is_taken_when_a_report_is_new(void **state)
 {
-    llmgw_facts_t  before = { 0 }, facts = { .heard_ms = 1, .active = 9 };
+    llmgw_facts_t  before = { 0 }, facts = { .reported_ms = 1, .active = 9 };
 
     /* nobody else's: two of ours have ended since, and two are on their way */
-    llmgw_facts_hear(&facts, &before, 7, 0);
+    llmgw_facts_update(&facts, &before, 7, 0);
     assert_int_equal(facts.in_flight, 9);
-    llmgw_facts_hear(&facts, &before, 11, 0);
+    llmgw_facts_update(&facts, &before, 11, 0);
     assert_int_equal(facts.in_flight, 9);
 
     /* four are somebody else's */
-    llmgw_facts_hear(&facts, &before, 5, 4);
+    llmgw_facts_update(&facts, &before, 5, 4);
     assert_int_equal(facts.in_flight, 5);
 
     /* the same report, read again */
     before = facts;
-    llmgw_facts_hear(&facts, &before, 8, 1);
+    llmgw_facts_update(&facts, &before, 8, 1);
     assert_int_equal(facts.in_flight, 5);
 
     /* six are on their way */
-    facts.heard_ms = 2;
+    facts.reported_ms = 2;
     facts.active = 2;
-    llmgw_facts_hear(&facts, &before, 8, 1);
+    llmgw_facts_update(&facts, &before, 8, 1);
     assert_int_equal(facts.in_flight, 2);
 }
 
@@ -159,7 +161,7 @@ unknown_facts_read_as_the_mean_of_the_known(void **state)
     tell(&f, 1, NOW, 5, 4, 300);
     tell(&f, 2, NOW - LLMGW_FACTS_MS, 90, 90, 990);
     tell(&f, 3, NOW, 90, 10, 990);
-    f.facts[3].told = WAITING;
+    f.facts[3].reported = WAITING;
 
     (void) candidates(&f);
     assert_reads(&f, 0, 1, 2, 0.1);

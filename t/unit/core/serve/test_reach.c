@@ -130,11 +130,11 @@ refused_connection_is_no_failure_where_another_one_takes_over(void **state)
 {
     llmgw_reach_facts_t  facts = { .standing = LLMGW_STANDING_FREE };
 
-    facts.has_heir = 1;
+    facts.has_standby = 1;
     assert_false(llmgw_reach_is_absent(&facts));
     facts.standing = LLMGW_STANDING_LEADS;
     assert_true(llmgw_reach_is_absent(&facts));
-    facts.has_heir = 0;
+    facts.has_standby = 0;
     assert_false(llmgw_reach_is_absent(&facts));
     facts.standing = LLMGW_STANDING_WARM;
     assert_true(llmgw_reach_is_absent(&facts));

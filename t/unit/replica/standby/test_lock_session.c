@@ -11,61 +11,62 @@
 #include "replica/standby/lock_session.h"
 
 
-static seat_t
+static lock_session_t
 asked(void)
 {
-    seat_t  seat = { .state = SEAT_AWAY };
+    lock_session_t  session = { .state = LOCK_SESSION_AWAY };
 
-    seat_connected(&seat);
-    assert_int_equal(seat.state, SEAT_ASKED);
+    lock_session_connected(&session);
+    assert_int_equal(session.state, LOCK_SESSION_ASKED);
 
-    return seat;
+    return session;
 }
 
 
-static seat_t
+static lock_session_t
 taking(uint64_t epoch)
 {
-    seat_t  seat;
+    lock_session_t  session;
 
-    seat = asked();
-    assert_int_equal(seat_queued(&seat, 0), SEAT_NOTHING);
-    assert_int_equal(seat.state, SEAT_WAITING);
-    assert_int_equal(seat_offered(&seat, epoch), SEAT_TAKE);
-    assert_int_equal(seat.offered, epoch);
+    session = asked();
+    assert_int_equal(lock_session_queued(&session, 0), LOCK_SESSION_NOTHING);
+    assert_int_equal(session.state, LOCK_SESSION_WAITING);
+    assert_int_equal(lock_session_offered(&session, epoch), LOCK_SESSION_TAKE);
+    assert_int_equal(session.offered, epoch);
 
-    return seat;
+    return session;
 }
 
 
-static seat_t
+static lock_session_t
 holding(uint64_t epoch)
 {
-    seat_t  seat;
+    lock_session_t  session;
 
-    seat = taking(epoch);
-    assert_int_equal(seat_granted(&seat, epoch, 99), SEAT_BEGIN);
-    assert_int_equal(seat.state, SEAT_HELD);
-    assert_int_equal(seat.epoch, epoch);
-    assert_int_equal(seat.lock, 99);
+    session = taking(epoch);
+    assert_int_equal(lock_session_granted(&session, epoch, 99),
+                     LOCK_SESSION_BEGIN);
+    assert_int_equal(session.state, LOCK_SESSION_HELD);
+    assert_int_equal(session.epoch, epoch);
+    assert_int_equal(session.lock, 99);
 
-    return seat;
+    return session;
 }
 
 
 static void
 only_what_was_offered_can_be_granted(void **state)
 {
-    seat_t  seat;
+    lock_session_t  session;
 
-    seat = taking(5);
-    assert_int_equal(seat_granted(&seat, 6, 99), SEAT_RETRY);
-    assert_int_equal(seat.epoch, 0);
+    session = taking(5);
+    assert_int_equal(lock_session_granted(&session, 6, 99), LOCK_SESSION_RETRY);
+    assert_int_equal(session.epoch, 0);
 
-    seat = asked();
-    assert_int_equal(seat_granted(&seat, 0, 99), SEAT_RETRY);
-    assert_int_equal(seat_granted(&seat, 5, 99), SEAT_RETRY);
-    assert_int_equal(seat.epoch, 0);
+    session = asked();
+    assert_int_equal(lock_session_granted(&session, 0, 99), LOCK_SESSION_RETRY);
+    assert_int_equal(lock_session_granted(&session, 5, 99), LOCK_SESSION_RETRY);
+    assert_int_equal(session.epoch, 0);
 }
 
 
@@ -73,17 +74,17 @@ only_what_was_offered_can_be_granted(void **state)
 static void
 a_waiter_learns_the_greatest_epoch(void **state)
 {
-    seat_t  seat;
+    lock_session_t  session;
 
-    seat = asked();
-    assert_int_equal(seat_queued(&seat, 7), SEAT_NOTHING);
-    assert_int_equal(seat_queued(&seat, 5), SEAT_NOTHING);
-    seat_lost(&seat);
-    seat_connected(&seat);
-    assert_int_equal(seat.last_epoch, 7);
-    assert_int_equal(seat_queued(&seat, 0), SEAT_NOTHING);
-    assert_int_equal(seat_offered(&seat, 7), SEAT_RETRY);
-    assert_int_equal(seat_offered(&seat, 8), SEAT_TAKE);
+    session = asked();
+    assert_int_equal(lock_session_queued(&session, 7), LOCK_SESSION_NOTHING);
+    assert_int_equal(lock_session_queued(&session, 5), LOCK_SESSION_NOTHING);
+    lock_session_lost(&session);
+    lock_session_connected(&session);
+    assert_int_equal(session.last_epoch, 7);
+    assert_int_equal(lock_session_queued(&session, 0), LOCK_SESSION_NOTHING);
+    assert_int_equal(lock_session_offered(&session, 7), LOCK_SESSION_RETRY);
+    assert_int_equal(lock_session_offered(&session, 8), LOCK_SESSION_TAKE);
 }
 
 
@@ -91,26 +92,26 @@ a_waiter_learns_the_greatest_epoch(void **state)
 static void
 a_waiter_forgets_an_epoch_that_gossip_refuses(void **state)
 {
-    seat_t  seat;
+    lock_session_t  session;
 
-    seat = asked();
-    assert_int_equal(seat_queued(&seat, 700), SEAT_NOTHING);
-    seat_lost(&seat);
-    seat_forget_above(&seat, 700);
-    seat_connected(&seat);
-    assert_int_equal(seat.last_epoch, 700);
-    assert_int_equal(seat_offered(&seat, 8), SEAT_RETRY);
+    session = asked();
+    assert_int_equal(lock_session_queued(&session, 700), LOCK_SESSION_NOTHING);
+    lock_session_lost(&session);
+    lock_session_forget_above(&session, 700);
+    lock_session_connected(&session);
+    assert_int_equal(session.last_epoch, 700);
+    assert_int_equal(lock_session_offered(&session, 8), LOCK_SESSION_RETRY);
 
-    seat_lost(&seat);
-    seat_forget_above(&seat, 699);
-    seat_connected(&seat);
-    assert_int_equal(seat.last_epoch, 0);
-    assert_int_equal(seat_offered(&seat, 8), SEAT_TAKE);
+    lock_session_lost(&session);
+    lock_session_forget_above(&session, 699);
+    lock_session_connected(&session);
+    assert_int_equal(session.last_epoch, 0);
+    assert_int_equal(lock_session_offered(&session, 8), LOCK_SESSION_TAKE);
 
-    seat = holding(700);
-    seat_forget_above(&seat, 699);
-    assert_int_equal(seat.epoch, 700);
-    assert_int_equal(seat.last_epoch, 700);
+    session = holding(700);
+    lock_session_forget_above(&session, 699);
+    assert_int_equal(session.epoch, 700);
+    assert_int_equal(session.last_epoch, 700);
 }
 
 
@@ -118,30 +119,32 @@ a_waiter_forgets_an_epoch_that_gossip_refuses(void **state)
 static void
 an_offer_ends_with_its_connection(void **state)
 {
-    seat_t  seat;
+    lock_session_t  session;
 
-    seat = taking(5);
-    seat_lost(&seat);
-    assert_int_equal(seat.state, SEAT_AWAY);
-    seat_connected(&seat);
-    assert_int_equal(seat_granted(&seat, 5, 99), SEAT_RETRY);
-    assert_int_equal(seat.epoch, 0);
+    session = taking(5);
+    lock_session_lost(&session);
+    assert_int_equal(session.state, LOCK_SESSION_AWAY);
+    lock_session_connected(&session);
+    assert_int_equal(lock_session_granted(&session, 5, 99), LOCK_SESSION_RETRY);
+    assert_int_equal(session.epoch, 0);
 }
 
 
 static void
 a_take_that_was_late_leaves_the_engine_in_the_queue(void **state)
 {
-    seat_t                    seat;
+    lock_session_t                    session;
     size_t                    i;
     static const char *const  reasons[] = { "late", "busy", "state" };
 
     for (i = 0; i < 3; i++) {
-        seat = taking(5);
-        assert_int_equal(seat_refused(&seat, reasons[i]), SEAT_NOTHING);
-        assert_int_equal(seat.state, SEAT_WAITING);
-        assert_int_equal(seat_offered(&seat, 6), SEAT_TAKE);
-        assert_int_equal(seat_granted(&seat, 6, 99), SEAT_BEGIN);
+        session = taking(5);
+        assert_int_equal(lock_session_refused(&session, reasons[i]),
+                         LOCK_SESSION_NOTHING);
+        assert_int_equal(session.state, LOCK_SESSION_WAITING);
+        assert_int_equal(lock_session_offered(&session, 6), LOCK_SESSION_TAKE);
+        assert_int_equal(lock_session_granted(&session, 6, 99),
+                         LOCK_SESSION_BEGIN);
     }
 }
 
@@ -150,63 +153,72 @@ a_take_that_was_late_leaves_the_engine_in_the_queue(void **state)
 static void
 two_takes_that_were_late_leave_the_engine_in_the_queue(void **state)
 {
-    seat_t  seat;
+    lock_session_t  session;
 
-    seat = taking(5);
-    assert_int_equal(seat_offered(&seat, 6), SEAT_TAKE);
-    assert_int_equal(seat_refused(&seat, "late"), SEAT_NOTHING);
-    assert_int_equal(seat_refused(&seat, "late"), SEAT_NOTHING);
-    assert_int_equal(seat.state, SEAT_WAITING);
-    assert_int_equal(seat_offered(&seat, 7), SEAT_TAKE);
-    assert_int_equal(seat_granted(&seat, 7, 99), SEAT_BEGIN);
+    session = taking(5);
+    assert_int_equal(lock_session_offered(&session, 6), LOCK_SESSION_TAKE);
+    assert_int_equal(lock_session_refused(&session, "late"),
+                     LOCK_SESSION_NOTHING);
+    assert_int_equal(lock_session_refused(&session, "late"),
+                     LOCK_SESSION_NOTHING);
+    assert_int_equal(session.state, LOCK_SESSION_WAITING);
+    assert_int_equal(lock_session_offered(&session, 7), LOCK_SESSION_TAKE);
+    assert_int_equal(lock_session_granted(&session, 7, 99), LOCK_SESSION_BEGIN);
 }
 
 
 static void
 a_waiter_that_is_refused_must_end(void **state)
 {
-    seat_t  seat;
+    lock_session_t  session;
 
-    seat = asked();
-    assert_int_equal(seat_refused(&seat, "no_pidfd"), SEAT_REFUSED);
+    session = asked();
+    assert_int_equal(lock_session_refused(&session, "no_pidfd"),
+                     LOCK_SESSION_REFUSED);
 
-    seat = asked();
-    assert_int_equal(seat_refused(&seat, "late"), SEAT_REFUSED);
+    session = asked();
+    assert_int_equal(lock_session_refused(&session, "late"),
+                     LOCK_SESSION_REFUSED);
 
-    seat = taking(5);
-    assert_int_equal(seat_refused(&seat, "too_many"), SEAT_REFUSED);
+    session = taking(5);
+    assert_int_equal(lock_session_refused(&session, "too_many"),
+                     LOCK_SESSION_REFUSED);
 }
 
 
 static void
 a_holder_outlives_the_service_and_is_granted_again(void **state)
 {
-    seat_t  seat;
+    lock_session_t  session;
 
-    seat = holding(5);
-    seat_lost(&seat);
-    assert_int_equal(seat.epoch, 5);
+    session = holding(5);
+    lock_session_lost(&session);
+    assert_int_equal(session.epoch, 5);
 
-    seat_connected(&seat);
-    assert_int_equal(seat_granted(&seat, 6, 100), SEAT_RETRY);
-    assert_int_equal(seat.epoch, 5);
-    assert_int_equal(seat.lock, 99);
-    assert_int_equal(seat_granted(&seat, 5, 100), SEAT_GO_ON);
-    assert_int_equal(seat.lock, 100);
+    lock_session_connected(&session);
+    assert_int_equal(lock_session_granted(&session, 6, 100),
+                     LOCK_SESSION_RETRY);
+    assert_int_equal(session.epoch, 5);
+    assert_int_equal(session.lock, 99);
+    assert_int_equal(lock_session_granted(&session, 5, 100),
+                     LOCK_SESSION_GO_ON);
+    assert_int_equal(session.lock, 100);
 }
 
 
 static void
 no_word_of_the_service_ends_a_holder(void **state)
 {
-    seat_t  seat;
+    lock_session_t  session;
 
-    seat = holding(5);
-    assert_int_equal(seat_refused(&seat, "held"), SEAT_RETRY);
-    assert_int_equal(seat_refused(&seat, "late"), SEAT_RETRY);
-    assert_int_equal(seat_queued(&seat, 0), SEAT_RETRY);
-    assert_int_equal(seat_offered(&seat, 6), SEAT_RETRY);
-    assert_int_equal(seat.epoch, 5);
+    session = holding(5);
+    assert_int_equal(lock_session_refused(&session, "held"),
+                     LOCK_SESSION_RETRY);
+    assert_int_equal(lock_session_refused(&session, "late"),
+                     LOCK_SESSION_RETRY);
+    assert_int_equal(lock_session_queued(&session, 0), LOCK_SESSION_RETRY);
+    assert_int_equal(lock_session_offered(&session, 6), LOCK_SESSION_RETRY);
+    assert_int_equal(session.epoch, 5);
 }
 
 

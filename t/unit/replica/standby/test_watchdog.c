@@ -1,6 +1,6 @@
 
 /*
- * The sentry's thread beside a main loop, and a lock service that speaks from
+ * The watchdog's thread beside a main loop, and a lock service that speaks from
  * this loop.  make test runs it under the thread sanitizer as well.
  */
 
@@ -29,7 +29,7 @@ typedef struct {
     log_t             log;
     char              dir[64];
     char              socket[80];
-    sentry_t         *sentry;
+    watchdog_t         *watchdog;
 
     /* the service */
     unix_listener_t   listener;
@@ -154,7 +154,7 @@ on_successor(void *data)
 }
 
 
-static const sentry_callbacks_t  callbacks = {
+static const watchdog_callbacks_t  callbacks = {
     on_granted, on_regranted, on_registered, on_successor
 };
 
@@ -162,15 +162,15 @@ static const sentry_callbacks_t  callbacks = {
 static void
 post(fixture_t *f, uint64_t waking_timeout_ms)
 {
-    char              error[SENTRY_ERROR_BYTES];
-    sentry_options_t  options = {
+    char              error[WATCHDOG_ERROR_BYTES];
+    watchdog_options_t  options = {
         .group = "g", .engine = "e", .lock = f->socket,
         .waking_timeout_ms = waking_timeout_ms
     };
 
-    f->sentry = sentry_create(f->loop, &f->log, &options, &callbacks, f,
+    f->watchdog = watchdog_create(f->loop, &f->log, &options, &callbacks, f,
                               error);
-    assert_non_null(f->sentry);
+    assert_non_null(f->watchdog);
 }
 
 
@@ -206,14 +206,14 @@ wake_up(fixture_t *f)
     int            is_lock_away;
     life_vitals_t  vitals = { 0 };
 
-    sentry_asleep(f->sentry);
+    watchdog_asleep(f->watchdog);
     turn_until(f, &f->claims, 1);
-    assert_int_equal(sentry_turned(f->sentry, &vitals, &is_lock_away),
+    assert_int_equal(watchdog_turned(f->watchdog, &vitals, &is_lock_away),
                      LLMGW_GROUP_INIT);
     service_say(f, "{\"type\":\"queued\",\"position\":1}");
     service_say(f, "{\"type\":\"ping\",\"seq\":1}");
     turn_until(f, &f->pongs, 1);
-    assert_int_equal(sentry_turned(f->sentry, &vitals, &is_lock_away),
+    assert_int_equal(watchdog_turned(f->watchdog, &vitals, &is_lock_away),
                      LLMGW_GROUP_STANDBY);
     service_say(f, "{\"type\":\"offer\",\"epoch\":7}");
     turn_until(f, &f->takes, 1);
@@ -235,7 +235,7 @@ setup(void **state)
     f->loop = ev_loop_new(EVFLAG_AUTO);
     f->log.program = "test";
     f->log.level = LOG_ERROR;
-    strcpy(f->dir, "/tmp/llmgw-sentry-XXXXXX");
+    strcpy(f->dir, "/tmp/llmgw-watchdog-XXXXXX");
     assert_non_null(mkdtemp(f->dir));
     snprintf(f->socket, sizeof(f->socket), "%s/l", f->dir);
     assert_int_equal(unix_listener_init(&f->listener, f->loop, f->socket,
@@ -281,7 +281,7 @@ a_grant_reaches_the_main_loop_with_the_lock_held(void **state)
 
     f = *state;
     post(f, 60000);
-    assert_int_equal(sentry_lock_fd(f->sentry), -1);
+    assert_int_equal(watchdog_lock_fd(f->watchdog), -1);
     wake_up(f);
     assert_int_equal(f->epoch, 7);
     assert_int_equal(f->lock, 0xab);
@@ -292,10 +292,10 @@ a_grant_reaches_the_main_loop_with_the_lock_held(void **state)
     assert_int_equal(fcntl(fd, F_OFD_SETLK, &lock), -1);
     close(fd);
 
-    assert_int_equal(sentry_woken(f->sentry), 0);
-    assert_int_equal(sentry_woken(f->sentry), -1);
+    assert_int_equal(watchdog_woken(f->watchdog), 0);
+    assert_int_equal(watchdog_woken(f->watchdog), -1);
 
-    sentry_destroy(f->sentry, 1);
+    watchdog_destroy(f->watchdog, 1);
     turn_until(f, &f->releases, 1);
 }
 
@@ -310,18 +310,18 @@ a_pong_has_what_the_main_loop_said_last(void **state)
     f = *state;
     post(f, 60000);
     wake_up(f);
-    sentry_turned(f->sentry, &vitals, &is_lock_away);
+    watchdog_turned(f->watchdog, &vitals, &is_lock_away);
     service_say(f, "{\"type\":\"ping\",\"seq\":5}");
     turn_until(f, &f->pongs, 2);
     assert_string_equal(f->said, "{\"cmd\":\"pong\",\"seq\":5,"
         "\"state\":\"waking\",\"progress\":41,\"streams\":3}");
 
-    assert_int_equal(sentry_woken(f->sentry), 0);
+    assert_int_equal(watchdog_woken(f->watchdog), 0);
     service_say(f, "{\"type\":\"ping\",\"seq\":6}");
     turn_until(f, &f->pongs, 3);
     assert_non_null(strstr(f->said, "\"active\""));
 
-    sentry_destroy(f->sentry, 0);
+    watchdog_destroy(f->watchdog, 0);
 }
 
 
@@ -333,8 +333,8 @@ workers_are_registered_once_and_told_again_to_a_new_service(void **state)
     f = *state;
     post(f, 60000);
     wake_up(f);
-    sentry_worker(f->sentry, 101, dup(0));
-    sentry_worker(f->sentry, 102, dup(0));
+    watchdog_worker(f->watchdog, 101, dup(0));
+    watchdog_worker(f->watchdog, 102, dup(0));
     turn_until(f, &f->workers, 2);
     turn_until(f, &f->fds, 2);
     service_say(f, "{\"type\":\"worker\",\"pid\":101}");
@@ -354,7 +354,7 @@ workers_are_registered_once_and_told_again_to_a_new_service(void **state)
     assert_int_equal(f->granted, 1);
     assert_int_equal(f->regranted, 1);
 
-    sentry_destroy(f->sentry, 0);
+    watchdog_destroy(f->watchdog, 0);
     assert_int_equal(f->releases, 0);
 }
 
@@ -369,13 +369,13 @@ a_successor_is_told_after_it_was_sought(void **state)
     f->seq = -1;
     post(f, 60000);
     wake_up(f);
-    assert_int_equal(sentry_woken(f->sentry), 0);
+    assert_int_equal(watchdog_woken(f->watchdog), 0);
     service_say(f, "{\"type\":\"pong\",\"seq\":0,\"standbys\":1}");
     service_say(f, "{\"type\":\"ping\",\"seq\":2}");
     turn_until(f, &f->pongs, 2);
     assert_int_equal(f->seeks, 0);
 
-    sentry_seek(f->sentry);
+    watchdog_seek(f->watchdog);
     turn_until(f, &f->seeks, 1);
     service_say(f, "{\"type\":\"pong\",\"seq\":0,\"standbys\":0}");
     service_say(f, "{\"type\":\"pong\",\"seq\":0}");
@@ -384,7 +384,7 @@ a_successor_is_told_after_it_was_sought(void **state)
     service_say(f, "{\"type\":\"pong\",\"seq\":0,\"standbys\":2}");
     turn_until(f, &f->succeeded, 1);
 
-    sentry_destroy(f->sentry, 1);
+    watchdog_destroy(f->watchdog, 1);
 }
 
 
@@ -396,7 +396,7 @@ nonsense_is_not_believed(void **state)
 
     f = *state;
     post(f, 60000);
-    sentry_asleep(f->sentry);
+    watchdog_asleep(f->watchdog);
     turn_until(f, &f->claims, 1);
     service_say(f, "nonsense");
     turn_until(f, &f->claims, 2);
@@ -406,7 +406,7 @@ nonsense_is_not_believed(void **state)
     turn_until(f, &f->claims, 4);
     assert_int_equal(f->granted, 0);
 
-    sentry_destroy(f->sentry, 0);
+    watchdog_destroy(f->watchdog, 0);
 }
 
 

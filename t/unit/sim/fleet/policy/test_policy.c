@@ -118,7 +118,7 @@ best_is_what_an_order_draws_first(void **state)
 
     for (random = 0; random < 100; random++) {
         for (i = 0; i < 7; i++) {
-            ranks[i] = (double) (llmgw_lot(random, i) % 3);
+            ranks[i] = (double) (llmgw_draw(random, i) % 3);
         }
 
         llmgw_order_init(&order, ranks, 7, heap, &random);
