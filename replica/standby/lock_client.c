@@ -268,7 +268,7 @@ lock_client_instance(const json_t *message)
 
 
 static void
-lock_client_hear_refusal(lock_client_t *c, const json_t *message)
+lock_client_on_refusal(lock_client_t *c, const json_t *message)
 {
     const char  *reason;
 
@@ -302,10 +302,10 @@ lock_client_ponged(lock_client_t *c, uint64_t seq, uint64_t standbys)
 
 
 static void
-lock_client_hear(lock_client_t *c, const json_t *message, const char *type)
+lock_client_on_line(lock_client_t *c, const json_t *message, const char *type)
 {
-    lock_session_t    *session;
-    uint64_t   epoch;
+    lock_session_t  *session;
+    uint64_t         epoch;
 
     session = &c->session;
     epoch = lock_client_number(message, "epoch");
@@ -334,7 +334,7 @@ lock_client_hear(lock_client_t *c, const json_t *message, const char *type)
             (json_int_t) lock_client_number(message, "pid"));
 
     } else if (strcmp(type, "refused") == 0) {
-        lock_client_hear_refusal(c, message);
+        lock_client_on_refusal(c, message);
     }
 }
 
@@ -349,7 +349,7 @@ lock_client_on_message(void *data, const json_t *message)
     type = json_string_value(json_object_get(message, "type"));
 
     if (type != NULL) {
-        lock_client_hear(c, message, type);
+        lock_client_on_line(c, message, type);
 
     } else {
         lock_client_act(c, LOCK_SESSION_RETRY, "it talks nonsense", NULL);
