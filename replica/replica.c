@@ -18,6 +18,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "common/os/descriptors.h"
 #include "replica/replica.h"
@@ -402,6 +403,23 @@ replica_stand_by(replica_t *r)
 }
 
 
+/*
+ * A core file would hold prompts, and a dump of much memory delays every notice
+ * of a death by minutes.  1 is no dump at all, while 0 allows one into a pipe
+ * (core(5)).  The hard limit stays, so that an operator can have a dump.
+ */
+static void
+replica_forbid_core(void)
+{
+    struct rlimit  limit;
+
+    if (getrlimit(RLIMIT_CORE, &limit) == 0 && limit.rlim_max > 0) {
+        limit.rlim_cur = 1;
+        (void) setrlimit(RLIMIT_CORE, &limit);
+    }
+}
+
+
 int
 replica_run(replica_t *r)
 {
@@ -421,6 +439,7 @@ replica_run(replica_t *r)
     }
 
     descriptors_raise();
+    replica_forbid_core();
 
     r->loop = ev_default_loop(EVFLAG_AUTO);
 

@@ -1,7 +1,6 @@
 
 #include <stdio.h>
 #include <sys/pidfd.h>
-#include <sys/resource.h>
 
 #include "replica/standby/standby.h"
 
@@ -248,19 +247,6 @@ standby_on_pulse(struct ev_loop *loop, ev_timer *w, int revents)
 
 /* --- its own life */
 
-/*
- * A dump of a process with much memory delays every notice of its death by
- * minutes.  1 is no dump at all, while 0 allows one into a pipe (core(5)).
- */
-static void
-standby_forbid_core(void)
-{
-    struct rlimit  limit = { 1, 1 };
-
-    (void) setrlimit(RLIMIT_CORE, &limit);
-}
-
-
 static watchdog_t *
 standby_post_watchdog(standby_t *s, char *error)
 {
@@ -316,7 +302,6 @@ standby_init(standby_t *s)
     s->state = LLMGW_GROUP_INIT;
     snprintf(f->group.name, sizeof(f->group.name), "%s", s->options->group);
 
-    standby_forbid_core();
     s->watchdog = standby_post_watchdog(s, error);
 
     if (s->watchdog == NULL) {

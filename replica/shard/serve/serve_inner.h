@@ -124,6 +124,9 @@ shard_reason_t step_take(session_t *session,
 /* Why a step that the plugin took did not end well; SHARD_OK: it did. */
 shard_reason_t step_fault(const step_t *step);
 
+/* The same in words. */
+void step_explain(const step_t *step, char text[SERVE_TEXT_BYTES]);
+
 /* From WAITING to COMPUTING; and back from the plugin, to no state. */
 void step_submit(step_t *step);
 void step_returned(step_t *step);

@@ -318,33 +318,6 @@ session_send_result(session_t *s, const step_t *step)
 }
 
 
-static shard_reason_t
-session_judge_result(const session_t *s, const step_t *step,
-    char text[SERVE_TEXT_BYTES])
-{
-    shard_reason_t  reason;
-
-    reason = step_fault(step);
-
-    if (reason == SHARD_CORRUPTION && (!s->has_logits
-                                       || step->core.status
-                                          == SHARD_STEP_BAD_INPUT))
-    {
-        return serve_why(text, reason, "a value that is no finite number, or "
-                         "a row far longer than any that the model gave, in "
-                         "the rows that enter layer %u from position %u on",
-                         step->core.status == SHARD_STEP_BAD_INPUT
-                         ? s->serve->facts.first_layer
-                         : s->open->open->last_layer + 1,
-                         step->core.position);
-    }
-
-    return reason == SHARD_OK ? reason
-           : serve_why(text, reason, "the computation of %u rows at position "
-                       "%u failed", step->core.rows, step->core.position);
-}
-
-
 void
 session_done(session_t *s, step_t *step)
 {
@@ -353,9 +326,12 @@ session_done(session_t *s, step_t *step)
     shard_reason_t   reason;
 
     position = step->core.position;
-    reason = session_judge_result(s, step, text);
+    reason = step_fault(step);
 
-    if (reason == SHARD_OK && session_send_result(s, step) != 0) {
+    if (reason != SHARD_OK) {
+        step_explain(step, text);
+
+    } else if (session_send_result(s, step) != 0) {
         reason = SHARD_OUT_OF_MEMORY;
         strcpy(text, "out of memory");
     }

@@ -322,6 +322,29 @@ step_returned(step_t *step)
 
 
 void
+step_explain(const step_t *step, char text[SERVE_TEXT_BYTES])
+{
+    int               is_input;
+    const session_t  *s;
+
+    s = step->session;
+    is_input = (step->core.status == SHARD_STEP_BAD_INPUT);
+
+    if (!is_input && step->core.status != SHARD_STEP_CORRUPT) {
+        snprintf(text, SERVE_TEXT_BYTES, "the computation of %u rows at "
+                 "position %u failed", step->core.rows, step->core.position);
+        return;
+    }
+
+    snprintf(text, SERVE_TEXT_BYTES, "a value that is no finite number, or a "
+             "row far longer than any that the model gave, in the rows that "
+             "%s layer %u from position %u on", is_input ? "enter" : "leave",
+             is_input ? s->serve->facts.first_layer : s->open->open->last_layer,
+             step->core.position);
+}
+
+
+void
 step_shift(step_t *step)
 {
     assert(step->session->steps == step);

@@ -1,13 +1,18 @@
 """The systemd units: how far they confine what they run.  What they do
 `make test-systemd` tests."""
 
+import os
+import pathlib
 import re
+import resource
 import shutil
+import signal
 import subprocess
 
 import pytest
 
 from llmgw.proc import place
+from llmgw.proc.wait import wait_for
 
 UNITS = sorted((place.ROOT / "packaging" / "systemd").glob("*.service"))
 DOCS = place.ROOT / "docs" / "systemd.md"
@@ -52,3 +57,23 @@ def test_no_unit_leaves_core_files():
     assert UNITS
     for unit in UNITS:
         assert "\nLimitCORE=0\n" in unit.read_text(), unit.name
+
+
+@pytest.fixture
+def dumping():
+    """A process that is started now may dump its core."""
+    before = resource.getrlimit(resource.RLIMIT_CORE)
+    resource.setrlimit(resource.RLIMIT_CORE, (before[1], before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_CORE, before)
+
+
+def test_a_replica_leaves_no_core_file(cluster, dumping):
+    proc = cluster.replica("r1").proc
+    limits = pathlib.Path(f"/proc/{proc.pid}/limits")
+    soft = int(resource.getrlimit(resource.RLIMIT_CORE)[1] != 0)
+    wait_for(lambda: re.search(f"^Max core file size +{soft} ",
+                               limits.read_text(), re.M), "the limit")
+    proc.send(signal.SIGABRT)
+    end = os.waitid(os.P_PID, proc.pid, os.WEXITED | os.WNOWAIT)
+    assert (end.si_code, end.si_status) == (os.CLD_KILLED, signal.SIGABRT)
