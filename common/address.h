@@ -51,8 +51,8 @@ int address_equal(const address_t *a, const address_t *b);
 int address_is_same_host(const address_t *a, const address_t *b);
 
 /*
- * Does somebody accept TCP connections there?  For addresses of this host,
- * which answer at once; 1 where nothing is heard within ADDRESS_SERVED_MS.
+ * Whether TCP connections are accepted there. For addresses of this host, which
+ * answer at once; 1 if there is no answer within ADDRESS_SERVED_MS.
  */
 #define ADDRESS_SERVED_MS  50
 

@@ -57,10 +57,9 @@ size_t line_conn_queued(const line_conn_t *conn);
 
 /*
  * From now on, while more than so many bytes are queued, no line is received
- * or given out; both resume when the peer has taken enough.  What is queued is
- * then the limit and one answer at most, and whatever the caller sends on its
- * own.  For the end that answers: two ends that hold back would wait for each
- * other.
+ * or given out; both resume when the peer has taken enough.  Then at most the
+ * limit and one answer are queued, and lines that the caller sends on its own.
+ * For the end that answers: two ends that hold back would wait for each other.
  */
 void line_conn_hold_back(line_conn_t *conn, size_t queued_bytes);
 

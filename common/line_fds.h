@@ -5,9 +5,9 @@
  * On a stream socket the kernel hands a descriptor out together with the bytes
  * it was sent with, and ends that recvmsg() with them; bytes that were sent
  * before may stand in front.  So the last byte of a recvmsg() that brought a
- * descriptor is a byte of its line, if whoever sent it sent no other line's
- * bytes in the same sendmsg().  line_fds_send() sends one byte with it, the
- * line's first.
+ * descriptor is a byte of its line, if the sender sent no other line's bytes in
+ * the same sendmsg().  line_fds_send() sends one byte with it, the line's
+ * first.
  */
 
 #ifndef LINE_FDS_H
@@ -43,8 +43,8 @@ void line_fds_done(line_fds_t *fds);
 ssize_t line_fds_recv(line_fds_t *fds, int sock, char *data, size_t capacity);
 
 /*
- * A line is to be given out, or a rest of one was looked at.  is_last: all
- * that was received ends with it.
+ * To be called before a line is given out, or when a part of one was read.
+ * is_last: all that was received ends with it.
  */
 void line_fds_enter(line_fds_t *fds, int is_last);
 

@@ -12,7 +12,7 @@
 /* Sets the field from text.  0, or -1: refused, the field as it was. */
 int option_value_store(const option_t *o, void *field, const char *value);
 
-/* What would have been accepted, for an error's end. */
+/* Describes the accepted values, for the end of an error. */
 void option_value_expected(const option_t *o, char *buf, size_t capacity);
 
 #endif /* OPTION_VALUE_H */

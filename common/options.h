@@ -5,7 +5,7 @@
  * One table says each option's name, kind, default, limits and help; from it
  * come parsing, `--help`, `--version`, the file of `-c FILE` ("key value" a
  * line, '#' comments; the command line wins over it), and errors of one line
- * that name the option and say what would be accepted.
+ * that name the option and the accepted values.
  *
  * Accepted forms: `--name value`, `--name=value`, `--flag`, `--flag=off`, and
  * `-s value` for a table's name of one letter.  The first word that is no
@@ -88,7 +88,8 @@ typedef struct {
 /*
  * Runs the command that the first word names, with that word as its argv[0].
  * spec: of --help and --version alone; its table is empty.  Returns the exit
- * status: the command's, 0 for help, and 2 for a wrong word, which was said.
+ * status: the command's, 0 for help, and 2 for an unknown word, after an error
+ * message.
  */
 int options_run_command(const options_spec_t *spec,
     const options_command_t *commands, int argc, char **argv);

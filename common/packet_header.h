@@ -26,8 +26,8 @@
  *     | tag, 16 bytes: of all of the above                              |
  *     +-----------------------------------------------------------------+
  *
- * Room for the seal is left in a plain datagram too, so that a cluster does
- * not come to say less in a datagram on the day it gets a keyring.
+ * A plain datagram leaves room for the seal, too, so that it holds the same
+ * updates with and without a keyring.
  */
 
 #ifndef PACKET_HEADER_H
@@ -56,7 +56,7 @@
 #define PACKET_COUNTER_BYTES  8
 #define PACKET_TAG_BYTES      16
 
-/* What our own datagrams have at most before they are sealed. */
+/* Largest size of our own datagrams before they are sealed. */
 #define PACKET_PLAIN_BYTES  (PACKET_MAX_BYTES - PACKET_SEAL_BYTES)
 
 /* An epoch (wall clock, us) further ahead is refused: it would outlast every

@@ -1,7 +1,7 @@
 
 /*
- * What the simulated engine says: a function of a prompt and an index, known
- * to the one that generates it and to the one that checks it.
+ * Tokens of the simulated engine: a function of the prompt and an index, used
+ * by the generator and by its checker.
  */
 
 #ifndef SIM_TOKEN_H
@@ -14,7 +14,7 @@
 #define SIM_TOKEN_BYTES  16     /* with the NUL */
 
 /*
- * What sim_token() needs of a prompt: FNV-1a, 64 bits, so that a test in any
+ * The hash of a prompt for sim_token(): FNV-1a, 64 bits, so that a test in any
  * language can compute what a stream should say.
  */
 uint64_t sim_token_hash(const uint8_t *prompt, size_t len);

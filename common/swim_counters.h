@@ -1,5 +1,5 @@
 
-/* What a swim counts, declared as data: name and help. */
+/* Counters of a swim, declared as data: name and help. */
 
 #ifndef SWIM_COUNTERS_H
 #define SWIM_COUNTERS_H

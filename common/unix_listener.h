@@ -2,10 +2,10 @@
 /*
  * A service's unix stream socket, from its file to accept(2).
  *
- * The file has mode 0660 from its first moment.  One without a listener
- * any more was left by a process that died, and is replaced; a living one's is
- * not: of processes that start at one path at once, one gets it.  At the end
- * the file is removed if it is still our own.
+ * The file has mode 0660 from its first moment.  A socket file without a
+ * listener was left by a process that died, and is replaced; that of a living
+ * process is not. If several processes start with one path at once, one of them
+ * gets it.  At the end the file is removed if it is still our own.
  */
 
 #ifndef UNIX_LISTENER_H

@@ -1,9 +1,10 @@
 
 /*
- * Who may serve: one engine of each group, and those that wait behind it.
+ * Grants each group to one engine, and keeps the queue of the engines that wait
+ * for it.
  *
- * The machine has no clock, no socket and no file.  It is told what happened
- * and answers through machine_ops_t, so tests drive it with fake time.
+ * The machine has no clock, no socket and no file.  Events are passed in, and
+ * it acts through machine_ops_t, so tests drive it with fake time.
  *
  *                    TAKE in time            connection ends
  *   free -> OFFERED --------------> HOLDS ---------------------> lost
@@ -21,17 +22,17 @@
  * engine wants comes back with the last process, not with the first sign.
  *
  * The service is one of two keys.  The other is an open file description lock
- * on GROUP.lock, which the engine takes behind GRANTED and keeps until death.
- * A service that starts anew learns from it whether anybody is active.
+ * on GROUP.lock, which the engine takes after GRANTED and keeps until its
+ * death. A restarted service learns from it whether an engine is active.
  *
  * An epoch is given out once: max(kept, last_epoch of any ACQUIRE, wall clock
  * in us) + 1, and it is kept (op `keep`) before GRANTED leaves.  An epoch that
  * gossip refuses, drawn when the clock was wrong, counts for nothing there: it
  * is given up, and the next one is the clock's.
  *
- * Deadlines are in service time: it passes only as fast as the machine is
- * told of it, at most step_max_ms between two events.  A service that was
- * stopped, or stood in an fsync, blames nobody for what it did not read.
+ * Deadlines are in service time, which advances at most step_max_ms between two
+ * events. So after the service was stopped, or blocked in an fsync, no engine
+ * misses a deadline because its lines were not read.
  */
 
 #ifndef LOCK_MACHINE_H
@@ -66,7 +67,7 @@
 #define MACHINE_READY_PINGS      3
 #define MACHINE_KNOWN_MS         1000
 
-/* An alarm is told again after that. */
+/* An alarm is repeated after that time. */
 #define MACHINE_ALARM_MS         60000
 
 typedef struct machine_s         machine_t;
@@ -76,7 +77,7 @@ typedef struct machine_engine_s  machine_engine_t;
 typedef enum {
     MACHINE_HOLDS = 0,
     MACHINE_ALARM,      /* it has a fault and is not to be killed */
-    MACHINE_FENCED      /* it was killed, and is not gone yet */
+    MACHINE_FENCED      /* it was killed, and has not ended yet */
 } machine_phase_t;
 
 /* Why something was refused. */

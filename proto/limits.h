@@ -1,7 +1,7 @@
 
 /*
- * What an account may use, as a line of the key file says it and as accounts
- * are held to it (core/accounts/accounts.h).  Zero is no limit.
+ * Limits of an account, as given in a line of the key file and enforced by
+ * core/accounts/accounts.h.  Zero is no limit.
  */
 
 #ifndef LLMGW_LIMITS_H

@@ -27,7 +27,7 @@
 /* What a message may take decoded: submessages are larger than their bytes. */
 #define LLMGW_TOKEN_ARENA_MAX     (8 * 1024 * 1024)
 
-/* As llmgateway.proto says: a piece of an answer, a failure's body. */
+/* Limits of llmgateway.proto: a piece of an answer, a failure's body. */
 #define LLMGW_TOKEN_PIECE_MAX     (64 * 1024)
 
 /* Of a finish_reason, and of a content type: the longest known have 30. */
@@ -78,8 +78,9 @@ int llmgw_token_message_read(const uint8_t *message, size_t len,
  * the arena is done; token->more is NULL if no known field was there but the
  * two.  0: it is no valid GenerateResponse, or breaks a rule of
  * llmgateway.proto, or there is no memory.  The text alone is not checked.
- * Either way the arena must be done.  has_data: 0: nobody reads `data` here,
- * and a message is as if it had none.  Line ends in failure.body are spaces.
+ * Either way the arena must be done.  has_data: 0: the caller does not read
+ * `data`, and messages count as having none.  Line ends in failure.body are
+ * spaces.
  */
 int llmgw_token_message_decode(const uint8_t *message, size_t len,
     int has_data, llmgw_token_arena_t *arena, llmgw_token_t *token);

@@ -45,9 +45,9 @@ void llmgw_trace_format(const llmgw_trace_t *trace, uint64_t span,
     char text[LLMGW_TRACE_PARENT_BYTES]);
 
 /*
- * How many bytes of a tracestate are passed on: all, or as many of its
- * members from the left as fit LLMGW_TRACE_STATE_MAX, without trailing
- * blanks; 0 where it has a byte that no header may have.
+ * How many bytes of a tracestate are forwarded: all, or as many of its members
+ * from the left as fit LLMGW_TRACE_STATE_MAX, without trailing blanks; 0 where
+ * it has a byte that no header may have.
  */
 size_t llmgw_trace_state_len(const char *value, size_t len);
 

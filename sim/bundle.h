@@ -1,6 +1,6 @@
 
 /*
- * A policy bundle: YAML that says how a fleet admits, routes and schedules
+ * A policy bundle: YAML with the policies of admission, routing and scheduling
  * (BLIS's --policy-config).
  *
  *     admission: {policy: tier-shed, tier_shed_threshold: 30}

@@ -2,7 +2,7 @@
 /*
  * The commands of llmgw-sim, one file each.  Each takes its own argv, whose
  * argv[0] is the command's name, and returns the exit status: 0, 1 (a check or
- * a comparison failed) or 2 (bad input, said in one line on stderr).
+ * a comparison failed) or 2 (bad input, with one line on stderr).
  */
 
 #ifndef SIM_COMMANDS_H

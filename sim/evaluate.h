@@ -1,8 +1,8 @@
 
 /*
  * Many runs at once: each in a process of its own, on all cores, so that one
- * that fails takes no other with it.  What comes back is what a search needs
- * to know of a run.
+ * that fails takes no other with it.  The results are those that a search needs
+ * of a run.
  */
 
 #ifndef SIM_EVALUATE_H
@@ -28,7 +28,7 @@ typedef struct {
     const report_fitness_t  *fitness;           /* n is 0: not wanted */
     int                      jobs;              /* at one time */
 
-    /* One is through; may be NULL. */
+    /* Called when a run is done; may be NULL. */
     void                   (*done)(void *data);
     void                    *data;
 } evaluate_t;

@@ -1,5 +1,5 @@
 
-/* What the two halves of a plan's making share. */
+/* Shared by the two files that make a plan. */
 
 #ifndef SIM_PLAN_INNER_H
 #define SIM_PLAN_INNER_H

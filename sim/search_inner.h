@@ -1,7 +1,7 @@
 
 /*
- * search from the inside: search.c reads what is asked and prints what came of
- * it, search_try.c tries.
+ * search from the inside: search.c reads options and prints results,
+ * search_try.c runs the simulations.
  */
 
 #ifndef SEARCH_INNER_H

@@ -302,7 +302,7 @@ const char *sim_given(const option_t *table, const void *values,
     const void *unset);
 
 
-/* What a run takes, made of the settings; its texts live as long. */
+/* A run's input, made from the settings; its texts live as long. */
 typedef struct {
     fleet_config_t   fleet;
     model_config_t   prefill_model;
@@ -312,7 +312,7 @@ typedef struct {
 } sim_plan_t;
 
 /*
- * 0; or -1 and one line in plan->error, to be printed behind "llmgw-sim: ".
+ * 0; or -1 and one line in plan->error, to be printed after "llmgw-sim: ".
  * Notes go to stderr.  plan->fleet.horizon_us is the settings', or INT64_MAX.
  */
 int sim_plan_make(sim_plan_t *plan, const sim_settings_t *settings);

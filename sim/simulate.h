@@ -1,7 +1,7 @@
 
 /*
- * What `run` and `replay` have in common, once there is a workload: the fleet
- * is simulated, and the run reported.
+ * The common part of `run` and `replay`, once there is a workload: the fleet is
+ * simulated, and the run reported.
  */
 
 #ifndef SIM_SIMULATE_H
@@ -24,7 +24,7 @@ typedef struct {
 } sim_job_t;
 
 
-/* The exit status; what is wrong is said on stderr. */
+/* Returns the exit status; errors are printed on stderr. */
 int sim_simulate(const sim_job_t *job);
 
 /* "llmgw-sim: TEXT" on stderr; 2. */

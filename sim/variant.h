@@ -1,15 +1,15 @@
 
 /*
- * One workload, simulated many times with other settings: what compare and
- * search have in common.
+ * One workload, simulated many times with other settings: the common part of
+ * compare and search.
  *
- * A variant is said in words, as on a command line:
+ * A variant is given in words, as on a command line:
  *
  *     least-loaded                        a policy
  *     weighted=queue-depth:2,load-balance:1
  *     "8 replicas: --num-instances 8 --routing-policy least-loaded"
  *
- * They come behind the words of all, and win over them.
+ * They come after the common words, and override them.
  */
 
 #ifndef SIM_VARIANT_H

@@ -1,9 +1,10 @@
 
 /*
- * Writing a file with a part of a model; slice/sliced.h says what is in it.
+ * Writes a file with a part of a model; its contents are described in
+ * slice/sliced.h.
  *
- * It is written as PATH.tmp, which is renamed when all of it is on the disk:
- * whatever ends the run, a file of that name is whole.
+ * It is written as PATH.tmp and renamed when all of it is on the disk: so a
+ * file of that name is complete, however the run ends.
  */
 
 #ifndef CUT_H

@@ -1,7 +1,7 @@
 
 /*
- * How large activations are between the layers of a model: by that a row
- * that a broken host sent is told from a right one.
+ * How large activations are between the layers of a model: with that a row from
+ * a broken host is distinguished from a correct one.
  *
  * The whole model computes fixed tokens, and at each boundary the greatest
  * Euclidean norm of a row is kept.  The first positions are left out: real

@@ -1,6 +1,6 @@
 
 /*
- * Files that llmgw-slice wrote, as those read them that compute.
+ * Files of llmgw-slice, as read by the processes that compute.
  *
  *   slice   layers first .. last of a model, renamed from blk.0 on, with
  *           output_norm and what all layers share, as rope_freqs.  The one
@@ -9,7 +9,7 @@
  *           libllama loads no vocabulary.
  *   head    vocabulary, chat template and token_embd; no layer.
  *
- * Both are GGUF and say what they are by keys:
+ * Both kinds are GGUF and are marked by keys:
  *
  *   llmgw.kind         "slice" or "head"
  *   llmgw.model        the model's name, as members tell each other
@@ -61,18 +61,18 @@ typedef struct {
 } sliced_t;
 
 /*
- * What a file says about itself; reads no weights.  The manifest's text must
- * have the weights id, and the file exactly those tensors that its kind and
- * its layers ask for, in the manifest's types and shapes.  0, or -1 and why,
- * for people; then it needs no done.
+ * The metadata of a file; reads no weights.  The manifest's text must have the
+ * weights id, and the file exactly those tensors that its kind and its layers
+ * ask for, in the manifest's types and shapes.  0, or -1 and why, for people;
+ * then it needs no done.
  */
 int sliced_read(sliced_t *sliced, const char *path,
     char error[SLICED_ERROR_BYTES]);
 
 /*
- * The same, and compares each tensor's bytes with the manifest: what is wrong
- * is named.  To be called before libllama loads the file.  -1 with an empty
- * error: it was to stop.
+ * The same, and compares each tensor's bytes with the manifest; the error names
+ * the difference.  To be called before libllama loads the file.  -1 with an
+ * empty error: it was to stop.
  */
 int sliced_check(sliced_t *sliced, const char *path,
     const atomic_int *is_stopping, char error[SLICED_ERROR_BYTES]);

@@ -1,10 +1,10 @@
 
 /*
- * The tensors of a GGUF file, or of a model in several files: where they lie
- * and what is in them.  They are read by pread, in blocks, so that a model
- * that is larger than the memory can be hashed and cut.
+ * The tensors of a GGUF file, or of a model in several files: their places and
+ * contents.  They are read by pread, in blocks, so that a model that is larger
+ * than the memory can be hashed and cut.
  *
- * libllama's reader of GGUF parses the head; what it says is checked here
+ * libllama's reader of GGUF parses the head; its figures are checked here
  * against the sizes of the files.
  */
 
@@ -45,7 +45,7 @@ typedef struct {
     uint64_t        bytes;              /* of all tensors */
 } tensors_t;
 
-/* What long work looks at and tells.  NULL, or all fields may be NULL. */
+/* Interruption and progress of long work.  NULL, or all fields may be NULL. */
 typedef struct {
     const atomic_int  *is_stopping;
     void             (*progress)(void *data, uint64_t bytes);   /* more done */

@@ -1,6 +1,6 @@
 
 /*
- * A whole model that is to be cut: what it is, and whether it can be.
+ * A whole model that is to be cut: its facts, and whether it can be cut.
  *
  * A slice is a model of its own to libllama, with layers from 0 on and the
  * rows of another slice as its input.  That gives the whole model's bits only

@@ -4,7 +4,8 @@
  * 64 MiB of the file, the last piece as long as it is; each 32 bytes, one
  * after the other.  So the pieces can be hashed by all processors at once.
  * libcrypto does it, which uses a processor's instructions for it: 1.3 GiB/s
- * each where libsodium comes to 0.3.  Anybody can compute the same:
+ * each where libsodium comes to 0.3.  The digest can be computed with common
+ * tools:
  *
  *   split -b 64M --filter='sha256sum | cut -c-64' FILE | xxd -r -p | sha256sum
  */
@@ -46,7 +47,7 @@ typedef struct {
 int digest_start(digest_t *digest, struct ev_loop *loop, int fd,
     uint64_t bytes, digest_done_pt on_done, void *data);
 
-/* Gives up; on_done comes from the loop all the same, with NULL. */
+/* Cancels; on_done is still called from the loop, with NULL. */
 void digest_stop(digest_t *digest);
 
 /* Gives up, and waits the few milliseconds; on_done does not come. */

@@ -2,16 +2,16 @@
 /*
  * A file in memory (memfd) that came from a client, and its seals.
  *
- * Nothing that a client says of it is believed: it is asked of the kernel.
- * Sealed, it can be neither written nor mapped to be written, neither cut nor
- * grown, and these seals cannot be taken off, whoever holds a descriptor.
+ * Its facts come from the kernel and not from the client. Once sealed, it can
+ * be neither written nor mapped for writing, neither cut nor grown, and the
+ * seals cannot be removed by any holder of a descriptor.
  *
  * Hashing takes time by the file's size, so nothing may be large for free: a
  * file with holes is not taken.  The blocks that it has are counted, where
  * lseek(2) with SEEK_HOLE would have to walk all pages, would move the
  * offset that the client's descriptor shares, and does not see the holes of a
- * file of huge pages.  What is allocated and was never written counts as
- * there: it costs its owner as much.  A last huge page that reaches beyond
+ * file of huge pages.  Allocated bytes that were never written count as
+ * present: they cost their owner as much.  A last huge page that reaches beyond
  * the end can hide a hole of less than its size.
  */
 
@@ -45,8 +45,8 @@ const char *memfile_look(memfile_t *file, int fd);
 const char *memfile_can_seal(const memfile_t *file);
 
 /*
- * Seals it.  sparse: it has holes, and may be filled; mapped: somebody has it
- * mapped to be written, and may unmap it; both may ask again.  not_sealable;
+ * Seals it.  sparse: it has holes, and may be filled; mapped: a process has it
+ * mapped for writing, and may unmap it; both may ask again.  not_sealable;
  * bad_size: it was cut or grown since memfile_look().
  */
 const char *memfile_seal(memfile_t *file);

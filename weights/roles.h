@@ -1,9 +1,9 @@
 
 /*
- * Who may write the weights, and who may read them: a machine without I/O.
+ * Decides which clients may write or read the weights: a machine without I/O.
  *
- * It is told what happened and at what time, and it says by a callback what
- * follows for which client.  There is one slot:
+ * Events and their times are passed in, and a callback reports the result for
+ * each client.  There is one slot:
  *
  *            RW granted           commit            hashed
  *    EMPTY ------------> WRITING --------> HASHING --------> COMMITTED
@@ -20,10 +20,10 @@
  *        '-----------------------------> ADOPTING ---------------'
  *
  * COMMITTED is for ever: other weights have a service of their own.  A writer
- * that ends while HASHING loses its role only, since all its bytes are there
- * and nobody can change them any more.  When the last adopter ends, the bytes
- * are nobody's but the service's: nobody else may write while they are looked
- * at, so they are dropped.
+ * that ends while HASHING loses its role only, since all its bytes are present
+ * and can no longer be changed.  When the last adopter ends, only the service
+ * has the bytes. They are dropped, since no client may write while they are
+ * being checked.
  *
  * Waiters are tested again, in the order in which they came, after each event:
  *
@@ -31,14 +31,14 @@
  *    RW_OR_RO  writer, unless that is held back   reader
  *    RO        waits                              reader
  *
- * In all other states they wait.  Nobody becomes the writer until a time that
- * is given at the beginning: a service that was restarted waits for those who
- * hold the weights and hand them back, so that nobody loads a second copy
- * beside theirs.  While an adoption is open the slot is not EMPTY, so that
- * nobody becomes the writer then either.
+ * In all other states they wait.  No client becomes the writer until a time
+ * that is given at the beginning: a restarted service waits for engines that
+ * have the weights and hand them back, so that no engine loads a second copy.
+ * While an adoption is open the slot is not EMPTY, so that no client becomes
+ * the writer then either.
  *
- * A waiter whose time is over is told so and forgotten; one that can be
- * granted at that same moment is granted.
+ * A waiter whose time is over is notified and forgotten; if it can be granted
+ * at the same moment, it is granted.
  */
 
 #ifndef WEIGHTS_ROLES_H
@@ -70,7 +70,7 @@ typedef enum {
     ROLES_ADOPTER
 } roles_role_t;
 
-/* What a client is told; its role is what it has from now on. */
+/* Events for a client, with its role from now on. */
 typedef enum {
     ROLES_GRANTED = 0,      /* WRITER or READER */
     ROLES_TIMED_OUT,        /* NONE */
@@ -134,10 +134,11 @@ const char *roles_abort(roles_t *roles, roles_client_t *client,
     uint64_t now_ms);
 
 /*
- * May the client hand back the weights that it has?  The caller looks at them,
- * and calls roles_adopt(): where the slot is EMPTY they are to be hashed; where
- * it is ADOPTING they have to be the same that are being hashed; and where it
- * is COMMITTED they have to be those, and the client is a reader at once.
+ * May the client hand back the weights that it has?  The caller checks the
+ * bytes, and calls roles_adopt(): if the slot is EMPTY they have to be hashed;
+ * if it is ADOPTING they have to be the bytes that are being hashed; and if it
+ * is COMMITTED they have to be the committed ones, and the client is a reader
+ * at once.
  */
 const char *roles_may_adopt(const roles_t *roles,
     const roles_client_t *client);

@@ -1,12 +1,12 @@
 
 /*
- * The weights service: connections, the slot, and what each is told.
+ * The weights service: connections, the slot, and messages to each.
  *
- * roles.h decides; memfile.h and digest.h see that the bytes are what they are
- * said to be; docs/weights.md has the lines.  Each connection has one role at
- * most, and its end releases that role and nothing else.  What takes long
- * (hashing, freeing memory) is done by threads, so that a connection's end is
- * seen at once whatever runs; except while a file is sealed, once, 5 ms a GiB.
+ * roles.h decides; memfile.h and digest.h verify the bytes; docs/weights.md has
+ * the lines.  Each connection has one role at most, and its end releases that
+ * role and nothing else.  Long work (hashing, freeing memory) is done by
+ * threads, so that a connection's end is noticed at once; except while a file
+ * is sealed, once, 5 ms a GiB.
  */
 
 #ifndef WEIGHTS_STORE_H
@@ -19,24 +19,28 @@
 
 
 /*
- * Two engines, a few people and their scripts.  Where all places are taken, a
- * newcomer gets that of a connection without a role; where there is none it is
- * told "busy".
+ * Two engines, a few people and their scripts.  If all connections are taken, a
+ * new one replaces a connection without a role; if there is none, it gets
+ * "busy".
  */
 #define STORE_MAX_CONNS  64
 
 /* A connection without a role may be silent for so long. */
 #define STORE_IDLE_MS    60000
 
-/* How often clients hear how far the hashing is, and how often the log does. */
+/*
+ * How often the progress of hashing is sent to clients, and how often it is
+ * logged.
+ */
 #define STORE_TELL_S     1.0
 #define STORE_LOG_S      10.0
 
 typedef struct store_s  store_t;
 
 /*
- * Serves at path; device is what STATE says, adopt_window_ms how long nobody
- * becomes a writer.  NULL and one line in error (UNIX_LISTENER_ERROR_BYTES).
+ * Serves at path; device is shown in STATE, adopt_window_ms is the time at the
+ * start without a writer.  NULL and one line in error
+ * (UNIX_LISTENER_ERROR_BYTES).
  */
 store_t *store_create(struct ev_loop *loop, const log_t *log,
     const char *path, int64_t device, uint64_t adopt_window_ms, char *error);

@@ -55,16 +55,16 @@ void store_refuse(store_conn_t *conn, const char *reason);
 
 /* --- bytes.c */
 
-/* They are all there, and sealed: their id is to be known. */
+/* To be called when all bytes are present and sealed: computes their id. */
 void bytes_hash(store_t *store);
 
 /* Is that under way, and wanted? */
 int bytes_are_hashed(const store_t *store);
 
-/* Tells those that wait for it, and now and then the log. */
+/* Sends progress to waiting clients, and logs it now and then. */
 void bytes_tell_progress(store_t *store);
 
-/* Of the machine: nobody wants them.  Hashing ends first. */
+/* The machine's callback: the bytes are not needed.  Hashing ends first. */
 void bytes_reclaim(void *data);
 
 /* --- request.c */
@@ -75,7 +75,7 @@ void request_take(store_conn_t *conn, char *text, size_t len);
 /* Whether asking again soon may help. */
 int request_passes(const char *reason);
 
-/* What a word of refusal means. */
+/* The text for a word of refusal. */
 const char *request_why(const char *reason);
 
 /* --- show.c */

@@ -1,8 +1,8 @@
 
 /*
  * Work that is too long for the event loop: threads run one function, and
- * when the last of them has returned, the loop hears of it.  They are nice to
- * what else runs on the host: an engine may be serving.
+ * when the last of them has returned, the loop is notified. They run at low
+ * priority, since an engine may be serving on the host.
  */
 
 #ifndef WEIGHTS_THREADS_H
@@ -29,8 +29,8 @@ typedef struct {
 
 /*
  * n threads (THREADS_MAX at most) call run(data), all of them at the same
- * time; then the loop calls done(data).  Fewer threads if there are no more,
- * and none at all: run() is called here, which then takes as long as it takes.
+ * time; then the loop calls done(data).  If fewer threads can be created, fewer
+ * run; if none, run() is called here, and blocks until it is done.
  */
 void threads_start(threads_t *threads, struct ev_loop *loop, int n,
     void (*run)(void *data), void (*done)(void *data), void *data);

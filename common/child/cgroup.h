@@ -4,9 +4,8 @@
  * one write kills each process in it, even one that has left its parent.
  *
  * Only where this process's own group was delegated to it, as by Delegate=yes
- * of a systemd unit: elsewhere groups are another program's to make.  What is
- * killed is the group that was made here, which has the child's processes and
- * no other.
+ * of a systemd unit: elsewhere groups are another program's to make.  Only the
+ * group made here is killed, which contains only the child's processes.
  */
 
 #ifndef CGROUP_H
@@ -29,7 +28,7 @@ int cgroup_leave(const char *path);
 void cgroup_kill(const char *path);
 int cgroup_is_empty(const char *path);
 
-/* It is empty and not needed any more; one that is not empty stays. */
+/* Removes the group if it is empty; otherwise it stays. */
 void cgroup_remove(const char *path);
 
 #endif /* CGROUP_H */

@@ -10,8 +10,8 @@
  *
  * Signals go through a pidfd, which never means another process that was
  * given the same number.  The end of our own child comes from libev, whose
- * default loop reaps every child; an adopted one is somebody else's child, and
- * its pidfd becomes readable when it ends.
+ * default loop reaps every child; an adopted one is another process's child,
+ * and its pidfd becomes readable when it ends.
  */
 
 #ifndef CHILD_H
@@ -33,7 +33,7 @@ typedef struct {
     child_gone_pt    on_gone;
     void            *data;
 
-    /* What each start gives along; the caller may change it in between. */
+    /* Settings of each start; the caller may change them in between. */
     const char      *program;       /* NULL: argv[0] */
     int              output_fd;     /* its output and error; -1: as ours */
     int              kept_fds[CHILD_KEPT_MAX];  /* its 3, 4; -1: none */
@@ -77,7 +77,8 @@ void child_signal(const child_t *child, int signal_number);
 /*
  * SIGKILL to the process and, if it leads a process group, to that group: a
  * killed engine cannot end its workers, and they would keep its port and its
- * device.  What a child leaves behind that ended by itself is not touched.
+ * device.  Processes left behind by a child that ended by itself are not
+ * killed.
  */
 void child_kill(const child_t *child);
 

@@ -27,7 +27,7 @@
  *
  * A replica that says goodbye although this agent did not stop it was stopped
  * by another process, on purpose: it is not started again.  (The goodbye of a
- * standby group's replica is not told here: that one is to stand by again.)
+ * standby group's replica is not reported here: it is restarted as a standby.)
  * Every other end is a crash, even with exit status 0, since a server has no
  * reason to end.  The pause doubles, so that a command that cannot work costs
  * little; it is short again after the child has run for 30 s.
@@ -100,7 +100,7 @@ void supervise_set_stop(supervise_t *supervise, int terms, uint64_t kill_us);
 
 /*
  * A process reports that is not the child. 1: it is the child from now on, and
- * the caller watches it; 0: there is a child already, or none is wanted.
+ * the caller watches it; 0: there is a child already, or none should run.
  */
 int supervise_adopt(supervise_t *supervise, uint64_t now_us);
 
@@ -114,9 +114,9 @@ void supervise_parted(supervise_t *supervise);
 supervise_action_t supervise_exited(supervise_t *supervise, uint64_t now_us);
 
 /*
- * Stops it for good.  Called again: without waiting for its streams.  An orphan
- * that is waited for is still adopted: is_unwanted tells the caller to call
- * again then.
+ * Stops it for good.  Called again: without waiting for its streams.  An
+ * expected orphan is still adopted: then is_unwanted makes the caller call
+ * again.
  */
 supervise_action_t supervise_stop(supervise_t *supervise, uint64_t now_us);
 

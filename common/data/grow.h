@@ -22,8 +22,8 @@
 
 /*
  * Room for that many items, and at least doubled when it grows.  list: address
- * of the owner's pointer, NULL at first; what is added is not set to anything.
- * 0, or -1 without memory: all is as it was.
+ * of the owner's pointer, NULL at first; added items are not initialized. 0, or
+ * -1: no memory, and nothing has changed.
  */
 static inline int
 grow(void *list, size_t *max, size_t items, size_t item_bytes)

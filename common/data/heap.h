@@ -1,9 +1,8 @@
 
 /*
- * What comes next: a binary heap of items of one size, each of which begins
- * with its time.  The earliest is the first; of equal times the one with the
- * lower order, so that the owner says what is done first, and equal runs are
- * equal.
+ * A binary heap of items of one size, ordered by the time with which each item
+ * begins.  The earliest is first; among equal times the one with the lower
+ * order, which the owner assigns, so that runs are reproducible.
  *
  * Items are copied in and out.  Zeroed but for item_bytes, a heap is empty.
  */
@@ -37,7 +36,7 @@ heap_is_before(const heap_key_t *a, const heap_key_t *b)
 /* 0, or -1: no memory. */
 int heap_add(heap_t *heap, const void *item);
 
-/* The first one, NULL: there is none.  It stays until heap_drop(). */
+/* The first item; NULL: the heap is empty.  It stays until heap_drop(). */
 static inline const void *
 heap_first(const heap_t *heap)
 {

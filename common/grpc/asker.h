@@ -16,8 +16,8 @@
  * until asker_drop(), and its end is an event by itself.
  *
  * Ends come from the loop, never from within a call of these functions.  An
- * asker lies within its user; its callbacks may do anything to it, free the
- * memory it lies in included: nothing of it is touched after them.
+ * asker lies within its user; its callbacks may do anything to it, even free
+ * its memory: it is not touched after them.
  */
 
 #ifndef ASKER_H
@@ -36,7 +36,7 @@ typedef enum {
     ASKER_BROKEN
 } asker_end_t;
 
-/* What is the same for all questions of a user. */
+/* Settings that all questions of a user share. */
 typedef struct {
     size_t    max_message_bytes;    /* 0: what a session has by itself */
 
@@ -93,7 +93,7 @@ int asker_send(llmgw_grpc_stream_t *stream, const ProtobufCMessage *message);
 
 int asker_is_asked(const asker_t *asker);
 
-/* No end comes any more, and the connection is closed.  Idempotent. */
+/* Closes the connection; no end is reported after this.  Idempotent. */
 void asker_drop(asker_t *asker);
 
 #endif /* ASKER_H */

@@ -1,10 +1,10 @@
 
 /*
- * What may stand between a connection's socket and its session: encryption.
+ * An optional layer between a connection's socket and its session: encryption.
  *
  * conn.c moves bytes by these functions instead of recv(2) and send(2), and
- * knows nothing else of it; so only a program that asks for TLS
- * (common/tls/tls.h) is linked with a library for it.
+ * nothing else; so only a program that uses TLS (common/tls/tls.h) is linked
+ * with a library for it.
  */
 
 #ifndef GRPC_CHANNEL_H
@@ -37,20 +37,26 @@ typedef struct {
 
     /*
      * Like recv(2) and send(2), with as many bytes as there are, or a part of
-     * them: 0 is the end of what the peer says, -1 with EAGAIN means later,
-     * -1 with another errno is broken.  A write that took less, or nothing, is
-     * repeated with the same bytes first.
+     * them: 0 means the peer's end of stream, -1 with EAGAIN later, -1 with
+     * another errno a broken connection.  A write that took less, or nothing,
+     * is repeated with the same bytes first.
      */
     ssize_t (*read)(void *channel, uint8_t *buf, size_t capacity);
     ssize_t (*write)(void *channel, const uint8_t *data, size_t len);
 
-    /* The read that said EAGAIN waits for a socket that can be written. */
+    /* 1: the read that returned EAGAIN waits until the socket is writable. */
     int (*read_wants_write)(void *channel);
 
-    /* Nothing more will be written: tells the peer, if the socket takes it. */
+    /*
+     * Nothing more will be written: notifies the peer, if the socket takes
+     * that.
+     */
     void (*finish)(void *channel);
 
-    /* One line, valid as long as the channel; "": nothing worth a word. */
+    /*
+     * The reason in one line, valid as long as the channel; "": none worth
+     * logging.
+     */
     const char *(*reason)(void *channel);
 
     void (*close)(void *channel);

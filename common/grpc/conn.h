@@ -29,19 +29,19 @@ typedef struct grpc_server_s  grpc_server_t;
  */
 typedef void (*grpc_conn_closed_pt)(grpc_conn_t *conn, const char *reason);
 
-/* What a connection has beside its session; zeroed: nothing of it. */
+/* Options of a connection beside those of its session; zeroed: none. */
 typedef struct {
     /* Client: an address of this host's; its port may be 0. */
     const address_t  *source;
 
     /*
-     * A peer that says nothing for ping_ms gets a PING; one that says nothing
-     * for answer_ms more is gone, and the connection ends.  0: no PING.
+     * A peer that is silent for ping_ms gets a PING; after answer_ms more of
+     * silence the connection ends.  0: no PING.
      */
     uint64_t          ping_ms;
     uint64_t          answer_ms;
 
-    /* What stands between socket and session; NULL: nothing. */
+    /* Layer between socket and session; NULL: none. */
     const grpc_channel_t  *channel;
     void                  *channel_context;
 
@@ -54,9 +54,9 @@ typedef struct {
 
     /*
      * Server: the time for a channel's handshake and the client's first frame
-     * (a client's is the rest of its connect_timeout_ms; 0: 10 s), and who
-     * hears of handshakes that failed, of clients that speak TLS to a server
-     * that does not, and of addresses with too many that are not done.
+     * (a client's is the rest of its connect_timeout_ms; 0: 10 s), and a
+     * callback for failed handshakes, for clients that use TLS with a server
+     * that does not, and for addresses with too many unfinished ones.
      */
     uint64_t          handshake_timeout_ms;
     void            (*on_refused)(void *data, const address_t *peer,
@@ -108,8 +108,8 @@ grpc_server_t *grpc_server_create(struct ev_loop *loop,
     size_t max_conns, char *error);
 
 /*
- * The same in two steps: a server that is bound has its port, and whoever
- * connects is refused until it listens.  0, or -1 and a reason.
+ * The same in two steps: a server that is bound has its port, and clients are
+ * refused until it listens.  0, or -1 and a reason.
  */
 grpc_server_t *grpc_server_bind(struct ev_loop *loop,
     const address_t *address, const llmgw_grpc_config_t *config,

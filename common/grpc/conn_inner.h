@@ -42,7 +42,7 @@ struct grpc_conn_s {
     unsigned                busy;       /* the session is calling back */
     unsigned                is_connecting:1;    /* not open yet */
     unsigned                is_shaking:1;       /* its channel's handshake */
-    unsigned                is_heard:1;     /* the peer has said something */
+    unsigned                is_heard:1;     /* the peer has sent something */
     unsigned                is_pinged:1;    /* and not heard of since */
     unsigned                is_lingering:1;
     unsigned                is_destroyed:1;
@@ -84,7 +84,7 @@ void grpc_conn_linger(grpc_conn_t *conn, const char *reason);
 /* The client's socket became writable: it is connected, or cannot be. */
 void grpc_conn_connected(grpc_conn_t *conn);
 
-/* The one end of every connection; tell: its owner is notified. */
+/* Ends a connection, for whatever reason; tell: its owner is notified. */
 void grpc_conn_end(grpc_conn_t *conn, const char *reason, int tell);
 
 #endif /* GRPC_CONN_INNER_H */

@@ -4,7 +4,7 @@
  * one object.  Bytes in, text out; no sockets.
  *
  * A stream was complete if a finish_reason came and [DONE] after it.
- * What broke it, or the server's own error, stands in `error`.
+ * The reason of a failure, or the server's own error, is in `error`.
  */
 
 #ifndef OPENAI_ANSWER_H
@@ -48,7 +48,7 @@ void openai_answer_done(openai_answer_t *answer);
 
 /*
  * Bytes of the body; is_stream is set before the first.  0, or -1: read no
- * further, `error` says why.
+ * further, `error` has the reason.
  */
 int openai_answer_feed(openai_answer_t *answer, const char *bytes, size_t len);
 

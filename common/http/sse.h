@@ -2,10 +2,10 @@
 /*
  * A parser of server-sent events (WHATWG HTML, 9.2), fed with any slices.
  *
- * It keeps of an event only what its data are: the lines of `data`, joined by
- * line feeds.  `error`, which old llama.cpp servers send in its place, is
- * told apart.  Comments and other fields are skipped.  An event that stands
- * whole in one slice is handed over without a copy.
+ * It keeps only the data of an event: the lines of `data`, joined by line
+ * feeds. `error`, which old llama.cpp servers send instead, is marked as such.
+ * Comments and other fields are skipped.  An event that stands whole in one
+ * slice is handed over without a copy.
  *
  * Beyond the standard: an event that the end of the body cuts off after a line
  * counts (sse_end()), since some servers leave the last empty line out.

@@ -10,7 +10,7 @@
  *     * GQzGBRMbq8WlBkmCwPvvlXI8fMXl3b2Yx7zS0m8hZ1E=
  *     4f3c...                                     (64 hexadecimal digits)
  *
- * The file is refused if anybody but its owner may read or write it.
+ * The file is refused if other users than its owner may read or write it.
  *
  * A key is spoken of by its id, the first four bytes of its BLAKE2b hash, as
  * eight hexadecimal digits: ids are in logs, answers and datagrams, keys only

@@ -1,7 +1,7 @@
 
 /*
- * How much memory this process may have, and how much of it is still to be
- * had.
+ * How much memory this process may use, and how much of that is still
+ * available.
  *
  * The host's own figures are one bound.  Each control group that the process
  * is in is another, from its own up to the root of the hierarchy, as far as
@@ -9,9 +9,9 @@
  * Both versions of control groups are read; on a host with both, the memory
  * controller is in one of them.
  *
- * What a group has in use includes page cache, which the kernel drops before
- * it kills anybody, and that is counted as still to be had; MemAvailable of
- * the host does the same.  Shared memory is no such cache.
+ * What a group has in use includes page cache, which the kernel drops before it
+ * kills a process, and which counts as available; MemAvailable of the host does
+ * the same.  Shared memory is no such cache.
  */
 
 #ifndef MEMORY_H
@@ -28,7 +28,7 @@ typedef struct {
 
 /*
  * root: "" for this process; tests give a directory with proc/ and sys/ in it.
- * What cannot be read bounds nothing: UINT64_MAX if that is all.
+ * A file that cannot be read sets no bound: UINT64_MAX if there is no other.
  */
 void memory_read(memory_t *memory, const char *root);
 

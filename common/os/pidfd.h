@@ -1,7 +1,7 @@
 
 /*
- * Descriptors of processes: whose death makes them readable, and whose number
- * cannot come to mean another process.
+ * Descriptors of processes: they become readable when the process dies, and
+ * never refer to another process.
  */
 
 #ifndef PIDFD_H
@@ -51,7 +51,7 @@ int pidfd_can_signal(int fd);
 /* SIGKILL.  0, or -1 and errno. */
 int pidfd_kill(int fd);
 
-/* The kernel's name of this boot; "" if it tells none. */
+/* The kernel's id of this boot; "" if unknown. */
 void pidfd_boot_id(char *id);
 
 #endif /* PIDFD_H */

@@ -12,9 +12,9 @@
 #define PRIVATE_FILE_WHY_BYTES  128
 
 /*
- * Whether its owner alone may use it.  Of a file that another user owns, root
- * for example, a group of this process may read it, too: it is given to this
- * user so, and Kubernetes gives a Secret in no other way (fsGroup).
+ * Whether its owner alone may use it.  If another user owns the file, root for
+ * example, a group of this process may read it, too: this is how it is given to
+ * this user, and how Kubernetes provides a Secret (fsGroup).
  */
 int private_file_is_closed(const struct stat *st);
 

@@ -1,5 +1,5 @@
 
-/* What /proc shows of a process. */
+/* Facts about a process, from /proc. */
 
 #ifndef PROCESS_H
 #define PROCESS_H
@@ -15,7 +15,7 @@
  */
 uint64_t process_start_ticks(pid_t pid);
 
-/* Its parent's number; 0: as above. */
+/* The number of its parent; 0: as above. */
 pid_t process_parent(pid_t pid);
 
 /*

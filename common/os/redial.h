@@ -1,10 +1,10 @@
 
 /*
- * A connection to a service of the same host that may be away: JSON lines over
- * a unix socket.
+ * A connection to a service of the same host that may be absent: JSON lines
+ * over a unix socket.
  *
- * It is tried for ever, with a pause of REDIAL_MIN_S that doubles up to
- * REDIAL_MAX_S: one without a listener costs a system call or two.  The
+ * Connecting is tried for ever, with a pause of REDIAL_MIN_S that doubles up to
+ * REDIAL_MAX_S: without a listener an attempt costs a system call or two.  The
  * log has one line when it is lost, however often it is tried then.
  */
 
@@ -57,15 +57,18 @@ void redial_connect(redial_t *r);
 
 /*
  * Takes the message over; fd is -1, or goes along and stays the caller's.
- * Without a connection nothing is sent, and one that breaks says so by itself.
+ * Without a connection nothing is sent; the end of one is reported separately.
  * 0, or -1: no memory for it, or the message is NULL or not UTF-8.
  */
 int redial_send(redial_t *r, json_t *message, int fd);
 
-/* All is well: what goes wrong next is news.  Was there trouble? */
+/*
+ * To be called when all is well: the next problem is logged again.  Was there
+ * trouble?
+ */
 int redial_fine(redial_t *r);
 
-/* A line in the log, where there is none yet: what, and what follows. */
+/* Logs the problem, and what is done then, unless it is logged already. */
 void redial_trouble(redial_t *r, const char *what, const char *then);
 
 /* The same, and tries again after the pause; ends a connection. */
@@ -74,7 +77,7 @@ void redial_again(redial_t *r, const char *what, const char *then);
 /* Connects after s; ends a connection. */
 void redial_after(redial_t *r, double s);
 
-/* Nothing comes any more.  finish: what was sent still goes out. */
+/* Nothing comes any more.  finish: queued messages are still sent. */
 void redial_stop(redial_t *r);
 void redial_finish(redial_t *r);
 

@@ -1,12 +1,12 @@
 
 /*
- * A service on a unix socket, in one thread: its connections, which say one
- * JSON object a line, and its life until SIGTERM.
+ * A service on a unix socket, in one thread: its connections, with one JSON
+ * object per line, and its life until SIGTERM.
  *
- * Places are limited, so that no peer can take them all: where there is none,
- * the connection that is silent for longest and may be dropped makes room.  A
- * service whose socket is removed ends, so that it is started again: it would
- * go on for ever, and no new connection could be made.
+ * Connections are limited: if all are taken, a new one replaces the connection
+ * that has been silent for longest and may be dropped.  A service whose socket
+ * is removed exits so that its supervisor restarts it: otherwise it would run
+ * for ever without new connections.
  *
  * The service's own struct of a connection begins with a service_conn_t.
  */
@@ -50,7 +50,7 @@ typedef struct {
 
     /* May it be dropped? */
     int         (*is_idle)(const service_conn_t *conn);
-    /* All else in it is zero. */
+    /* Its other fields are zero. */
     void        (*on_open)(service_conn_t *conn);
     void        (*on_line)(service_conn_t *conn, char *text, size_t len);
     /* The peer's end; not that of service_drop().  It is freed after it. */
@@ -107,8 +107,8 @@ void service_refuse(service_conn_t *conn, const char *reason,
 const char *service_text(const json_t *json, const char *name);
 
 /*
- * An integer of 0 .. max; where there is none, *number as it was, which is to
- * be in the range, too.  0, or -1.
+ * An integer of 0 .. max; if there is none, *number is unchanged, and has to be
+ * in the range, too.  0, or -1.
  */
 int service_number(const json_t *json, const char *name, uint64_t max,
     uint64_t *number);

@@ -1,5 +1,5 @@
 
-/* What OpenSSL's errors mean, and what somebody can do about them. */
+/* Explanations of OpenSSL's errors, with what to do about them. */
 
 #ifndef TLS_EXPLAIN_H
 #define TLS_EXPLAIN_H
@@ -9,8 +9,8 @@
 
 
 /*
- * What the failed call means and what to do about it, as one line; "": nothing
- * worth a word.  rc is its SSL_get_error(), fault the errno of the call.
+ * Explains a failed call in one line, with what to do about it; "": not worth
+ * logging.  rc is its SSL_get_error(), fault the errno of the call.
  */
 void tls_explain(SSL *ssl, int rc, int fault, char *buf, size_t capacity);
 

@@ -1,14 +1,14 @@
 
 /*
- * What the certificate of a connection's other end has to name.
+ * Checks the names in the certificate of a connection's other end.
  *
  * By address: a subjectAltName IP:... that is the address connected to.
  *
  * By name: a subjectAltName DNS:... that is the name, byte for byte.  The
  * subject's common name does not count, and a name with "*" in a certificate
  * matches nothing: members' ids are such names, and a certificate for many
- * members must not be enough to take one member's traffic.  What is expected
- * may be a list of patterns with "*" in them, as a server's is: "gw*,ops".
+ * members must not be enough to take one member's traffic.  The expected name
+ * may be a list of patterns with "*", as for a server: "gw*,ops".
  */
 
 #ifndef TLS_PEER_H

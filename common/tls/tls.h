@@ -9,8 +9,8 @@
  * requires one of the names that its options list, or without any accepts all.
  *
  * The files are read at start, and again for a new connection after one of
- * them has changed.  What cannot be read then is logged once, and the earlier
- * certificates serve on.
+ * them has changed.  Files that cannot be read then are logged once, and the
+ * earlier certificates stay in use.
  */
 
 #ifndef TLS_H

@@ -1,5 +1,5 @@
 
-/* Private to common/tls/: a set of files, and what was made of them. */
+/* Private to common/tls/: a set of files, and the context made from them. */
 
 #ifndef TLS_INNER_H
 #define TLS_INNER_H

@@ -4,19 +4,19 @@
  *
  * A request may have a class, which says how urgent it is and what times it
  * wants, and a tenant, which stands for its user.  Its caller's key says both
- * (keys/keys.h), or else llmgw_class and llmgw_tenant.  Nothing that a client
- * says of itself is believed unless they say so; where they are off and no key
- * says anything, a request has neither, and nothing here costs more than a look
- * at them.
+ * (keys/keys.h), or else llmgw_class and llmgw_tenant.  A client's own
+ * statement counts only if these directives permit it. If they are off and the
+ * key has neither, a request has no class and no tenant, and costs nothing
+ * here.
  *
  *   identify ---> enter --- refused ---------------------------> leave
  *                   |                                              ^
  *                   +--- admitted: queue, replicas, tokens --------+
  *
  * A request enters once, before routing and before the queue; a retry, a
- * failover and a wait are no second entry.  What it took when it entered, a
- * place in its tenant's budget and tokens of the bucket, it gives back or
- * settles when it leaves, exactly once.
+ * failover and a wait are no second entry.  A request that was admitted has
+ * taken a place in its tenant's budget and tokens of the bucket; both are
+ * returned or settled when it leaves, exactly once.
  */
 
 #ifndef _NGX_HTTP_LLMGW_ADMIT_H_INCLUDED_
@@ -30,7 +30,7 @@
 #include "keys/keys.h"
 
 
-/* What the request's own message says. */
+/* Class and tenant in the request's own message. */
 typedef struct {
     ngx_str_t                     class;        /* InferRequest.slo_class, or
                                                    service_tier */
@@ -86,9 +86,9 @@ ngx_http_llmgw_admits(const ngx_http_llmgw_loc_conf_t *llcf,
 
 
 /*
- * identity.c: decides whose the request is; the only place that does.
+ * identity.c: determines the request's class and tenant; nothing else does.
  * *identity is zeroed but for `said`, and outlives the record, whose `whose` it
- * is from now on.  The claim is told what the queue's order wants to know.
+ * is from now on.  The claim gets what the queue's order depends on.
  */
 void ngx_http_llmgw_identify(ngx_http_request_t *r,
     ngx_http_llmgw_pool_t *pool, ngx_http_llmgw_identity_t *identity,

@@ -1,7 +1,7 @@
 
 /*
- * What a worker has for asking replicas: one buffer for all reading and writing
- * of sessions, and when sessions are read at intervals.
+ * A worker's state for talking to replicas: one buffer for all reading and
+ * writing of sessions, and whether sessions are read at intervals.
  */
 
 #ifndef _NGX_HTTP_LLMGW_ASKING_H_INCLUDED_

@@ -22,8 +22,8 @@ typedef struct ngx_http_llmgw_attempt_s  ngx_http_llmgw_attempt_t;
 
 
 /*
- * What an attempt tells its owner.  Both are called within callbacks of the
- * session: the owner takes note, and finalizes no request.
+ * Callbacks of an attempt to its owner.  Both are called within callbacks of
+ * the session: the owner takes note, and finalizes no request.
  */
 typedef struct {
     /* For what brings something: not for `progress`, nor for facts before. */
@@ -39,7 +39,10 @@ typedef struct {
 #define NGX_HTTP_LLMGW_NO_TOKEN_LIMIT  NGX_MAX_UINT32_VALUE
 
 
-/* What each replica is asked; it is the owner's, and outlives the attempts. */
+/*
+ * The request as sent to each replica; the owner's, and it outlives the
+ * attempts.
+ */
 struct ngx_http_llmgw_ask_s {
     const ngx_http_llmgw_attempt_events_t  *events;
     const Llmgateway__OpenaiRequest *openai;    /* NULL: Infer asks */
@@ -127,7 +130,9 @@ void ngx_http_llmgw_attempt_consume(ngx_http_llmgw_attempt_t *attempt);
 void ngx_http_llmgw_attempt_end(ngx_http_llmgw_attempt_t *attempt,
     llmgw_ending_t ending, llmgw_cause_t cause);
 
-/* What the gRPC status means with which a replica ends the attempt's call. */
+/*
+ * The meaning of the gRPC status with which a replica ends the attempt's call.
+ */
 llmgw_ending_t ngx_http_llmgw_attempt_ending(
     ngx_http_llmgw_attempt_t *attempt, int status, llmgw_cause_t *cause);
 

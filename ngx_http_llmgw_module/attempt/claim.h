@@ -53,9 +53,9 @@ void ngx_http_llmgw_claim_init(ngx_http_llmgw_claim_t *claim,
     ngx_http_llmgw_pool_t *pool, ngx_pool_t *memory, uint64_t hash);
 
 /*
- * Only replicas that serve this name, as engines know it, are to be leased.
+ * Only replicas that serve a model of this name, the engines' name, are leased.
  * Any may serve the base model, and a name that no replica reports: then the
- * engine will say whether it knows it.  None may once the pool has another base
+ * engine decides whether it knows it.  None may once the pool has another base
  * model.
  */
 void ngx_http_llmgw_claim_model(ngx_http_llmgw_claim_t *claim,
@@ -91,7 +91,7 @@ llmgw_outcome_t ngx_http_llmgw_claim_expires(ngx_http_llmgw_claim_t *claim);
 void ngx_http_llmgw_claim_exclude(ngx_http_llmgw_claim_t *claim,
     ngx_pool_t *pool, ngx_http_llmgw_replica_t *replica, ngx_uint_t failed);
 
-/* No other replica may serve, and no other process of it. */
+/* Only this replica may serve, and only this process of it. */
 void ngx_http_llmgw_claim_only(ngx_http_llmgw_claim_t *claim,
     ngx_http_llmgw_replica_t *replica);
 
@@ -110,7 +110,7 @@ void ngx_http_llmgw_claim_push_back(ngx_http_llmgw_claim_t *claim,
 void ngx_http_llmgw_claim_resume_as(ngx_http_llmgw_claim_t *claim,
     ngx_http_llmgw_replica_t *replica);
 
-/* At its end: nothing is kept of replicas any more. */
+/* At its end: drops all that was noted of replicas. */
 void ngx_http_llmgw_claim_clear_excluded(ngx_http_llmgw_claim_t *claim);
 
 /* Drops exclusions; but_failed: except those of replicas that failed it. */

@@ -1,7 +1,7 @@
 
 /*
  * Sessions that are read at intervals while the worker is busy:
- * core/coalesce.h says when and why, coalesce.c is how.
+ * core/coalesce.h has the rule and its reason, coalesce.c the reading.
  */
 
 #ifndef _NGX_HTTP_LLMGW_COALESCE_H_INCLUDED_

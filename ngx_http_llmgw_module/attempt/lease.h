@@ -36,7 +36,7 @@ void ngx_http_llmgw_lease_fails(ngx_http_llmgw_lease_t *lease);
 /* The replica's engine does not know a model that it reports; the same. */
 void ngx_http_llmgw_lease_denies(ngx_http_llmgw_lease_t *lease);
 
-/* Once; nothing where none is held. */
+/* Ends it once; does nothing if no lease is held. */
 void ngx_http_llmgw_lease_end(ngx_http_llmgw_lease_t *lease,
     llmgw_verdict_t verdict);
 

@@ -1,7 +1,7 @@
 
 /*
- * The queue as a worker sees it: which of its claims wait, and whose turn it
- * is.  The order, over all workers, is in core/admission/queue.h.
+ * The queue as a worker sees it: which of its claims wait, and which is next.
+ * The order, over all workers, is in core/admission/queue.h.
  */
 
 #ifndef _NGX_HTTP_LLMGW_QUEUE_H_INCLUDED_
@@ -37,10 +37,10 @@ void ngx_http_llmgw_queue_left(ngx_http_llmgw_claim_t *claim, uint32_t entry);
 void ngx_http_llmgw_queue_tell(ngx_http_llmgw_pool_t *pool,
     const llmgw_wake_t *wake);
 
-/* By the replicas' reports the head may have room now. */
+/* New reports of replicas: there may be capacity for the head now. */
 void ngx_http_llmgw_queue_loads_read(ngx_http_llmgw_pool_t *pool);
 
-/* By the new view a claim that waits may be granted now, or is held. */
+/* A new view: a waiting claim may be granted now, or be held. */
 void ngx_http_llmgw_queue_view_applied(ngx_http_llmgw_pool_t *pool);
 
 /* The head claims, and the next, as long as they are of this worker. */

@@ -25,7 +25,7 @@
 void ngx_http_llmgw_session_ssl_begin(ngx_http_llmgw_session_t *session);
 void ngx_http_llmgw_session_ssl_shake(ngx_http_llmgw_session_t *session);
 
-/* 1: what was to be read waits for the socket to be writable. */
+/* 1: reading continues only when the socket is writable. */
 ngx_uint_t ngx_http_llmgw_session_ssl_reads(
     ngx_http_llmgw_session_t *session);
 

@@ -13,7 +13,7 @@
 
 /*
  * Set *blocks and return how many there are.  0, and NULL: the policy reads
- * none, or there is no memory, and the prompt is as good as unknown.
+ * none, or there is no memory; the prompt then counts as unknown.
  */
 uint32_t ngx_http_llmgw_blocks_of_prompt(const ngx_http_llmgw_index_t *index,
     ngx_pool_t *pool, const ngx_str_t *prompt, uint64_t **blocks);

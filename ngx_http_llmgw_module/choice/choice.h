@@ -11,7 +11,7 @@
  *   after the lock    note   the prompt is at that replica from now on; round
  *                            robin's turn moves
  *
- * Every claim is ranked anew: one that waited and was granted, a failover, a
+ * Every claim is ranked again: a granted one that has waited, a failover, a
  * hedge's second.
  *
  * A pool has one choice, with the memory for it: what the last decision was
@@ -82,8 +82,8 @@ void ngx_http_llmgw_choice_destroy(ngx_http_llmgw_choice_t *choice);
 /*
  * Ranks the candidates of a request, without the zone's lock; the pick that
  * follows is asked with choice->ranked, which is returned.  NULL: there is no
- * memory, and the ring chooses.  blocks: of the prompt, see core/prefix/; none
- * are known: 0.
+ * memory, and the ring chooses.  blocks: the prompt's, see core/prefix/; 0 if
+ * unknown.
  */
 llmgw_ranked_t *ngx_http_llmgw_choice_rank(ngx_http_llmgw_choice_t *choice,
     const ngx_http_llmgw_fleet_t *fleet, const llmgw_pick_key_t *key,

@@ -13,8 +13,8 @@
  * The file is opened as an access_log is: by the master, for appending, and
  * again on USR1.  Each write is of whole lines, so the lines of several workers
  * do not mix; each worker writes a head of its own, whenever it begins a file.
- * Nothing waits for the log: what cannot be written is lost and counted, and a
- * worker that lost something begins anew with its head.
+ * Nothing waits for the log: lines that cannot be written are lost and counted,
+ * and a worker that lost lines starts again with its head.
  */
 
 #ifndef _NGX_HTTP_LLMGW_LOG_H_INCLUDED_
@@ -87,7 +87,7 @@ struct ngx_http_llmgw_log_s {
 };
 
 
-/* What the log says of a request's claim. */
+/* A request's claim, as logged. */
 typedef struct {
     ngx_str_t                     request;      /* its id, UTF-8 */
     ngx_str_t                     class;        /* as metrics name it */
@@ -107,7 +107,7 @@ ngx_http_llmgw_log_takes(const ngx_http_llmgw_srv_conf_t *conf)
 }
 
 
-/* What was decided of a claim. */
+/* The decision about a claim. */
 typedef struct {
     ngx_http_llmgw_traced_t      *traced;
     const ngx_http_llmgw_choice_t  *choice;     /* NULL: the ring chose */
@@ -135,7 +135,7 @@ void ngx_http_llmgw_log_entry(ngx_http_llmgw_log_t *log,
     const ngx_http_llmgw_traced_t *traced, int64_t tokens,
     llmgw_outcome_t outcome);
 
-/* It has ended: a refusal of the queue's gets the same line. */
+/* The claim has ended: a refusal by the queue gets the same line. */
 void ngx_http_llmgw_log_ended(ngx_http_llmgw_log_t *log,
     const ngx_http_llmgw_traced_t *traced, llmgw_outcome_t outcome);
 

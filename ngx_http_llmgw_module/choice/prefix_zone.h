@@ -9,13 +9,13 @@
  *
  * Writers hold this zone's slab mutex, which nginx's master unlocks when its
  * holder dies; the next holder mends.  Readers need no lock: a sequence number
- * tells them whether what they read was being changed.  After a few tries, or
- * if its writer died, they take the lock, too.  The lock of the upstream's own
- * zone is never held at the same time.
+ * shows whether the words that they read were being changed.  After a few
+ * tries, or if its writer died, they take the lock, too.  The lock of the
+ * upstream's own zone is never held at the same time.
  *
- * A replica is known by its slot and its owner.  Another owner at a slot is
- * another replica, or another process of the same one, whose cache is empty:
- * what was known of the slot is forgotten.
+ * A replica is known by its slot and its owner.  If a slot has another owner,
+ * it is another replica, or another process of the same one with an empty
+ * cache: the slot's blocks are forgotten.
  *
  * A reload keeps the zone if `block`, `blocks`, its size and the upstream's own
  * zone are what they were.  Otherwise new workers begin with an empty one,
@@ -37,7 +37,7 @@ typedef struct ngx_http_llmgw_prefix_s  ngx_http_llmgw_prefix_t;
 /*
  * Called for each upstream{} of ours behind its own zone: adds the prefix zone
  * where lscf->reads_prefix, else warns of a llmgw_prefix_index line.  From then
- * on lscf->index.shm_zone says that the policy reads the index, and fronts make
+ * on lscf->index.shm_zone is set if the policy reads the index, and fronts make
  * blocks of lscf->index.block bytes, at most lscf->index.match.
  */
 ngx_int_t ngx_http_llmgw_prefix_add(ngx_conf_t *cf,
@@ -59,7 +59,8 @@ uint64_t ngx_http_llmgw_prefix_owner(const void *id, size_t len,
 /*
  * Sets matched[places[i].slot] for each i < n: how many of the blocks that
  * replica has, from the first on without a gap.  A place without a slot is
- * passed over.  matched has room for all slots; others of it may change, too.
+ * passed over.  matched has room for all slots; elements of other slots may
+ * change, too.
  */
 void ngx_http_llmgw_prefix_match(ngx_http_llmgw_prefix_t *prefix,
     const llmgw_place_t *places, const uint64_t *owners, ngx_uint_t n,

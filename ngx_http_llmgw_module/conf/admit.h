@@ -1,7 +1,7 @@
 
 /*
- * What decides whose a request is and whether it may enter: llmgw_class and
- * llmgw_tenant of a location; llmgw_slo, llmgw_admission and
+ * Directives for a request's class and tenant and its admission: llmgw_class
+ * and llmgw_tenant of a location; llmgw_slo, llmgw_admission and
  * llmgw_tenant_budget of an upstream{} block.
  */
 
@@ -62,7 +62,7 @@ uint64_t ngx_http_llmgw_conf_tenant(const ngx_str_t *name);
 ngx_http_llmgw_rules_t *ngx_http_llmgw_conf_rules(ngx_conf_t *cf,
     ngx_http_llmgw_srv_conf_t *lscf);
 
-/* The headers where the operator names none: the newer name goes first. */
+/* The default headers: the newer name comes first. */
 extern char *const  ngx_http_llmgw_class_headers[2];
 extern char *const  ngx_http_llmgw_tenant_headers[2];
 

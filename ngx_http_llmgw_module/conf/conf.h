@@ -1,8 +1,9 @@
 
 /*
  * The configuration, and what happens while nginx reads it.  Every room but
- * core/ includes this header, and it includes core/ alone: module.c puts what
- * is called of the other rooms into the main configuration (rooms).
+ * core/ includes this header, and it includes core/ alone: module.c puts the
+ * functions of other rooms that are called here into the main configuration
+ * (rooms).
  */
 
 #ifndef _NGX_HTTP_LLMGW_CONF_H_INCLUDED_
@@ -44,7 +45,7 @@ typedef struct ngx_http_llmgw_usage_log_s  ngx_http_llmgw_usage_log_t;
 typedef struct ngx_http_llmgw_identity_conf_s  ngx_http_llmgw_identity_conf_t;
 
 
-/* What the clients of a location speak, which its content handler serves. */
+/* The protocol of a location's clients, which its content handler serves. */
 typedef struct {
     ngx_http_handler_pt           handler;
 
@@ -61,7 +62,7 @@ typedef struct {
 
     /*
      * Answers a request that did not come to the handler: it ended so.
-     * Returns what the request is to be finalized with.
+     * Returns the code with which to finalize the request.
      */
     ngx_int_t                   (*answer)(ngx_http_request_t *r,
                                     const llmgw_end_t *end);
@@ -132,7 +133,7 @@ typedef struct {
 } ngx_http_llmgw_index_t;
 
 
-/* Of an upstream{} block, and of each of its pools. */
+/* Configuration of an upstream{} block, and of each of its pools. */
 struct ngx_http_llmgw_srv_conf_s {
     ngx_http_llmgw_given_t        given;
     ngx_str_t                     name;
@@ -202,7 +203,7 @@ typedef struct {
 } ngx_http_llmgw_model_t;
 
 
-/* A path of OpenAI's API whose requests are for a model. */
+/* A path of OpenAI's API whose requests name a model. */
 typedef struct {
     ngx_str_t                     path;         /* behind its version */
     ngx_uint_t                    versions;     /* what may stand before it */
@@ -223,7 +224,7 @@ typedef enum {
 } ngx_http_llmgw_key_from_t;
 
 
-/* Of a prompt, what is hashed unless llmgw_hash says it. */
+/* How many bytes of a prompt are hashed by default. */
 #define NGX_HTTP_LLMGW_PREFIX  64
 
 
@@ -332,7 +333,10 @@ char *ngx_http_llmgw_index_conf(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 
 
-/* What conf/, fleet/ and keys/ call, of rooms that they do not include. */
+/*
+ * Functions of other rooms, which conf/, fleet/ and keys/ call but do not
+ * include.
+ */
 struct ngx_http_llmgw_rooms_s {
     ngx_http_upstream_init_peer_pt  init_peer;  /* native passes */
     ngx_int_t                     (*add_zone)(ngx_conf_t *cf,

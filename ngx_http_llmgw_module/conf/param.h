@@ -3,14 +3,13 @@
  * Parameters of directives, declared as data.
  *
  * A directive has one table: how its parameters are called, what they may be,
- * and the fields that they set.  From it come their parsing and errors of one
- * form, which say what was given and what would be accepted.  nginx adds file
- * and line:
+ * and the fields that they set.  One table parses them and reports errors in
+ * one form: the given value and the accepted ones.  nginx adds file and line:
  *
  *   "llmgw_queue": invalid parameter "ttl=0", it must be a time above 0
  *
- * A parameter is given once at most, in any order.  What one of them requires
- * of another one is checked by the directive itself, after its table was read.
+ * A parameter is given once at most, in any order.  Conditions between
+ * parameters are checked by the directive itself, after its table was read.
  */
 
 #ifndef _NGX_HTTP_LLMGW_PARAM_H_INCLUDED_
@@ -115,7 +114,7 @@ char *ngx_http_llmgw_param_read(ngx_conf_t *cf,
     const ngx_http_llmgw_param_t *param, ngx_str_t *arg, ngx_str_t *value,
     void *base);
 
-/* Logs the error; right: what is accepted, after "it must be". */
+/* Logs the error; right: the accepted values, for "it must be ...". */
 char *ngx_http_llmgw_conf_invalid(ngx_conf_t *cf, ngx_str_t *arg,
     const char *right);
 

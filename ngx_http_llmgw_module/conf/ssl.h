@@ -1,7 +1,7 @@
 
 /*
- * What an upstream{} block says of TLS to its replicas: llmgw_ssl and the
- * directives that begin so.
+ * TLS to the replicas of an upstream{} block: llmgw_ssl and the directives
+ * whose names begin with it.
  */
 
 #ifndef _NGX_HTTP_LLMGW_CONF_SSL_H_INCLUDED_

@@ -1,8 +1,7 @@
 
 /*
- * A worker's memory for requests and answers, counted.  Bytes count that are
- * held, never those that were announced, in three shares that do not borrow
- * from each other:
+ * A worker's memory for requests and answers, counted.  Counts allocated bytes,
+ * never announced ones, in three shares that do not borrow from each other:
  *
  *     requests   a half     bodies, and what is made of them
  *     answers    a quarter  whole answers, until they are sent
@@ -16,11 +15,11 @@
  *                +-- another one needs the room: end(), which calls hold(0)
  *
  * Holders that read and have bytes are in two lists, by the time at which they
- * received bytes last: the share's, and that of their client.  Where one needs
+ * received bytes last: the share's, and that of their client.  If a body needs
  * more than its client's part or the share has left, the first in that list is
  * ended.  So clients that announce much and send little are ended by those that
- * send.  A whole body is never ended; where those leave too little room nothing
- * is ended, and the holder is refused.
+ * send.  A whole body is never ended; if whole bodies leave too little room
+ * nothing is ended, and the request is refused.
  *
  * A client is known by a hash of its key, in one of a fixed number of cells:
  * clients of the same cell have one part together.  Pure.

@@ -100,7 +100,7 @@ typedef uint32_t  llmgw_breaker_ticket_t;
 typedef enum {
     LLMGW_VERDICT_SUCCESS = 0,
     LLMGW_VERDICT_FAILURE,
-    LLMGW_VERDICT_NEUTRAL       /* tells nothing about the replica */
+    LLMGW_VERDICT_NEUTRAL       /* no evidence about the replica */
 } llmgw_verdict_t;
 
 /* For the log, and for counters. */
@@ -139,7 +139,7 @@ llmgw_breaker_change_t llmgw_breaker_begin(llmgw_breaker_t *breaker,
 int llmgw_breaker_may_force(const llmgw_breaker_t *breaker,
     const llmgw_breaker_conf_t *conf, uint64_t now_ms);
 
-/* As begin(), and a probe where may_force(). */
+/* Like begin(), but as a probe; only after may_force(). */
 llmgw_breaker_change_t llmgw_breaker_force(llmgw_breaker_t *breaker,
     const llmgw_breaker_conf_t *conf, uint64_t now_ms,
     llmgw_breaker_ticket_t *ticket);

@@ -3,8 +3,8 @@
  * Coalescing: when a busy worker reads its replicas at intervals, and not
  * whenever one of them has sent something.
  *
- * What a replica sends costs an iteration of the event loop: a wake-up, a
- * read, and a write for each client connection that gets a token.  At tens of
+ * Each arrival from a replica costs an iteration of the event loop: a wake-up,
+ * a read, and a write for each client connection that gets a token.  At tens of
  * thousands of tokens a second, many iterations carry few tokens each; one
  * iteration per interval carries them all, with one write for each connection.
  * Network drivers do the same with their interrupts (Mogul, Ramakrishnan:
@@ -16,14 +16,14 @@
  *          ^                                                          |
  *          +------- not busy, or most intervals brought nothing ------+
  *
- * A token then waits half an interval on average, a whole one at most.  That
- * pays only where an interval gathers enough tokens: a timer that fires costs
- * as much as several iterations.  Measured with a worker on one processor and
- * 4 to 20 client connections, 10 and 20 tokens an interval cost as much as
- * without coalescing, 40 and 50 a third less.  So a worker is busy from BUSY
- * tokens an interval on, and calm again below CALM, both averaged over WINDOW
- * intervals.  A source goes back to events when, of its last intervals, QUIET
- * more were empty than were not.
+ * A token then waits half an interval on average, a whole one at most.  This
+ * pays only if an interval gathers enough tokens: a timer that fires costs as
+ * much as several iterations.  Measured with a worker on one processor and 4 to
+ * 20 client connections, 10 and 20 tokens an interval cost as much as without
+ * coalescing, 40 and 50 a third less.  So a worker is busy from BUSY tokens an
+ * interval on, and calm again below CALM, both averaged over WINDOW intervals.
+ * A source goes back to events when, of its last intervals, QUIET more were
+ * empty than were not.
  *
  * Tokens are counted, not the streams that have some: an interval sees each
  * stream once, so a worker would look calmer because it coalesces.

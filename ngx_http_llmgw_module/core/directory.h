@@ -5,10 +5,10 @@
  * An upstream has so many pools as it is configured for, and its replicas may
  * serve any base models.  A base model that appears is bound to the first
  * place that is free, and place i is that of pool i.  It keeps the place while
- * it has a member, a stream or a waiter, and for a day more: so long requests
- * may wait for a replica that is started for them.  Where another model wants
- * the place, ten minutes are enough.  All workers bind in one directory, so all
- * of them find the same.
+ * it has a member, a stream or a waiter, and for a day after that, in which
+ * requests may wait for a replica that is started for them; for ten minutes if
+ * another model needs the place.  All workers bind in one directory, so all of
+ * them find the same.
  *
  * It always has the same number of places, however many pools are configured:
  * a reload with more pools or fewer keeps the bindings that it can keep.
@@ -60,8 +60,8 @@ uint32_t llmgw_directory_find(const llmgw_directory_t *directory, uint32_t n,
 uint32_t llmgw_directory_free(const llmgw_directory_t *directory, uint32_t n);
 
 /*
- * As find, but a model that has none is bound to the first that is free.
- * NONE: there is none, or the name is empty or too long.
+ * Like find, but a model without a place is bound to the first free one. NONE:
+ * there is none, or the name is empty or too long.
  */
 uint32_t llmgw_directory_bind(llmgw_directory_t *directory, uint32_t n,
     const char *name, uint64_t hash, uint64_t now_ms);
@@ -70,13 +70,19 @@ uint32_t llmgw_directory_bind(llmgw_directory_t *directory, uint32_t n,
 void llmgw_directory_use(llmgw_directory_t *directory, uint32_t place,
     uint64_t now_ms);
 
-/* 1: it is bound, and has had none of them for as long as it is kept. */
+/*
+ * 1: it is bound, and has been without all of these for as long as a place is
+ * kept.
+ */
 int llmgw_directory_is_unused(const llmgw_directory_t *directory,
     uint32_t place, int is_wanted, uint64_t now_ms);
 
 void llmgw_directory_unbind(llmgw_directory_t *directory, uint32_t place);
 
-/* So many models have no pool now.  1: there were fewer when it was said. */
+/*
+ * Sets the number of models that have no pool now.  Returns 1 if that is more
+ * than before, to be logged.
+ */
 int llmgw_directory_refused(llmgw_directory_t *directory, uint32_t n);
 
 #endif /* LLMGW_DIRECTORY_H */

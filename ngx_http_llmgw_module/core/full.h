@@ -15,8 +15,8 @@
  *       '----------------------'
  *         a first token, or less load
  *
- * Attempts that are refused while the mark stands had begun before it, so they
- * say nothing new.
+ * Attempts that are refused while the mark is set had begun before it, so they
+ * add nothing.
  *
  * Lives beside the counts in shared memory and changes under its lock; zeroed
  * memory is no mark.  now_ms is monotonic.
@@ -56,7 +56,7 @@ llmgw_full_is_known(const llmgw_full_t *full)
 }
 
 
-/* load: as the replica reported it last; 0: it reports none. */
+/* load: from the replica's last report; 0: none. */
 void llmgw_full_refused(llmgw_full_t *full, uint32_t load, uint64_t now_ms);
 
 /* A first token came. */

@@ -8,15 +8,15 @@
  * (core/policy/peer.h).  So a request for a name is a set of lists, and whether
  * a peer serves it costs the pick one bit.
  *
- * A list that was too long for gossip says that it lacks names.  Its replicas
+ * A list that was too long for gossip is marked as incomplete.  Its replicas
  * may serve any name, as far as is known here; they refuse what they do not.
  *
  * One pool serves one base model, and an upstream has one pool or several.
- * Where its replicas have several base models, one whose replicas serve or are
- * about to goes before one whose replicas are all gone; then that with the most
- * replicas, the dead included; of equals the first by name.  Each worker and
- * each gateway finds the same, whatever it knew before.  With one pool the
- * first of them is routed; with several each that has a pool
+ * If its replicas have several base models, a model whose replicas serve or are
+ * about to comes before one whose replicas are all gone; then the one with the
+ * most replicas, the dead included; among equals the first by name. Each worker
+ * and each gateway gets the same result, whatever it knew before.  With one
+ * pool the first of them is routed; with several each that has a pool
  * (core/directory.h), and the first gets what names no model.
  *
  * Pure.  Lists live in memory of the caller.
@@ -102,8 +102,8 @@ size_t llmgw_models_bases(const llmgw_models_t *models,
     llmgw_model_base_t *bases);
 
 /*
- * These n base models are routed: marks the lists of all others.  Returns 1 if
- * a mark has changed.
+ * Sets the n base models that are routed: marks the lists of all others.
+ * Returns 1 if a mark has changed.
  */
 int llmgw_models_route(llmgw_models_t *models, const uint64_t *bases,
     size_t n);
@@ -119,14 +119,14 @@ const llmgw_model_list_t *llmgw_models_named(const llmgw_models_t *models,
     uint64_t base);
 
 /*
- * A list that begins with the base model of most replicas, where another one
- * goes before it because none of its replicas serves; else NULL.
+ * A list that begins with the base model of most replicas, if another model
+ * comes before that one because none of its replicas serves; else NULL.
  */
 const llmgw_model_list_t *llmgw_models_yielding(const llmgw_models_t *models);
 
 /*
- * How a pool of this base model serves a name, by lists that have members,
- * living or not; base 0: none is known, and the pool serves none.
+ * Whether and how a pool of this base model serves a name, by lists that have
+ * members, living or not; base 0: unknown, and the pool serves none.
  */
 llmgw_serves_t llmgw_models_serves(const llmgw_models_t *models,
     uint64_t base, uint64_t name);
@@ -146,8 +146,8 @@ int llmgw_models_list_has(const llmgw_models_t *models, uint32_t number,
 int llmgw_models_are_reported(const llmgw_models_t *models, uint64_t name);
 
 /*
- * Which lists may serve a request that came for the base model `wanted`, in a
- * pool whose base model is `base`: those with `name`, and none where the two
+ * The lists that may serve a request for the base model `wanted`, in a pool
+ * whose base model is `base`: those with `name`, and none if the two models
  * differ.  wanted 0: whatever the pool's is; base 0: none is known; name 0: the
  * base model itself.  Returns 0 and leaves *set alone if every replica of the
  * pool may serve it.

@@ -58,15 +58,15 @@ typedef struct {
 
 
 /*
- * The word for llmgw-reason, for logs and for the label of metrics; NULL: this
- * outcome has none.
+ * The word for llmgw-reason, for logs and for the label of metrics; NULL: no
+ * reason.
  */
 const char *llmgw_outcome_reason(llmgw_outcome_t outcome);
 
 /* The same, and a word for each other outcome: for usage records. */
 const char *llmgw_outcome_name(llmgw_outcome_t outcome);
 
-/* One line for people; "" where there is nothing to say. */
+/* One line for people; "" if there is none. */
 const char *llmgw_outcome_text(llmgw_outcome_t outcome);
 
 #endif /* LLMGW_OUTCOME_H */

@@ -2,9 +2,9 @@
 /*
  * Which replica has a response of OpenAI's Responses API.
  *
- * An engine keeps its responses in its own memory: one that goes on from an
- * earlier one (previous_response_id), or that is asked for by its id, is of
- * use to the process alone that has made it, and only its account may have it.
+ * An engine keeps its responses in its own memory: a request that continues an
+ * earlier response (previous_response_id), or asks for one by its id, can be
+ * served only by the process that made the response, and only for its account.
  *
  * A table in shared memory, of sets of eight.  A response is in the set that
  * its id's hash names, and a new one takes the place of the oldest there: the
@@ -45,11 +45,11 @@ uint32_t llmgw_responses_sets(size_t bytes);
 /* memory is zeroed. */
 llmgw_responses_t *llmgw_responses_init(void *memory, uint32_t nsets);
 
-/* Notes a new one, or what is said anew of one that is known. */
+/* Adds a response, or updates a known one. */
 void llmgw_responses_note(llmgw_responses_t *all, const void *id, size_t len,
     const llmgw_response_t *response);
 
-/* 1: *response is set; 0: it is not known, or not any more. */
+/* 1: *response is set; 0: unknown, or forgotten. */
 int llmgw_responses_find(const llmgw_responses_t *all, const void *id,
     size_t len, llmgw_response_t *response);
 

@@ -42,10 +42,10 @@
  * fleet that drains as a whole, each DRAINING beyond LLMGW_RESUME_FREE_DRAINS
  * in a row counts as a failure.
  *
- * The replica that takes over must know what the client has.  One that serves
- * plain tokens goes on by their number.  A real engine has to be told the ids
- * of the tokens, or their text, and can use them only as long as they are all
- * that the client has: llmgw_resume_by() judges that.
+ * The replica that takes over must know what the client has.  A replica of
+ * plain tokens continues by their number.  A real engine needs the tokens' ids,
+ * or their text, and can use them only if they are all that the client has:
+ * llmgw_resume_by() judges that.
  */
 
 #ifndef LLMGW_RESUME_H
@@ -64,7 +64,7 @@ typedef enum {
     LLMGW_ENDING_ABSENT,       /* nobody listens there, and a standby of its
                                   group, or it itself, is expected to */
     LLMGW_ENDING_REFUSED,      /* the connection would not take it */
-    LLMGW_ENDING_UNABLE,       /* nobody can go on behind what was delivered */
+    LLMGW_ENDING_UNABLE,       /* no replica can continue it */
     LLMGW_ENDING_FAILED,
     LLMGW_ENDING_CANCELLED     /* by the gateway, which wants no more of it;
                                   a replica's status CANCELLED is FAILED */
@@ -131,7 +131,7 @@ typedef struct {
 llmgw_resume_step_t llmgw_resume_next(llmgw_resume_t *resume,
     llmgw_ending_t outcome, uint64_t attempt_tokens, uint64_t stream_tokens);
 
-/* One more failure without a token would end the stream. */
+/* Whether one more failure without a token would end the stream. */
 int llmgw_resume_is_last_try(const llmgw_resume_t *resume);
 
 #define LLMGW_RESUME_PAUSE_MS      100
@@ -147,14 +147,14 @@ int llmgw_resume_is_last_try(const llmgw_resume_t *resume);
 uint32_t llmgw_resume_pause_ms(const llmgw_resume_t *resume, uint64_t random);
 
 
-/* What of a stream is kept for the next replica: llmgw_resume. */
+/* What is stored of a stream for the next replica: llmgw_resume. */
 typedef enum {
     LLMGW_RESUME_OFF = 0,
     LLMGW_RESUME_IDS,
     LLMGW_RESUME_TEXT           /* the ids as well */
 } llmgw_resume_mode_t;
 
-/* By what the next replica knows where the stream broke off. */
+/* How the next replica learns where the stream broke off. */
 typedef enum {
     LLMGW_RESUME_BY_NOTHING = 0,
     LLMGW_RESUME_BY_POSITION,

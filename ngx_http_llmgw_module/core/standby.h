@@ -2,9 +2,9 @@
 /*
  * Standby groups: which member of a group may be asked, judged from one view.
  *
- * Of a group one engine is active, by an epoch that a lock service gave it,
- * and others stand by to take over.  Every grant has a greater epoch than all
- * before, so the view itself tells which one is right:
+ * One engine of a group is active, with an epoch that a lock service granted,
+ * and others are standbys that can take over.  Every grant has a greater epoch
+ * than all before, so the view itself shows the current one:
  *
  *     standing   the member's record              what follows
  *     FREE       names no group                   as ever
@@ -16,12 +16,13 @@
  *     OUT        anything else                    is not asked
  *
  * All records of the view count for the greatest epoch, those of the dead
- * included: a primary that was paused, and goes on when its successor has died
- * already, stays in the past.  Nothing is remembered from one view to the next.
+ * included: an engine that was paused, and continues when its successor has
+ * died already, does not become active again.  Nothing is remembered from one
+ * view to the next.
  *
  * Two services that grant one group by mistake have different instance ids,
- * which the records carry.  Of equal epochs the greater id leads, so that each
- * worker and each gateway finds the same.
+ * which the records carry.  Among equal epochs the greater id leads, so that
+ * each worker and each gateway gets the same result.
  *
  * Groups are found by a hash of their name, in a table with open addressing
  * (Knuth, The Art of Computer Programming 3, 6.4, algorithm L).  Pure; the
@@ -87,7 +88,7 @@ typedef struct {
 } llmgw_standby_t;
 
 
-/* How many places a table needs for the groups of n records; 0 for none. */
+/* The size of a table for the groups of n records; 0 for none. */
 size_t llmgw_standby_places(size_t n);
 
 /* places: zeroed, as many. */

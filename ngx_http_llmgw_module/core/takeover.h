@@ -10,9 +10,9 @@
  *               a takeover: active_ms; its first token: first_token_ms
  *
  * All workers of a gateway share these and see each view one after the other,
- * so each says which view it has, by its generation: what an older one says
- * changes nothing, and what an equal one says was known.  They only count:
- * which engine is asked is judged by standby.h from the view alone.
+ * so each passes the generation of its view: an older view changes nothing, and
+ * an equal one is known already.  They only count: standby.h decides from the
+ * view alone which engine is used.
  *
  * The first LLMGW_TAKEOVERS_MAX groups are counted, and stay as long as the
  * memory does.  The caller holds a lock.  Pure.
@@ -31,7 +31,7 @@ typedef struct {
     char      name[LLMGW_TAKEOVER_NAME_BYTES];
     uint64_t  generation;       /* of the newest view that was noted */
     uint64_t  process;          /* that led last; 0: none was seen */
-    uint64_t  gone_ms;          /* it is gone, since then; 0: it is not */
+    uint64_t  gone_ms;          /* time since which it is gone; 0: it is not */
     uint64_t  began_ms;         /* the last takeover: gone_ms before it */
     uint64_t  count;
     uint64_t  active_ms;        /* how long the last one took to its active
@@ -46,7 +46,7 @@ typedef struct {
     llmgw_takeover_t  groups[LLMGW_TAKEOVERS_MAX];
 } llmgw_takeovers_t;
 
-/* What a view says of a group. */
+/* A group, as a view has it. */
 typedef struct {
     uint64_t  generation;       /* of the view */
     uint64_t  process;          /* of the leader; with is_led */

@@ -1,7 +1,8 @@
 
 /*
  * A worker's memory for requests and answers, llmgw_body_memory, as
- * core/body_memory.h counts it.  Metrics show what is held as the pool's.
+ * core/body_memory.h counts it.  Metrics show the allocated bytes under the
+ * pool.
  */
 
 #ifndef _NGX_HTTP_LLMGW_BODY_MEMORY_H_INCLUDED_

@@ -1,8 +1,8 @@
 
 /*
- * What the fleet calls of the code that asks replicas: the only calls in that
- * direction.  The table is attempt/'s (attempt/asking.c); module.c puts it into
- * the configuration, and each worker finds it there.
+ * Functions of attempt/ that the fleet calls: the only calls in that direction.
+ * The table is attempt/'s (attempt/asking.c); module.c puts it into the
+ * configuration, and each worker finds it there.
  *
  * What asking has of its own in a worker, a pool and a replica is a pointer or
  * the head of a list there, which fleet/ carries and does not read.  The one
@@ -31,7 +31,7 @@ struct ngx_http_llmgw_fleet_events_s {
     ngx_int_t                   (*pool_begins)(ngx_http_llmgw_pool_t *pool);
     void                        (*pool_ends)(ngx_http_llmgw_pool_t *pool);
 
-    /* Another worker says that a claim of this one is the queue's head. */
+    /* Another worker has found that a claim of this one is the queue's head. */
     void                        (*woken)(ngx_http_llmgw_pool_t *pool);
 
     /* The replicas' load reports were read; a view was applied. */
@@ -43,8 +43,8 @@ struct ngx_http_llmgw_fleet_events_s {
                                     ngx_http_llmgw_replica_t *replica);
 
     /*
-     * It has moved, or is not listed any more: no new call is made over the
-     * connections that it has.
+     * The replica has moved, or is no longer listed: no new call uses its
+     * connections.
      */
     void                        (*replica_left)(
                                     ngx_http_llmgw_replica_t *replica);

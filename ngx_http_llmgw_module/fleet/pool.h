@@ -4,9 +4,9 @@
  * replicas, the table over them, and its queue.  An upstream has one or
  * several (fleet/upstream.h).
  *
- * A pool is made when a model is first bound to it, and is there until the
- * worker ends: one whose model has gone has no replicas, and the next model
- * takes it over.
+ * A pool is made when a model is first bound to it, and lives until the worker
+ * ends: when its model has gone it has no replicas, and the next model takes it
+ * over.
  */
 
 #ifndef _NGX_HTTP_LLMGW_POOL_H_INCLUDED_

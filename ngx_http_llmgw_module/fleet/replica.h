@@ -97,14 +97,17 @@ ngx_uint_t ngx_http_llmgw_replica_reports(ngx_http_llmgw_replica_t *replica,
 llmgw_liveness_t ngx_http_llmgw_replica_shown(const llmgw_member_t *member,
     const char **cause);
 
-/* What it reports of its load, however old; NULL: nothing, or it is static. */
+/* Its last report of load, however old; NULL: none, or it is static. */
 const llmgw_member_load_t *ngx_http_llmgw_replica_load(
     ngx_http_llmgw_replica_t *replica);
 
 void ngx_http_llmgw_replica_connect_failed(ngx_http_llmgw_replica_t *replica);
 void ngx_http_llmgw_replica_connected(ngx_http_llmgw_replica_t *replica);
 
-/* It has refused an attempt: other requests leave it alone for a moment. */
+/*
+ * To be called when it has refused an attempt: other requests avoid it for a
+ * moment.
+ */
 void ngx_http_llmgw_replica_is_full(ngx_http_llmgw_replica_t *replica);
 
 

@@ -1,7 +1,7 @@
 
 /*
- * TLS of an upstream{} block: what OpenSSL makes of the files that llmgw_ssl's
- * directives name.
+ * TLS of an upstream{} block: OpenSSL's context from the files of llmgw_ssl's
+ * directives.
  *
  * Settings, names and explanations are those of all our programs
  * (common/tls/).  Files are read once for a configuration; a reload reads them
@@ -42,7 +42,7 @@ typedef struct {
 ngx_int_t ngx_http_llmgw_ssl_add(ngx_conf_t *cf,
     ngx_http_llmgw_srv_conf_t *conf);
 
-/* Nothing of this replica is resumed any more. */
+/* Ends the resumption of this replica's sessions. */
 void ngx_http_llmgw_ssl_forget(ngx_http_llmgw_replica_t *replica);
 
 /* Each second: warns of files that have changed since they were read. */

@@ -50,7 +50,8 @@ void ngx_http_llmgw_table_peers(ngx_http_llmgw_pool_t *pool,
 
 /*
  * How full the fleet is, as llmgw_queue defines it; 0 for `capacity`.
- * *is_known is 0 where no replica tells what that needs: nobody is held then.
+ * *is_known is 0 if no replica reports the facts for that: no request is held
+ * then.
  */
 double ngx_http_llmgw_table_saturation(ngx_http_llmgw_pool_t *pool,
     int *is_known);

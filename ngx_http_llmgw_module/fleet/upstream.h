@@ -1,8 +1,8 @@
 
 /*
  * An upstream: what one worker knows of one upstream{} block.  It reads the
- * block's members segment, once for all pools, and says to which pool each
- * member belongs: a pool is one base model's.
+ * block's members segment, once for all pools, and assigns each member to a
+ * pool: a pool serves one base model.
  */
 
 #ifndef _NGX_HTTP_LLMGW_UPSTREAM_H_INCLUDED_
@@ -87,8 +87,8 @@ ngx_uint_t ngx_http_llmgw_upstream_has_routable(
     ngx_http_llmgw_upstream_t *upstream);
 
 /*
- * apply.c: takes over the view.  NGX_ERROR: no memory; what was not taken is at
- * the next look, as the generation stays.
+ * apply.c: takes over the view.  NGX_ERROR: no memory; the rest is taken at the
+ * next look, since the generation stays.
  */
 ngx_int_t ngx_http_llmgw_upstream_apply(ngx_http_llmgw_upstream_t *upstream);
 
@@ -117,8 +117,8 @@ llmgw_serves_t ngx_http_llmgw_upstream_serves(
  * The pool for a name of the configuration that no replica reports.  Where all
  * replicas say what they serve, it is one of its own, as of a base model whose
  * replicas are gone: there requests wait for the first one.  Otherwise an
- * engine has to judge, and it is the pool of what names no model.  NULL: none
- * is free, or there is no memory.
+ * engine has to judge, and it is the pool of what names no model.  NULL: no
+ * pool is free, or no memory.
  */
 ngx_http_llmgw_pool_t *ngx_http_llmgw_upstream_await(
     ngx_http_llmgw_upstream_t *upstream, const ngx_str_t *name);

@@ -1,6 +1,6 @@
 
 /*
- * What a worker has once: its upstreams, and its memory for bodies.
+ * Once in a worker: its upstreams, and its memory for bodies.
  */
 
 #ifndef _NGX_HTTP_LLMGW_WORKER_H_INCLUDED_

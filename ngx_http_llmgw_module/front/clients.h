@@ -1,8 +1,8 @@
 
 /*
- * What a worker has for its clients: the list of streams that have something
- * to do, the memory that tokens are packed into, and the client connections
- * that are corked until each of their streams has sent.
+ * A worker's state for its clients: the list of streams that have something to
+ * do, the memory that tokens are packed into, and the client connections that
+ * are corked until each of their streams has sent.
  */
 
 #ifndef _NGX_HTTP_LLMGW_CLIENTS_H_INCLUDED_

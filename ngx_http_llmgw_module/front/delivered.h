@@ -1,10 +1,10 @@
 
 /*
- * What the client has of a stream by now (proto/delivered.h), in its share of
- * llmgw_body_memory; and whether another replica can go on behind it.
+ * The delivered part of a stream (proto/delivered.h), in its share of
+ * llmgw_body_memory; and whether another replica can continue after it.
  *
- * It is kept only where it can be needed: an engine that sends nothing but
- * plain tokens goes on by their number.
+ * It is stored only if it can be needed: an engine that sends only plain tokens
+ * continues by their number.
  */
 
 #ifndef _NGX_HTTP_LLMGW_DELIVERED_H_INCLUDED_
@@ -17,13 +17,13 @@
 #include "fleet/body_memory.h"
 
 
-/* mode is what llmgw_resume says.  NULL: no memory. */
+/* mode: of llmgw_resume.  NULL: no memory. */
 llmgw_delivered_t *ngx_http_llmgw_delivered_create(ngx_pool_t *memory,
     ngx_http_llmgw_pool_t *pool, llmgw_resume_mode_t mode);
 
 /*
- * How a stream of that many tokens goes on, from now until its end; with
- * BY_NOTHING *why says why not.  delivered may be NULL.
+ * How a stream with that many tokens can be resumed; with BY_NOTHING *why has
+ * the reason.  delivered may be NULL.
  */
 llmgw_resume_by_t ngx_http_llmgw_delivered_resume(
     llmgw_delivered_t *delivered, ngx_uint_t tokens, ngx_uint_t choices,

@@ -15,13 +15,13 @@
 ngx_buf_t *ngx_http_llmgw_output_room(ngx_http_llmgw_stream_t *stream,
     size_t size);
 
-/* What is allocated for output that the client does not have yet. */
+/* Bytes allocated for output that the client has not received yet. */
 size_t ngx_http_llmgw_output_bytes(ngx_http_llmgw_stream_t *stream);
 
 /*
- * Passes the output to nginx.  NGX_OK: nginx has sent all of it.  NGX_AGAIN:
- * nginx still holds bytes, and calls the write handler.  NGX_ERROR: the
- * request has failed.
+ * Passes the output to nginx.  NGX_OK: nginx has sent all output.  NGX_AGAIN:
+ * nginx still holds bytes, and calls the write handler.  NGX_ERROR: the request
+ * has failed.
  */
 ngx_int_t ngx_http_llmgw_output_flush(ngx_http_llmgw_stream_t *stream);
 

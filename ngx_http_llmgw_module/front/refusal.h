@@ -1,7 +1,7 @@
 
 /*
- * What nginx itself refuses in a location of ours, in the protocol of its
- * clients.
+ * Answers requests that nginx itself refuses in a location of ours, in the
+ * protocol of its clients.
  */
 
 #ifndef _NGX_HTTP_LLMGW_REFUSAL_H_INCLUDED_

@@ -1,8 +1,8 @@
 
 /*
  * A stream: one client's request, from its decoded message to its last byte,
- * through as many attempts as it takes.  Its client speaks through a front,
- * and of that the stream knows four operations.
+ * through as many attempts as it takes.  Its client is behind a front, of which
+ * the stream knows only four operations.
  */
 
 #ifndef _NGX_HTTP_LLMGW_STREAM_H_INCLUDED_
@@ -47,9 +47,9 @@ struct ngx_http_llmgw_front_s {
                    const llmgw_token_t *token);
 
     /*
-     * The stream is lost, and cannot go on where it broke off.  NGX_OK: the
-     * client has nothing of it yet, what was held is dropped, and it begins
-     * anew.  NULL: that is never so.
+     * The stream is lost, and cannot continue where it broke off. NGX_OK: the
+     * client has received nothing, buffered output is dropped, and the stream
+     * starts again.  NULL: that is never so.
      */
     ngx_int_t  (*restart)(ngx_http_llmgw_stream_t *stream);
 
@@ -180,7 +180,7 @@ void ngx_http_llmgw_serve_begin(ngx_http_llmgw_stream_t *stream);
  */
 ngx_uint_t ngx_http_llmgw_serve_run(ngx_http_llmgw_stream_t *stream);
 
-/* What core/serve/serve.h is told at this moment. */
+/* The current input of core/serve/serve.h. */
 void ngx_http_llmgw_serve_facts(ngx_http_llmgw_stream_t *stream,
     llmgw_serve_facts_t *facts);
 
@@ -192,13 +192,13 @@ ngx_uint_t ngx_http_llmgw_serve_step(ngx_http_llmgw_stream_t *stream,
     ngx_http_llmgw_attempt_t *it, const llmgw_serve_step_t *first);
 
 /*
- * entry.c: takes note of what the request says of itself, where that matters.
- * NGX_ERROR: no memory.
+ * entry.c: notes class and tenant of the request, if they matter. NGX_ERROR: no
+ * memory.
  */
 ngx_int_t ngx_http_llmgw_entry_said(ngx_http_llmgw_stream_t *stream,
     const ngx_http_llmgw_said_t *said);
 
-/* 1: the stream may not enter; it is finished and may be gone. */
+/* 1: the stream is not admitted; it is finished and may be freed. */
 ngx_uint_t ngx_http_llmgw_entry_refused(ngx_http_llmgw_stream_t *stream);
 void ngx_http_llmgw_entry_first_token(ngx_http_llmgw_stream_t *stream);
 

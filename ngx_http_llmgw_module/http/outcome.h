@@ -1,6 +1,6 @@
 
 /*
- * What an outcome is called in gRPC and in HTTP: one table (outcome.c).
+ * Outcomes in gRPC and in HTTP: one table (outcome.c).
  */
 
 #ifndef _NGX_HTTP_LLMGW_HTTP_OUTCOME_H_INCLUDED_

@@ -1,8 +1,8 @@
 
 /*
- * What logs can show of a request: the variables $llmgw_*.  The record is the
- * module's context of the request, under llmgw_pass and under a native pass;
- * it is a part of the stream or of the pass, which fills it in.
+ * A request's data for logs: the variables $llmgw_*.  The record is the
+ * module's context of the request, under llmgw_pass and under a native pass; it
+ * is a part of the stream or of the pass, which fills it in.
  */
 
 #ifndef _NGX_HTTP_LLMGW_RECORD_H_INCLUDED_

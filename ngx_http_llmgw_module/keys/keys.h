@@ -1,6 +1,6 @@
 
 /*
- * Keys: who calls, what the caller may use, and what it has used.
+ * Keys: the caller of a request, its limits, and its usage.
  *
  *   conf.c         llmgw_keys, llmgw_identity, llmgw_usage_log
  *   set.c          a key file that was read; set_watch.c: and read again
@@ -226,7 +226,7 @@ void ngx_http_llmgw_keys_now(llmgw_moment_t *now);
 
 /*
  * credential.c: the key that a request brings, by *key, a key of the set.
- * NGX_DECLINED: none that is valid; *failure says why.
+ * NGX_DECLINED: no valid key; *failure has the reason.
  */
 ngx_int_t ngx_http_llmgw_credential(ngx_http_request_t *r,
     ngx_http_llmgw_key_set_t *set, const llmgw_key_t **key,
@@ -247,8 +247,8 @@ ngx_uint_t ngx_http_llmgw_caller_may(const ngx_http_llmgw_caller_t *caller,
     const ngx_str_t *model);
 
 /*
- * account.c: takes all limits of a request, which has a slot from now on, or
- * none.  NGX_DECLINED: it is refused, and *end says why.
+ * account.c: counts a request against all its limits and gives it a slot, or
+ * does neither.  NGX_DECLINED: it is refused, and *end says why.
  */
 ngx_int_t ngx_http_llmgw_caller_enter(ngx_http_llmgw_caller_t *caller,
     const ngx_http_llmgw_charge_t *charge, llmgw_end_t *end);
@@ -277,12 +277,15 @@ void ngx_http_llmgw_usage_write_record(ngx_http_llmgw_keys_t *keys,
  */
 void ngx_http_llmgw_usage_sweep(ngx_http_llmgw_keys_t *keys);
 
-/* A worker ends: its own requests, too, as if it had died. */
+/*
+ * To be called when a worker ends: settles its own requests, too, as if it had
+ * died.
+ */
 void ngx_http_llmgw_usage_end(ngx_http_llmgw_keys_t *keys);
 
 /*
- * state.c: gives the accounts of a new zone what was used before it.
- * NGX_ERROR: the reason was logged.
+ * state.c: loads earlier usage into the accounts of a new zone. NGX_ERROR: the
+ * reason was logged.
  */
 ngx_int_t ngx_http_llmgw_books_start(ngx_http_llmgw_keys_t *keys,
     llmgw_accounts_t *accounts, ngx_log_t *log);

@@ -5,8 +5,8 @@
  * Who writes it.  Generations of nginx have a zone each: one that was started
  * before and one that a binary upgrade has started, or the zones before and
  * after a reload that changed the zone's size.  The oldest that lives writes,
- * and of that one a single worker.  Two locks on FILE.lock say which, by bytes
- * that stand for
+ * and of that one a single worker.  Two locks on FILE.lock determine which, on
+ * bytes that stand for
  *
  *   a generation   the time at which its zone was made.  Its master and all of
  *                  its workers share one open file, and the lock on its byte
@@ -21,8 +21,8 @@
  *             an older one was alive at the start            read, then give
  *             records were settled since the last state      write
  *
- * Each of these goes on in steps of less than a millisecond, one an iteration
- * of the event loop.
+ * Each of these works in steps of less than a millisecond, one per iteration of
+ * the event loop.
  */
 
 #ifndef _NGX_HTTP_LLMGW_STATE_H_INCLUDED_

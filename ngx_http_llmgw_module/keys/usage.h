@@ -8,7 +8,7 @@
 #include "keys/keys.h"
 
 
-/* What records of this gateway say. */
+/* Contents of this gateway's records. */
 void ngx_http_llmgw_usage_gateway(const ngx_http_llmgw_keys_t *keys,
     char gateway[LLMGW_USAGE_GATEWAY_BYTES]);
 

@@ -56,13 +56,14 @@ void ngx_http_llmgw_models_count(ngx_http_llmgw_models_t *models,
     ngx_uint_t stands_by);
 
 /*
- * All members are counted, and the upstream has one pool: decides whose base
- * model is its, and warns of others.  1: lists that it marks have changed.
+ * To be called when all members are counted and the upstream has one pool:
+ * chooses its base model, and warns of others.  1: lists that it marks have
+ * changed.
  */
 ngx_uint_t ngx_http_llmgw_models_settle(ngx_http_llmgw_models_t *models,
     uint64_t *base);
 
-/* All pools have taken their members: frees the lists that none has. */
+/* To be called when all pools have taken their members: frees unused lists. */
 void ngx_http_llmgw_models_end(ngx_http_llmgw_models_t *models);
 
 /* The base model of replicas with this list is not routed. */

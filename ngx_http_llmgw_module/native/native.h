@@ -97,7 +97,7 @@ void ngx_http_llmgw_native_give_back(ngx_http_llmgw_native_t *pass,
 /* Gives all back that is not in the request's pool; idempotent. */
 void ngx_http_llmgw_native_release(ngx_http_llmgw_native_t *pass);
 
-/* entry.c: 0: it may not enter, and pass->refusal says why. */
+/* entry.c: 0: not admitted, and pass->refusal has the reason. */
 ngx_uint_t ngx_http_llmgw_native_may_enter(ngx_http_llmgw_native_t *pass);
 void ngx_http_llmgw_native_leave(ngx_http_llmgw_native_t *pass);
 
@@ -107,8 +107,8 @@ char *ngx_http_llmgw_native_conf_key(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 
 /*
- * The request's key, hashed; by the client's address where it has none.  Where
- * it is of the body, the claim gets that body's blocks.
+ * The request's key, hashed; by the client's address where it has none.  If the
+ * key is of the body, the claim gets that body's blocks.
  */
 uint64_t ngx_http_llmgw_native_hash(ngx_http_llmgw_native_t *pass);
 

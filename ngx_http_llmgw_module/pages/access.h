@@ -4,9 +4,9 @@
  *
  * Pages show names, addresses and load of replicas, and what keys use.  They
  * are for clients of this host and, where llmgw_keys is in force, for keys with
- * "admin", unless the location says access=any.  The content handler asks,
- * behind nginx's access phase: "allow", "deny", "auth_basic" and "satisfy"
- * have let the request pass by then, so they restrict further and never open.
+ * "admin", unless the location says access=any.  The content handler checks it,
+ * after nginx's access phase: "allow", "deny", "auth_basic" and "satisfy" have
+ * let the request pass by then, so they restrict further and never open.
  */
 
 #ifndef _NGX_HTTP_LLMGW_ACCESS_H_INCLUDED_

@@ -63,7 +63,7 @@ ngx_int_t ngx_http_llmgw_page_send(ngx_http_llmgw_page_t *page,
 /* Space for len bytes, at most a buffer's; NULL: the page has failed. */
 u_char *ngx_http_llmgw_page_room(ngx_http_llmgw_page_t *page, size_t len);
 
-/* Tells where what was written into that space ends. */
+/* Sets the end of what was written into that space. */
 void ngx_http_llmgw_page_wrote(ngx_http_llmgw_page_t *page, u_char *end);
 
 /* Copies data of any length into the page. */

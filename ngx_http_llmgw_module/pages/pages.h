@@ -16,7 +16,7 @@ typedef struct {
                                                the page, its body discarded */
     const ngx_http_llmgw_param_t *params;   /* of ngx_http_llmgw_page_conf_t */
 
-    /* Checks what the parameters say.  NULL: nothing to check. */
+    /* Checks the parameters.  NULL: nothing to check. */
     ngx_int_t                   (*init)(ngx_conf_t *cf,
                                     ngx_http_llmgw_page_conf_t *conf);
 } ngx_http_llmgw_page_kind_t;

@@ -1,8 +1,8 @@
 
 /*
  * Groups with standbys, as one worker sees them in one view: where each member
- * stands (core/standby.h).  Nothing is kept from one view to the next but what
- * was said in the log.
+ * stands (core/standby.h).  Only what was logged is remembered from one view to
+ * the next.
  */
 
 #ifndef _NGX_HTTP_LLMGW_STANDBY_H_INCLUDED_
@@ -54,16 +54,16 @@ ngx_int_t ngx_http_llmgw_standbys_reserve(ngx_http_llmgw_standbys_t *standbys,
     const llmgw_members_view_t *view);
 
 /*
- * That view is taken over, and its models are known: finds its groups, counts
- * takeovers that no worker has seen yet, and logs them.
+ * To be called when a view was taken over and its models are known: finds its
+ * groups, counts takeovers that no worker has seen yet, and logs them.
  */
 void ngx_http_llmgw_standbys_update(ngx_http_llmgw_standbys_t *standbys,
     ngx_http_llmgw_models_t *models, const llmgw_members_view_t *view);
 
 /*
- * Where the i-th member stands.  Returns the member whose models and resume
- * group hold for it: a standby that says nothing of its own is like the active
- * one that it may succeed, dead or alive; all others are as they say.
+ * The role of the i-th member in its group.  Returns the member whose models
+ * and resume group apply to it: for a standby that reports none, those of the
+ * active one that it may succeed, dead or alive; for all others their own.
  */
 const llmgw_member_t *ngx_http_llmgw_standbys_place(
     const ngx_http_llmgw_standbys_t *standbys,

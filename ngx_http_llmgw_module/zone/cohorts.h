@@ -1,8 +1,8 @@
 
 /*
- * Classes and tenants in the zone.  core/admission/cohorts.h has what they
- * count and how; here are the lock, this worker's row, and the cohorts of what
- * is configured.
+ * Classes and tenants in the zone.  core/admission/cohorts.h defines the
+ * counts; here are the lock, this worker's row, and the cohorts of the
+ * configuration.
  *
  * Pages read zone->shared->cohorts with llmgw_cohorts_at(), _in_flight() and
  * _reason(); the bounds of the first token's buckets are those of
@@ -19,8 +19,9 @@
 
 
 /*
- * Where the class or tenant of that name counts.  index: in this worker's
- * configuration; LLMGW_COHORT_CLASSES or LLMGW_COHORT_TENANTS is "other".
+ * The cohort that counts a class or tenant of that name.  index: in this
+ * worker's configuration; LLMGW_COHORT_CLASSES or LLMGW_COHORT_TENANTS is
+ * "other".
  */
 llmgw_cohort_t *ngx_http_llmgw_cohorts_of(ngx_http_llmgw_zone_t *zone,
     llmgw_cohort_kind_t kind, ngx_uint_t index, const ngx_str_t *name);
@@ -29,7 +30,7 @@ void ngx_http_llmgw_cohorts_first_token(llmgw_cohort_t *cohort, ngx_msec_t ms);
 
 /*
  * The tenant has one more or one less in flight, in this worker.  A worker
- * without a row counts none, as nobody could take them back.
+ * without a row counts none, since its counts could not be taken back.
  */
 void ngx_http_llmgw_cohorts_began(ngx_http_llmgw_zone_t *zone,
     const llmgw_cohort_t *tenant);
@@ -39,7 +40,7 @@ void ngx_http_llmgw_cohorts_left(ngx_http_llmgw_zone_t *zone,
 /*
  * Called when a worker begins, behind ngx_http_llmgw_zone_claim(): the zone's
  * bucket is that of its configuration from now on, unless a newer one is in
- * force.  It begins full where it was another one, which is logged.
+ * force.  If it was another one, the bucket starts full, and that is logged.
  */
 void ngx_http_llmgw_cohorts_bucket(ngx_http_llmgw_zone_t *zone,
     ngx_http_llmgw_srv_conf_t *conf);

@@ -1,7 +1,7 @@
 
 /*
- * What workers count, declared as data: name, labels, help.  Status and metrics
- * show it, and all else that they show is declared in pages/facts/.
+ * Counters of workers, declared as data: name, labels, help.  Status and
+ * metrics show it, and all else that they show is declared in pages/facts/.
  *
  * Every worker counts in a row of its own, without a lock or an atomic; a
  * scrape adds the rows up.  When a row's process ends or dies, what it counted

@@ -174,7 +174,7 @@ typedef struct {
                       int is_refused);
 
     /*
-     * The peer sent GOAWAY: open no more streams here, running ones go on.
+     * The peer sent GOAWAY: open no more streams here, running ones continue.
      * Called once per session, also for SETTINGS that allow no stream.
      */
     void  (*on_goaway)(llmgw_grpc_session_t *session);
@@ -188,9 +188,9 @@ typedef struct {
 
 
 /*
- * What several sessions hold of messages that have not come whole: one bound,
- * however many connections and streams a stranger opens.  Buffers may take
- * twice as much.
+ * A common limit on the bytes of incomplete messages in several sessions,
+ * whatever number of connections and streams a stranger opens.  Buffers may
+ * take twice as much.
  */
 typedef struct {
     size_t  bytes;              /* counted by the sessions */
@@ -258,14 +258,17 @@ int llmgw_grpc_session_is_over(llmgw_grpc_session_t *session);
 
 /*
  * Graceful end (server: GOAWAY with the last stream taken; client: GOAWAY).
- * Running streams go on, new ones are refused.
+ * Running streams continue, new ones are refused.
  */
 void llmgw_grpc_session_goaway(llmgw_grpc_session_t *session);
 
 /* Streams that have not got on_close. */
 size_t llmgw_grpc_session_streams(const llmgw_grpc_session_t *session);
 
-/* Of these, the ones with bytes that wait for write or the peer's window. */
+/*
+ * The number of these that have bytes waiting for write or for the peer's
+ * window.
+ */
 size_t llmgw_grpc_session_unsent(const llmgw_grpc_session_t *session);
 
 /*
@@ -311,7 +314,7 @@ llmgw_grpc_rc_t llmgw_grpc_send_message(llmgw_grpc_stream_t *stream,
 uint8_t *llmgw_grpc_send_reserve(llmgw_grpc_stream_t *stream, size_t len);
 
 /*
- * The same for a message that goes on behind the reserved bytes with tail_len
+ * The same for a message that continues after the reserved bytes with tail_len
  * bytes of the caller's, which are not copied.  They stay until they have left
  * or the stream is reset or closed; until then no other message is taken.
  */

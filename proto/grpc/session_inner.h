@@ -1,6 +1,6 @@
 
 /*
- * What the files behind session.h share; no other file includes it.
+ * Shared by the files of session.h; no other file includes it.
  *
  *   session.c  a session: nghttp2 set up, fed and emptied
  *   scout.c    fetches into the cache what an input will need
@@ -168,7 +168,7 @@ struct llmgw_grpc_stream_s {
 } __attribute__((aligned(LLMGW_GRPC_CACHE_LINE)));
 
 
-/* Where the next frame of the input begins: scout.c. */
+/* scout.c: start of the next frame of the input. */
 typedef struct {
     size_t   skip;                    /* rest of the current frame, bytes */
     size_t   head_bytes;              /* came of a frame header cut in two */
@@ -177,8 +177,8 @@ typedef struct {
 
 
 /*
- * What the two roles do differently.  Where the difference is only a
- * condition, the code asks is_server.
+ * Operations in which the two roles differ. If the difference is only a
+ * condition, the code tests is_server.
  */
 typedef struct {
     int   (*open)(nghttp2_session **h2,

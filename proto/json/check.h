@@ -12,7 +12,7 @@
 #include "proto/json/walk.h"
 
 
-/* What is wrong with a text, and where. */
+/* An error in a text, and its position. */
 typedef struct {
     const char  *reason;        /* constant, in plain words */
     size_t       at;            /* byte from 0; where the text ends too early:
@@ -33,7 +33,7 @@ int llmgw_json_check(const void *text, size_t len, llmgw_json_t *value);
 int llmgw_json_check_strict(const void *text, size_t len, llmgw_json_t *value,
     llmgw_json_error_t *error);
 
-/* As check(), of the string that begins there; the rest is not read. */
+/* Like check(), for the string that begins there; the rest is not read. */
 int llmgw_json_check_string(const void *begin, const void *end,
     llmgw_json_t *string);
 

@@ -1,5 +1,5 @@
 
-/* What reading and writing share. */
+/* Shared by reading and writing. */
 
 #ifndef LLMGW_JSON_INNER_H
 #define LLMGW_JSON_INNER_H
@@ -20,7 +20,7 @@
 
 #ifdef __SSE2__
 
-/* Of 16 bytes those that are special, as bits. */
+/* The special ones among 16 bytes, as bits. */
 static inline unsigned
 json_special_bits(const uint8_t *p)
 {
@@ -39,11 +39,11 @@ json_special_bits(const uint8_t *p)
 
 
 /*
- * To the first quote, backslash or control character; end: there is none.
- * Sixteen bytes at a time where all processors can: 400 kB take 26 us, and 91
- * by eight.  In eight a byte's highest bit is set if it became zero by the xor,
- * or if it is below a space; what a borrow sets besides lies behind the first
- * that is right.
+ * The first quote, backslash or control character; end: there is none. Sixteen
+ * bytes at a time where all processors can: 400 kB take 26 us, and 91 by eight.
+ * In eight a byte's highest bit is set if it became zero by the xor, or if it
+ * is below a space; what a borrow sets besides lies behind the first that is
+ * right.
  */
 static inline const uint8_t *
 json_special(const uint8_t *p, const uint8_t *end)

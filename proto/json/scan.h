@@ -2,9 +2,9 @@
 /*
  * Finds values by their paths in a JSON text that comes in pieces.
  *
- * For text that passes through: nothing of it is kept but the path and the
- * value under way, so the memory is the same however long the text is.  What
- * is kept whole is walked instead (walk.h).
+ * For text that is passed through: only the path and the current value are
+ * stored, so the memory does not depend on the text's length. For text in
+ * memory use walk.h.
  *
  * A path is the keys of objects within each other, joined by dots:
  * "usage.input_tokens".  A value has none if it stands in an array, deeper
@@ -60,9 +60,9 @@ void llmgw_json_scan_init(llmgw_json_scan_t *scan, llmgw_json_scan_pt on_value,
     void *arg);
 
 /*
- * The next piece.  0: the text goes on; 1: it is complete; -1: it is no JSON,
- * or deeper than LLMGW_JSON_MAX_DEPTH.  Behind 1 and -1 nothing more is read,
- * and the result stays.
+ * The next piece.  0: the text continues; 1: it is complete; -1: it is not
+ * JSON, or deeper than LLMGW_JSON_MAX_DEPTH.  Behind 1 and -1 nothing more is
+ * read, and the result stays.
  */
 int llmgw_json_scan(llmgw_json_scan_t *scan, const void *bytes, size_t len);
 

@@ -14,8 +14,8 @@
 /*
  * Writes the next piece of a string's text, at most `room` bytes, at least
  * LLMGW_JSON_TEXT_ROOM of which must be there.  *from is NULL at first, and
- * stands behind what was written then.  Characters are not split; half a
- * surrogate pair becomes U+FFFD.  Returns the bytes; 0: no more.
+ * then points after the part that was written.  Characters are not split; half
+ * a surrogate pair becomes U+FFFD.  Returns the bytes; 0: no more.
  */
 size_t llmgw_json_text(const llmgw_json_t *string, const uint8_t **from,
     void *out, size_t room);

@@ -21,8 +21,8 @@
 
 
 /*
- * Of arrays and objects within each other.  Deeper JSON comes from nobody who
- * wants an answer, and engines recurse.
+ * Of arrays and objects within each other.  Protects engines with recursive
+ * parsers; no valid request is nested deeper.
  */
 #define LLMGW_JSON_MAX_DEPTH  64
 
@@ -61,12 +61,12 @@ typedef struct {
 
 
 /*
- * The next token, which *p is moved behind.  White space, commas and colons
+ * Returns the next token and moves *p after it.  White space, commas and colons
  * are passed over.
  */
 llmgw_json_t llmgw_json_token(const uint8_t **p, const uint8_t *end);
 
-/* The value that is known to stand there; END: there is none. */
+/* The value at that place; END: there is none. */
 llmgw_json_t llmgw_json_at(const void *begin, const void *end);
 
 /* A value that is no container has no items. */
@@ -76,7 +76,7 @@ llmgw_json_items_t llmgw_json_items(llmgw_json_t value);
 llmgw_json_items_t llmgw_json_elements(llmgw_json_t array);
 llmgw_json_items_t llmgw_json_members(llmgw_json_t object);
 
-/* 0: there is no further item; then items->p is behind the container. */
+/* 0: there is no further item; then items->p is after the container. */
 int llmgw_json_next(llmgw_json_items_t *items, llmgw_json_item_t *item);
 
 /*
@@ -92,7 +92,7 @@ llmgw_json_t llmgw_json_member(llmgw_json_t object, const char *name);
 /* The array's first element; END: there is none, or no array. */
 llmgw_json_t llmgw_json_first(llmgw_json_t array);
 
-/* null, "", {} and [] say nothing; nor does what is absent. */
+/* Whether a value is empty: null, "", {}, [], or absent. */
 int llmgw_json_is_empty(llmgw_json_t value);
 
 /* 0, and the number; -1: it is no integer from 0 to max. */
@@ -123,7 +123,7 @@ llmgw_json_of(const char *json)
 }
 
 
-/* null says as much as no value. */
+/* null counts as no value. */
 static inline int
 llmgw_json_is_null(llmgw_json_t value)
 {

@@ -32,7 +32,7 @@ char *llmgw_json_raw(char *p, const void *json, size_t len);
 /* Appends a string with its quotes; the text must be UTF-8. */
 char *llmgw_json_string(char *p, const void *text, size_t len);
 
-/* What llmgw_json_string() writes, exactly. */
+/* The exact number of bytes that llmgw_json_string() writes. */
 size_t llmgw_json_string_bytes(const void *text, size_t len);
 
 /* The same without quotes, for a string that is written in pieces. */

@@ -26,8 +26,8 @@
  *
  * Lines of one name are one account.  expires=, until= and admin are of their
  * line's key; the others are of the account, in whichever of its lines they
- * stand.  Two lines that give one of them different values are an error: nobody
- * has to know which line wins.
+ * stand.  Two lines with different values for one of them are an error, so the
+ * order of lines does not matter.
  *
  * A set is read in steps of some lines, each below a millisecond, and then it
  * never changes.  It is one process's.  All texts point into the file's, which
@@ -43,7 +43,7 @@
 #include "proto/limits.h"
 
 
-/* Some 100,000 keys; a file beyond that is somebody's mistake. */
+/* Some 100,000 keys; a larger file is a mistake. */
 #define LLMGW_KEY_FILE_MAX     (16u << 20)
 
 #define LLMGW_KEY_LINE_MAX     4096     /* without its newline */
@@ -62,7 +62,7 @@ typedef struct {
     uint32_t           len;
 } llmgw_key_text_t;
 
-/* What several lines may say, and in which line it was said; 0: in none. */
+/* A value that several lines may have, and the line that has it; 0: none. */
 typedef enum {
     LLMGW_KEY_MODELS = 0,
     LLMGW_KEY_RPM,
@@ -144,10 +144,10 @@ llmgw_keys_t *llmgw_keys_create(char *text, size_t len);
 void llmgw_keys_destroy(llmgw_keys_t *keys);
 
 /*
- * Reads so many lines.  An error ends the reading for those who want all or
- * nothing.  Others call again: the line is passed over, and what follows is
+ * Reads so many lines.  Callers that need all or nothing stop at the first
+ * error.  Others call again: the line is passed over, and what follows is
  * judged without it.  A file without any line of a key or an identity is an
- * error; another step behind that, and behind DONE, is DONE.
+ * error; a further step after that, and after DONE, returns DONE.
  */
 llmgw_keys_rc_t llmgw_keys_step(llmgw_keys_t *keys, uint32_t lines,
     llmgw_keys_error_t *error);
@@ -178,7 +178,7 @@ void llmgw_key_hash(const void *key, size_t len,
 const llmgw_key_account_t *llmgw_keys_identity(const llmgw_keys_t *keys,
     const char *name, size_t len, uint64_t unix_ms);
 
-/* The account of that name, by whichever line; NULL: none. */
+/* The account of that name, from any of its lines; NULL: none. */
 const llmgw_key_account_t *llmgw_keys_account(const llmgw_keys_t *keys,
     const char *name, size_t len);
 

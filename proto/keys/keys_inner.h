@@ -1,5 +1,5 @@
 
-/* What reading a key file's lines shares with the set that it fills. */
+/* Shared by reading a key file's lines and the set that is filled. */
 
 #ifndef LLMGW_KEYS_INNER_H
 #define LLMGW_KEYS_INNER_H
@@ -23,8 +23,7 @@ typedef struct {
 
 
 /*
- * 1: it is a key's or an identity's; 0: nothing is in it; -1: error->text says
- * what is wrong.
+ * 1: a key or an identity; 0: an empty line; -1: error->text has the error.
  */
 int key_line_parse(key_line_t *line, const char *text, size_t len,
     llmgw_keys_error_t *error);

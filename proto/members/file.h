@@ -50,8 +50,8 @@ int llmgw_members_slot_write(int fd, const llmgw_members_head_t *head,
 int llmgw_members_file_has(int fd, const void *what, size_t bytes, off_t at);
 
 /*
- * NULL where the path is the open file and all that was written stands in it;
- * else what became of it, in words.
+ * NULL if the path is the open file and has all that was written; otherwise a
+ * text that says what happened to it.
  */
 const char *llmgw_members_file_loss(const char *path, int fd,
     const llmgw_members_head_t *head, const llmgw_members_table_t *table,

@@ -79,7 +79,7 @@ off_t llmgw_members_slots_at(const llmgw_members_head_t *head,
 off_t llmgw_members_directory_at(const llmgw_members_head_t *head);
 off_t llmgw_members_list_at(const llmgw_members_head_t *head, size_t place);
 
-/* Seals: write the checks, or tell whether they are right. */
+/* Write the checks, or return whether they are right. */
 void llmgw_members_head_seal(llmgw_members_head_t *head);
 int llmgw_members_head_is_sealed(const llmgw_members_head_t *head);
 void llmgw_members_buffer_seal(llmgw_members_buffer_t *buffer,
@@ -131,8 +131,8 @@ llmgw_members_rc_t llmgw_members_head_read(int fd, off_t file_bytes,
     llmgw_members_head_t *head, char *error);
 
 /*
- * A list out of an open file.  DONE; ABSENT; REFUSED: what has this hash is no
- * list; ESYSTEM.
+ * A list out of an open file.  DONE; ABSENT; REFUSED: the bytes with this hash
+ * are not a list; ESYSTEM.
  */
 llmgw_members_rc_t llmgw_members_list_fetch(int fd,
     const llmgw_members_head_t *head, uint64_t list, char *names,
@@ -146,7 +146,7 @@ llmgw_members_rc_t llmgw_members_slots_read(int fd,
     const llmgw_members_head_t *head, const llmgw_member_t *members,
     llmgw_member_load_t *loads, size_t n);
 
-/* The place of a list; -1: it has none. */
+/* The place of a list; -1: the list has none. */
 ssize_t llmgw_members_directory_find(
     const llmgw_members_directory_t *directory, uint64_t list);
 

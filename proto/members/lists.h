@@ -2,10 +2,10 @@
 /*
  * The writer's half of the names area: which list has which place.
  *
- * A list is held for publishes, each of which says anew what it needs.  A
- * place is given to another list when its own was held neither for the table
- * in use nor for the one to come, so no record of a table in use ever names a
- * list that is gone.
+ * A list is held for publishes, each of which declares the lists that it needs.
+ * A place is reused when its list is needed neither by the table in use nor by
+ * the next one, so no record of a table in use names a list that has been
+ * removed.
  */
 
 #ifndef LLMGW_MEMBERS_LISTS_H
@@ -45,7 +45,7 @@ void llmgw_members_lists_adopt(llmgw_members_lists_t *lists, int fd,
 int llmgw_members_lists_write(const llmgw_members_lists_t *lists, int fd,
     const llmgw_members_head_t *head);
 
-/* All that was written stands in the file. */
+/* Whether the file has all that was written. */
 int llmgw_members_lists_stand(const llmgw_members_lists_t *lists, int fd,
     const llmgw_members_head_t *head);
 

@@ -1,11 +1,11 @@
 
 /*
- * A member of the cluster, as its record in the members segment says it: the
- * fields, what may stand in them, and what follows from them.
+ * A member of the cluster, as recorded in the members segment: the fields,
+ * their valid values, and what follows from them.
  *
- * A record says what its own agent said last, and outlives the process that it
- * is about.  So the state in a standby group counts only together with what the
- * record says of the process, and of its agent.
+ * A record is the last report of the member's own agent, and outlives the
+ * process that it describes. So the state in a standby group is meaningful only
+ * together with the states of the process and of its agent.
  */
 
 #ifndef LLMGW_MEMBER_H
@@ -37,7 +37,7 @@ typedef enum {
     LLMGW_SERVICE_DOWN
 } llmgw_service_t;
 
-/* What an agent stands beside: llmgw_member_role(). */
+/* The kind of process beside an agent: llmgw_member_role(). */
 typedef enum {
     LLMGW_ROLE_REPLICA = 0,
     LLMGW_ROLE_GATEWAY,
@@ -45,10 +45,10 @@ typedef enum {
 } llmgw_role_t;
 
 /*
- * Engines of one host that stand by for each other are a group.  A lock service
- * lets one of them at a time be Active, by an epoch that is greater than any
- * before (lock/).  This is how far an engine is, as its last report said, and
- * stands until the next one: whether it still lives is said by its service.
+ * Engines of one host that are standbys of each other form a group.  A lock
+ * service lets one of them at a time be Active, by an epoch that is greater
+ * than any before (lock/).  This is an engine's state in its group by its last
+ * report; whether the engine is still alive is shown by its service.
  */
 typedef enum {
     LLMGW_GROUP_NONE = 0,       /* of no group */
@@ -65,10 +65,10 @@ typedef enum {
 #define LLMGW_SHARD_MAX_LAYERS  4096    /* more than any model has */
 
 /*
- * What a shard says of itself: it computes the layers first .. last of a model
- * that has so many.  Which model by which weights stands in the list that
- * `models` of its record names, which all shards have in common that may serve
- * one request together (proto/members/shards.h).
+ * A shard's report: it computes the layers first .. last of a model that has so
+ * many.  Which model by which weights stands in the list that `models` of its
+ * record names, which all shards have in common that may serve one request
+ * together (proto/members/shards.h).
  */
 typedef struct {
     char      zone[LLMGW_ZONE_BYTES];   /* may be "" */
@@ -76,7 +76,7 @@ typedef struct {
                                    take where it is not loaded */
     uint16_t  first;            /* layers count from 0 */
     uint16_t  last;
-    uint16_t  layers;           /* 0: it says nothing, all else is 0 */
+    uint16_t  layers;           /* 0: no report, and all other fields are 0 */
     uint8_t   is_loaded;
     uint8_t   reserved[17];
 } llmgw_shard_t;
@@ -113,7 +113,7 @@ typedef struct {
 } llmgw_member_t;
 
 /*
- * Of a replica's names the agents pass on as many as fit into so many bytes, so
+ * Agents forward as many of a replica's names as fit into so many bytes, so
  * that the longest datagram still has room for its sender's record
  * (agent/swim/wire/packet.h).  The longest name fits.
  */
@@ -133,14 +133,14 @@ typedef struct {
 #define LLMGW_ENGINE_MAX_BLOCKS      1000000000
 
 /*
- * What an engine says of its own load.  Zeroed: it says nothing.  A block is
- * what the engine's KV cache is made of, as large as the engine likes.
+ * The load that an engine reports.  Zeroed: it says nothing.  A block is what
+ * the engine's KV cache is made of, as large as the engine likes.
  */
 typedef struct {
     uint32_t  running;
     uint32_t  waiting;
     uint16_t  kv_permille;          /* 0 .. 1000 */
-    uint16_t  told;                 /* which of these it tells */
+    uint16_t  told;                 /* which of these it reports */
     uint32_t  kv_free_blocks;
     uint16_t  hit_permille;         /* of the blocks of prompts, those that
                                        were in the cache: in the last minute
@@ -165,7 +165,7 @@ const char *llmgw_group_state_name(unsigned state);     /* "none", "init" ... */
 llmgw_role_t llmgw_member_role(const llmgw_member_t *member);
 
 
-/* What may stand in a record. */
+/* Valid values in a record. */
 
 /* [A-Za-z0-9][A-Za-z0-9._-]{0,62}: ids, versions, cluster names. */
 int llmgw_name_is_valid(const char *name, size_t len);
@@ -187,13 +187,16 @@ int llmgw_shard_is_valid(const llmgw_shard_t *shard);
    be asked of strings that end. */
 int llmgw_member_group_is_valid(const llmgw_member_t *member);
 
-/* Every field.  NULL: all are right; else the first reason in words. */
+/*
+ * Every field.  NULL: all fields are valid; otherwise a text about the first
+ * invalid one.
+ */
 const char *llmgw_member_reason(const llmgw_member_t *member);
 
 
 /* What follows from it. */
 
-/* 0; -1: it is no shard, or one that says nothing of itself (any more). */
+/* 0; -1: it is not a shard, or has no valid report. */
 int llmgw_member_shard(const llmgw_member_t *member, llmgw_shard_t *shard);
 
 /* Both are shards that say the same, or none is and their resume groups are
@@ -201,24 +204,24 @@ int llmgw_member_shard(const llmgw_member_t *member, llmgw_shard_t *shard);
 int llmgw_member_shards_are_alike(const llmgw_member_t *a,
     const llmgw_member_t *b);
 
-/* They say the same of their groups. */
+/* Whether both have the same fields of their groups. */
 int llmgw_member_groups_are_alike(const llmgw_member_t *a,
     const llmgw_member_t *b);
 
 /*
  * A replica that gets requests: ALIVE, READY, not draining, and of a group the
- * Active one.  That no other member of its group has a greater epoch is for
- * the caller to know.
+ * Active one.  The caller has to check that no other member of its group has a
+ * greater epoch.
  */
 int llmgw_member_is_routable(const llmgw_member_t *member);
 
-/* It serves for that group, as far as its agent knows. */
+/* Whether it serves for that group, as far as its agent knows. */
 int llmgw_group_is_active(const llmgw_member_t *member, const char *group);
 
-/* It could take over now: a living process that waits for the lock. */
+/* Whether it could take over now: a living process that waits for the lock. */
 int llmgw_group_is_standby(const llmgw_member_t *member, const char *group);
 
-/* It has a process that belongs to that group, in whatever state. */
+/* Whether it has a process that belongs to that group, in whatever state. */
 int llmgw_group_has_process(const llmgw_member_t *member, const char *group);
 
 /* The active one of the greatest epoch; NULL: there is none. */
@@ -226,8 +229,8 @@ const llmgw_member_t *llmgw_group_active(const llmgw_member_t *members,
     size_t n, const char *group);
 
 /*
- * It is offered: it says what it computes, its agent is ALIVE or SUSPECT and
- * its process runs.  Between two that differ in this lies an event,
+ * Whether it is offered: it has a valid report, its agent is ALIVE or SUSPECT,
+ * and its process runs.  Between two that differ in this lies an event,
  * shard_advertised or shard_retired.
  */
 int llmgw_shard_is_advertised(const llmgw_member_t *member);

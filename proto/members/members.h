@@ -1,5 +1,5 @@
 /*
- * The members segment: what the agent tells nginx, through shared memory.
+ * The members segment: the agent's data for nginx, in shared memory.
  *
  * IDEA
  *
@@ -128,8 +128,8 @@
  * long as the generation stands.
  *
  * The names area holds what is too long for a record and common to many: a
- * record names a list by its hash.  Lists never change; a place is given to
- * another list when neither the table in use nor the next one needs its own.
+ * record names a list by its hash.  Lists never change; a place is reused when
+ * neither the table in use nor the next one needs its list.
  *
  * LATER VERSIONS
  *
@@ -224,7 +224,7 @@ typedef enum {
                                        several tries; ask again */
     LLMGW_MEMBERS_EFULL,            /* writer: more members than records, or
                                        lists than places */
-    LLMGW_MEMBERS_ESYSTEM           /* errno says it, the text names the call */
+    LLMGW_MEMBERS_ESYSTEM           /* errno is set, the text names the call */
 } llmgw_members_rc_t;
 
 #define LLMGW_MEMBERS_ERROR_BYTES  256
@@ -297,16 +297,16 @@ const char *llmgw_members_held_list(const llmgw_members_writer_t *writer,
 
 /*
  * To be called every second or so: tells readers that the view is fresh, and
- * puts the segment back where somebody removed, replaced or damaged it; error
- * then says what had happened to it, beside DONE, and is "" otherwise.
+ * restores the segment if it was removed, replaced or damaged; then error,
+ * beside DONE, says what had happened to it, and is "" otherwise.
  */
 llmgw_members_rc_t llmgw_members_heartbeat(llmgw_members_writer_t *writer,
     uint64_t now_ms, char *error);
 
 /*
  * The table as it was published last, ascending by id; it is the writer's own
- * and stands until the next publish.  loads may be NULL.  The table before
- * that one is there directly after a publish that was DONE.
+ * and stands until the next publish.  loads may be NULL.  The previous table is
+ * available directly after a publish that returned DONE.
  */
 const llmgw_member_t *llmgw_members_published(
     const llmgw_members_writer_t *writer, const llmgw_member_load_t **loads,
@@ -362,10 +362,10 @@ llmgw_members_rc_t llmgw_members_reader_check(llmgw_members_reader_t *reader,
 uint64_t llmgw_members_reader_generation(llmgw_members_reader_t *reader);
 
 /*
- * Copies a whole view; opens the file where none is open.  What stands in the
- * view already, from a read before, is not checked again.  DONE; ABSENT,
- * REFUSED, BUSY, ESYSTEM leave the view as it was.  Members ascend by id, so
- * the arrays of two views of one generation run side by side.
+ * Copies a whole view; opens the file where none is open.  Records that the
+ * view has from an earlier read are not checked again.  DONE; ABSENT, REFUSED,
+ * BUSY, ESYSTEM leave the view as it was.  Members ascend by id, so the arrays
+ * of two views of one generation run side by side.
  */
 llmgw_members_rc_t llmgw_members_read(llmgw_members_reader_t *reader,
     llmgw_members_view_t *view, char *error);

@@ -1,9 +1,10 @@
 
 /*
- * Which model shards compute layers of, and which of them serve together.
+ * The model of which shards compute layers, and which shards can serve
+ * together.
  *
- * A shard's record says its layers (llmgw_member_shard()).  What is longer, and
- * the same for all shards of one model, stands in the list that `models` of
+ * A shard's record has its layers (llmgw_member_shard()).  Longer facts, which
+ * are the same for all shards of one model, are in the list that `models` of
  * its record names: three names, each ended by a NUL,
  *
  *     the model         1 .. 126 printable characters

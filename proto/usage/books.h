@@ -1,10 +1,10 @@
 
 /*
- * What each account of a gateway had used before its nginx started: the state
- * file, and what the log has beyond it.
+ * The usage of each account of a gateway before its nginx started: the state
+ * file, and the records of the log beyond it.
  *
- * The state file says for each account its sums and up to which record of which
- * zone they go.  A line each:
+ * The state file has the sums of each account, and the record and zone up to
+ * which they go.  A line each:
  *
  *     {"llmgw_usage_state":1,"gateway":"gw1","birth":"019a..."}
  *     {"key":"alice","n":42,"day":20785,"day_tokens":151,"month":24322,
@@ -17,8 +17,8 @@
  *     it is the state's, and n is greater than that of its account's line,
  *
  * and it was not there before (seen.h).  So a state may be written account by
- * account while requests go on: each line is right by itself, and the file
- * needs no moment at which all stands still.
+ * account while requests continue: each line is right by itself, and no
+ * consistent snapshot is needed.
  *
  *   start     books_create(), books_state() if there is a file, then
  *             books_record() of each record of the log and its rotated files,
@@ -60,8 +60,8 @@ void llmgw_books_destroy(llmgw_books_t *books);
 
 /*
  * Takes so many lines of a state file's text, from *at on, which is 0 at first.
- * 1: call again; 0: it was all; -1: it is none, cut off, or another gateway's:
- * *why (constant) says so, and the books are empty.
+ * 1: call again; 0: complete; -1: not a state, cut off, or another gateway's:
+ * *why (constant) has the reason, and the books are empty.
  */
 int llmgw_books_state(llmgw_books_t *books, const char *text, size_t len,
     size_t *at, uint32_t lines, const char **why);
@@ -73,7 +73,7 @@ int llmgw_books_state(llmgw_books_t *books, const char *text, size_t len,
 int llmgw_books_record(void *books, const llmgw_usage_source_t *source,
     const llmgw_usage_t *usage);
 
-/* The i-th account, from 0; NULL: there are no more. */
+/* The i-th account, from 0; NULL: no more. */
 const llmgw_books_account_t *llmgw_books_at(const llmgw_books_t *books,
     size_t i);
 

@@ -4,8 +4,8 @@
  *
  * A line that is no record is counted and passed over.  A record may have been
  * cut off, by a full disk or by a process that was killed while it wrote: then
- * the whole one behind it counts, in the next line or in the same one.  What
- * stands behind the last newline is being written, and is not read.
+ * the whole one behind it counts, in the next line or in the same one.  Bytes
+ * after the last newline are being written, and are not read.
  */
 
 #ifndef LLMGW_USAGE_LOG_H

@@ -1,13 +1,13 @@
 
 /*
- * What a gateway has used so far, read from its files in steps: the state, and
- * what the log and its rotated files have beyond it (books.h).
+ * A gateway's usage so far, read from its files in steps: the state, and the
+ * records of the log and its rotated files beyond it (books.h).
  *
  * A log's rotated files are all whose names begin with the log's: usage.log,
  * usage.log.1, usage.log.2.gz, usage.log-20261128.  Left out are those that
  * were changed last before the state was written, or before this month began:
- * nothing in them counts any more.  A minute is allowed for clocks and for a
- * write that took long.
+ * nothing in them counts now.  A minute is allowed for clocks and for a write
+ * that took long.
  *
  * Files may be rotated meanwhile.  Each is known by its inode, and the folder
  * is looked through again until no file is new, so none is missed; what is read
@@ -60,7 +60,7 @@ void llmgw_past_done(llmgw_past_t *past);
  */
 int llmgw_past_step(llmgw_past_t *past);
 
-/* What was read so far: the state before anything of the log. */
+/* The amount read so far; the state is read before the log. */
 const llmgw_books_t *llmgw_past_books(const llmgw_past_t *past);
 const llmgw_past_counts_t *llmgw_past_counts(const llmgw_past_t *past);
 

@@ -58,7 +58,7 @@
 #define LLMGW_USAGE_NUMBER_MAX      9007199254740992ull
 
 typedef enum {
-    LLMGW_SETTLED_BY_ENGINE = 0,        /* it said how many tokens */
+    LLMGW_SETTLED_BY_ENGINE = 0,        /* it reported the numbers of tokens */
     LLMGW_SETTLED_BY_COUNT,             /* we counted what it sent */
     LLMGW_SETTLED_BY_WORKER_DIED        /* the same, up to its death */
 } llmgw_settled_by_t;
@@ -99,7 +99,7 @@ typedef struct {
 void llmgw_usage_birth(char birth[LLMGW_USAGE_BIRTH_BYTES], uint64_t unix_ms,
     const uint8_t chance[LLMGW_USAGE_CHANCE_BYTES], const char *above);
 
-/* Sets a text; size is that of the field.  What does not fit is cut. */
+/* Sets a text; size is that of the field.  Longer texts are cut. */
 void llmgw_usage_text(char *field, size_t size, const void *text, size_t len);
 
 /*
@@ -109,8 +109,8 @@ void llmgw_usage_text(char *field, size_t size, const void *text, size_t len);
 int llmgw_usage_name_is_valid(const void *name, size_t len);
 
 /*
- * One more replica was asked.  One whose id does not fit beside the others', or
- * which was the last one already, is not added.
+ * One more replica was asked.  A replica is not added if its id does not fit
+ * beside the others', or if it was the last one already.
  */
 void llmgw_usage_replica(llmgw_usage_t *usage, const char *id, size_t len);
 

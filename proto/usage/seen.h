@@ -1,6 +1,6 @@
 
 /*
- * Which records were there already: numbers n for each (gateway, birth), as
+ * The set of records seen so far: numbers n for each (gateway, birth), as
  * ranges.  Records come nearly in order, so a source has a few ranges, however
  * many records it wrote; a record that was lost is a gap.
  */

@@ -1,7 +1,7 @@
 
 /*
- * What an account has used in a day and in a month of UTC.  A period ends when
- * a later one is spoken of; nothing opens an earlier one again.
+ * An account's usage in a day and in a month of UTC.  A period ends when a
+ * later one is spoken of; nothing opens an earlier one again.
  */
 
 #ifndef LLMGW_SUMS_H

@@ -1,10 +1,10 @@
 
 /*
- * The settings of a run: the fleet, the gateway before it, and what is wanted
- * of the run.  Names and defaults are BLIS's where it has them.
+ * The settings of a run: the fleet, the gateway before it, and the length of
+ * the run.  Names and defaults are BLIS's where it has them.
  *
- * A config is plain data.  Texts and lists belong to whoever fills it and
- * outlive the run.
+ * A config is plain data.  Texts and lists belong to the caller and outlive the
+ * run.
  */
 
 #ifndef FLEET_CONFIG_H
@@ -41,7 +41,7 @@ typedef enum {
     FLEET_DISPATCH_COMPLETION   /* when one comes, and when one ends */
 } fleet_dispatch_t;
 
-/* What the scorer queue-depth reads. */
+/* The number that the scorer queue-depth reads. */
 typedef enum {
     FLEET_SIGNAL_QUEUE = 0,     /* what waits in the replica */
     FLEET_SIGNAL_EFFECTIVE      /* what waits, runs and is under way there */
@@ -136,8 +136,8 @@ int32_t fleet_priority(const llmgw_classes_t *classes, const char *name,
     size_t len);
 
 /*
- * What an engine that schedules by priority, the least first, is told: how far
- * the priority is below the highest of all classes.
+ * The priority sent to an engine that schedules by priority, the least first:
+ * how far it is below the highest of all classes.
  */
 int32_t fleet_engine_priority(const llmgw_classes_t *classes,
     int32_t priority);

@@ -2,10 +2,10 @@
 /*
  * A run: a workload goes through the gateway to a fleet, in virtual time.
  *
- * The gateway's decisions are core's, called with what the simulated fleet
- * says: rules of admission, flow control, policies.  The replicas are
- * sim/model's.  What is between them is here: an event loop, latencies, how
- * old facts are, and who is told of an end.
+ * The gateway's decisions are core's, called with facts of the simulated fleet:
+ * rules of admission, flow control, policies.  The replicas are sim/model's.
+ * The rest is here: an event loop, latencies, the age of facts, and the
+ * reporting of a request's end.
  *
  * Order, as in BLIS: of two events the earlier; at one time the gateway's
  * before the replicas', the gateway's by kind and then as they were scheduled,

@@ -50,7 +50,7 @@ typedef struct {
     uint32_t          split;        /* its row in result->splits */
 } fleet_half_t;
 
-/* What outlives the run, with the result. */
+/* Memory that outlives the run, with the result. */
 typedef struct {
     model_config_t     models[3];   /* both, prefill, decode */
     uint64_t           view;        /* their frozen caches are of */

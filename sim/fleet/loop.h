@@ -1,16 +1,16 @@
 
 /*
- * From event to event in virtual time: of a run behind either gateway.
+ * The event loop in virtual time, for both gateways.
  *
- * Of two things the earlier is done first.  At one time:
+ * Events are processed in the order of their times.  At one time:
  *
  *     1. requests that the workload has from the beginning, in their order
  *     2. events of the gateway, by rank, then as they were scheduled
  *     3. replicas, by number
  *     4. what comes last, if the gateway has something that does
  *
- * The requests do not lie in the heap: they are a sorted array, so the heap is
- * as small as what is under way.  Equal input gives equal turns.
+ * The requests do not lie in the heap: they are a sorted array, so the heap
+ * holds only what is under way.  Equal input gives equal turns.
  */
 
 #ifndef FLEET_LOOP_H
@@ -23,7 +23,7 @@
 
 #define LOOP_RANKS  256
 
-/* Its kind, and what that means, are the gateway's. */
+/* Its kind and its meaning are defined by the gateway. */
 typedef struct {
     heap_key_t            key;          /* order: rank and serial number */
     uint32_t              subject;

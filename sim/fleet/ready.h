@@ -1,6 +1,6 @@
 
 /*
- * Which replica has the next event: the earliest, of equal ones the one with
+ * The replica with the next event: the earliest, among equal times the one with
  * the lowest number.
  *
  * A tree of matches: its leaves are the replicas' next times, every node knows

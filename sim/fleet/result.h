@@ -1,7 +1,7 @@
 
 /*
- * What a run gives: the fate of every request, counters of every replica and
- * of the gateway.
+ * The result of a run: the outcome of every request, counters of every replica
+ * and of the gateway.
  *
  * Times are microseconds; a time that never came is FLEET_NEVER.  Nothing here
  * is an average: sim/report does the arithmetic.
@@ -20,7 +20,7 @@
 #define FLEET_NONE   UINT32_MAX         /* no replica, no request */
 
 
-/* Where a request stands at the end of the run.  Each is in one place. */
+/* The state of a request at the end of the run.  Each is in one place. */
 typedef enum {
     FLEET_NOT_ARRIVED = 0,
     FLEET_COMPLETED,
@@ -148,7 +148,7 @@ typedef struct {
 } fleet_result_t;
 
 
-/* What is known of a request that has not come yet. */
+/* The initial value of a request that has not arrived yet. */
 extern const fleet_outcome_t  fleet_outcome_none;
 
 /* Frees all, the replicas too.  A zeroed result is empty. */

@@ -1,7 +1,7 @@
 
 /*
- * The settings of a run through our own gateway: what nginx's directives say,
- * how news of replicas travels, and what goes wrong when.
+ * The settings of a run through our own gateway: settings of nginx's
+ * directives, how news of replicas travels, and the faults with their times.
  *
  * Names follow the directives (docs/directives.md), values are their defaults
  * unless a file says otherwise (docs/simulator.md has the keys).
@@ -53,7 +53,7 @@ typedef struct {
 } gateway_update_t;
 
 typedef enum {
-    GATEWAY_GOSSIP_DELAY = 0,   /* all hear of a change after the same time */
+    GATEWAY_GOSSIP_DELAY = 0,   /* a change reaches all after the same time */
     GATEWAY_GOSSIP_SWIM         /* agents on a simulated network */
 } gateway_gossip_kind_t;
 

@@ -6,12 +6,11 @@
  *
  * Decisions are core's: the claim (a place at a replica, in the queue, or a
  * refusal), the ring with bounded load, breakers, hedges, and what follows when
- * an attempt has ended.  Replicas are sim/model's.  What is between them is
- * here: streams and their attempts, timers, the network's delay, the news of
- * replicas.
+ * an attempt has ended.  Replicas are sim/model's.  The rest is here: streams
+ * and their attempts, timers, the network's delay, the news of replicas.
  *
  * Unlike sim/fleet, which is BLIS to the microsecond, this follows docs/: a
- * stream that loses its replica goes on at another one behind the tokens that
+ * stream that loses its replica continues at another one after the tokens that
  * its client has.  Equal input gives equal output.
  */
 
@@ -25,7 +24,7 @@
 #include "sim/work/request.h"
 
 
-/* What it counts; their names are those of result->extras. */
+/* Counters; their names are those of result->extras. */
 #define GATEWAY_COUNTS(X)                                                     \
     X(lost)             /* streams that broke off for good */                 \
     X(refused_queue)    /* the queue was full */                              \
@@ -48,7 +47,7 @@
     X(capacity_peak)    /* requests at one replica at one time */             \
     X(faults)                                                                 \
     X(updated)          /* replicas, by the rolling update */                 \
-    X(left_in_flight)   /* places that nobody holds, and are taken; 0 */      \
+    X(left_in_flight)   /* places occupied without a request; 0 */      \
     X(news_max_us)      /* longest time from a change to a gateway's view */
 
 #define GATEWAY_COUNT_FIELD(name)  uint64_t  name;
@@ -63,7 +62,7 @@ typedef struct {
  * Runs it.  *result is zeroed by the caller, and filled as by fleet_run().
  * Refused are sessions whose rounds depend on answers, and BLIS's admission
  * and queue.  0; or one line in error and -1, or FLEET_BROKEN: fleet->checks,
- * and a place is left taken or a capacity exceeded.  *result is to be freed in
+ * and a place is left taken or a capacity exceeded.  *result has to be freed in
  * any case.  Of `watch`, which may be NULL, only progress is called.
  */
 int gateway_run(const fleet_config_t *fleet, const gateway_config_t *config,

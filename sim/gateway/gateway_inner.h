@@ -90,7 +90,7 @@ typedef struct {
                                            no call; 0: there was none */
 } link_t;
 
-/* What a gateway knows of a replica. */
+/* A gateway's view of a replica. */
 typedef struct {
     uint8_t          service;           /* llmgw_service_t */
     uint8_t          liveness;          /* llmgw_liveness_t */
@@ -119,7 +119,7 @@ typedef struct {
     uint8_t                  has_tick;
 } front_t;
 
-/* What is true of a replica. */
+/* The actual state of a replica. */
 typedef struct {
     gateway_t       *gateway;
     model_replica_t *model;
@@ -141,9 +141,11 @@ typedef struct {
     double           slowness;
     int64_t          unfit_us;          /* since when it takes no requests */
 
-    /* What its agent said last; liveness DEAD: and is gone with its machine */
+    /*
+     * Its agent's last report; liveness DEAD: the agent ended with its machine
+     */
     front_view_t     said;
-    uint32_t         change;            /* number of what was said */
+    uint32_t         change;            /* number of that report */
     int64_t          changed_us;
     uint8_t          deaths;            /* of its machine */
 } node_truth_t;
@@ -198,7 +200,7 @@ struct gateway_s {
     mesh_t                  *mesh;      /* NULL: news take a fixed time */
 };
 
-/* What a result keeps until it is freed. */
+/* Memory that a result needs until it is freed. */
 typedef struct {
     model_config_t           model;
     stream_t                *streams;
@@ -277,7 +279,7 @@ void excluded_add(stream_t *s, uint32_t replica, int keeps);
 void excluded_push_back(gateway_t *g, stream_t *s, uint32_t replica);
 void excluded_forget(stream_t *s, llmgw_forget_t forget);
 
-/* Sets what the claim is told of replicas that pushed the stream back. */
+/* Sets the claim's input about replicas that pushed the stream back. */
 void excluded_look(gateway_t *g, stream_t *s);
 
 /* attempt.c */
@@ -293,7 +295,9 @@ void attempt_freeze(gateway_t *g, uint32_t attempt);
 
 /* link.c */
 
-/* A call arrives; 0: nobody takes it, and its attempt will know when. */
+/*
+ * A call arrives; 0: no process accepts it, and its attempt learns that later.
+ */
 int link_call(gateway_t *g, uint32_t attempt);
 
 /* The replica's process has ended; its machine is dead; is back. */
@@ -332,7 +336,9 @@ void faults_stalled(gateway_t *g, uint32_t replica, uint32_t hang);
 /* It takes requests, whether gateways know or not. */
 int faults_is_fit(const node_truth_t *node);
 
-/* A reason came or went: the replica becomes what its reasons say. */
+/*
+ * A reason was added or removed: updates the replica's state from its reasons.
+ */
 void faults_settle(gateway_t *g, uint32_t replica);
 
 /* update.c */

@@ -1,6 +1,6 @@
 
 /*
- * What step times are computed from: a model's shape and a GPU's figures.
+ * The inputs of step times: a model's shape and a GPU's figures.
  *
  * Both come from a table of presets, or from the files that such tools share:
  * a model's config.json as Hugging Face publishes it, and a JSON file of GPUs
@@ -64,8 +64,8 @@ int model_gpu_preset(const char *name, model_gpu_t *gpu);
 
 /*
  * Reads folder/config.json, or GPU `name` of a JSON file.  -1, and one line
- * "FILE:LINE: what" in error: nothing is changed.  model_name helps where the
- * file does not say how weights are quantized; it may be NULL.
+ * "FILE:LINE: what" in error: nothing is changed.  model_name is used if the
+ * file lacks the quantization of the weights; it may be NULL.
  */
 int model_card_read(const char *folder, const char *model_name,
     model_card_t *card, char *error, size_t bytes);

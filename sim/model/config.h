@@ -24,7 +24,7 @@ typedef enum {
 
 typedef enum {
     MODEL_PREEMPT_LAST = 0,     /* "fcfs": the last of the batch */
-    MODEL_PREEMPT_PRIORITY      /* the least urgent, of those the latest */
+    MODEL_PREEMPT_PRIORITY      /* the least urgent, among equals the latest */
 } model_preemption_t;
 
 typedef struct {

@@ -2,7 +2,7 @@
 /*
  * A map from 64-bit hashes of blocks to 32-bit numbers: open addressing with
  * linear probing, at most three quarters full, and without tombstones, since a
- * removal moves back what was displaced.
+ * removal moves displaced entries back.
  */
 
 #ifndef MODEL_HASHES_H
@@ -19,7 +19,7 @@ typedef struct {
     uint32_t  value;                /* MODEL_HASHES_NONE: a free place */
 } model_hash_t;
 
-/* All zero is an empty one. */
+/* A zeroed map is empty. */
 typedef struct {
     model_hash_t  *places;
     uint32_t       nplaces;         /* a power of two, or 0 */

@@ -9,9 +9,9 @@
  * whose prompt begins with these tokens takes it out of the queue again.  So
  * the queue is the order of eviction, and late parts of prompts go first.
  *
- * A name belongs to the block that got it last.  When a named block is taken
- * anew, its name goes, even if it belongs to another block by then (that is how
- * BLIS does it).
+ * A name belongs to the block that got it last.  When a named block is reused,
+ * its name is removed, even if another block has that name by then (as in
+ * BLIS).
  *
  * Blocks that were never taken are the head of the queue, in order.  They are
  * only a number, so a replica takes memory for what it ever used.

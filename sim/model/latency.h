@@ -49,7 +49,7 @@ typedef struct {
     int64_t               tp;           /* GPUs that share each layer */
 } model_latency_options_t;
 
-/* A request that prefills new_tokens behind `progress` in this step. */
+/* A request that prefills new_tokens after `progress` in this step. */
 typedef struct {
     uint32_t  progress;
     uint32_t  new_tokens;

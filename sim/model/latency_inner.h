@@ -12,7 +12,7 @@ double model_roofline_step(const model_latency_t *latency,
 double model_physics_step(const model_latency_t *latency,
     const model_work_t *work);
 
-/* What reading the weights once takes. */
+/* Time to read the weights once. */
 double model_physics_weights(const model_latency_t *latency);
 
 #endif /* MODEL_LATENCY_INNER_H */

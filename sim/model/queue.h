@@ -68,7 +68,7 @@ void model_moments_done(model_moments_t *moments);
 int model_moments_add(model_moments_t *moments, model_request_t *request,
     int64_t at_us);
 
-/* It is in the heap. */
+/* Whether it is in the heap. */
 void model_moments_remove(model_moments_t *moments, model_request_t *request);
 
 #endif /* MODEL_QUEUE_H */

@@ -5,7 +5,7 @@
  * It batches as vLLM does: each step takes running requests first, then the
  * queue's head as long as sequences, tokens and KV blocks allow; prompts are
  * computed in chunks; a request that finds no block preempts another one, which
- * begins anew.  The semantics are BLIS's (inference-sim), to the microsecond,
+ * starts again.  The semantics are BLIS's (inference-sim), to the microsecond,
  * with its quirks: a request that ends does so at the START of its last step,
  * though its times count that step.
  *
@@ -56,7 +56,7 @@ typedef struct {
     /* Each of the others; makes steps cost as much as they have requests. */
     void  (*token)(void *data, model_request_t *request, int64_t at_us);
 
-    /* Its tokens do not count; it is queued again. */
+    /* Its tokens are discarded, and it is queued again. */
     void  (*preempted)(void *data, model_request_t *request, int64_t now_us);
 
     /*
@@ -100,7 +100,7 @@ typedef struct {
 model_replica_t *model_replica_create(const model_config_t *config,
     const model_hooks_t *hooks, void *data);
 
-/* What it still holds is the caller's again, without a hook. */
+/* Requests that it still has are returned to the caller, without a hook. */
 void model_replica_destroy(model_replica_t *replica);
 
 /*
@@ -120,18 +120,18 @@ int model_replica_step(model_replica_t *replica);
  * How many steps ago it was found out that no request will end any more, unless
  * one comes in or is taken away: those that wait preempt themselves for ever,
  * because requests behind them hold KV blocks, or because one outgrows all
- * blocks.  0: one may end.  (BLIS would go on for ever.)
+ * blocks.  0: one may end.  (BLIS would run for ever.)
  */
 uint64_t model_replica_stuck(const model_replica_t *replica);
 
 /*
  * Takes a request away, whatever its state: evicted, or its client has gone.
- * Its times are as far as they came.
+ * Its times are those measured so far.
  */
 void model_replica_remove(model_replica_t *replica, model_request_t *request);
 
 /*
- * The replica dies: all requests are away, nothing is cached, no event is due.
+ * The replica dies: it has no requests, an empty cache, and no event due.
  * `lost` gets each request: the batch first, then the queue, then the pending.
  */
 void model_replica_crash(model_replica_t *replica,
@@ -140,7 +140,7 @@ void model_replica_crash(model_replica_t *replica,
 /* No step begins before until_us; the one that runs ends as it would. */
 void model_replica_stall(model_replica_t *replica, int64_t until_us);
 
-/* Steps take `factor` as long; 1: as the model says. */
+/* Steps take `factor` times the model's time. */
 void model_replica_slow(model_replica_t *replica, double factor);
 
 

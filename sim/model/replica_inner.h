@@ -1,6 +1,6 @@
 
 /*
- * What the parts of a replica share.
+ * Shared by the parts of a replica.
  *
  *     replica.c   events: what is due, what comes in, what goes
  *     batch.c     which requests a step computes, and which tokens
@@ -107,12 +107,12 @@ uint32_t model_progress(const model_replica_t *replica,
     const model_request_t *request);
 
 /*
- * Forms the batch of the step at now_us.  0, or -1: memory, which kv.is_broken
- * tells as well.
+ * Forms the batch of the step at now_us.  0, or -1: no memory, and kv.is_broken
+ * is set.
  */
 int model_batch_form(model_replica_t *replica, int64_t now_us);
 
-/* A request whose prompt is computed gets its first token due. */
+/* Schedules the first token of a request whose prompt has been computed. */
 void model_batch_decode(model_replica_t *replica, model_request_t *request);
 
 /* The step in which it needs more than a token. */
@@ -141,7 +141,7 @@ void model_stuck_forget(model_replica_t *replica);
 /* Its gaps so far, as far as it runs. */
 void model_settle(const model_replica_t *replica, model_request_t *request);
 
-/* The request, which is in no list any more, is the caller's. */
+/* The request is removed from all lists and returned to the caller. */
 void model_end(model_replica_t *replica, model_request_t *request,
     model_end_t end, int64_t now_us, int64_t at_us);
 

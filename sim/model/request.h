@@ -46,7 +46,7 @@ struct model_request_s {
     void            *data;
 
     /*
-     * What became of it.  A preempted request begins anew, but keeps the time
+     * What became of it.  A preempted request starts again, but keeps the time
      * of its first token until it has another.
      */
     int64_t          scheduled_us;      /* when it last entered a batch */

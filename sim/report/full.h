@@ -19,7 +19,7 @@ int report_full(const report_run_t *run, report_summary_t *s,
     const report_fitness_t *fitness, const report_decided_t *decided,
     FILE *out);
 
-/* What a run through our own gateway counted besides: an object "gateway". */
+/* Further counters of a run through our own gateway: an object "gateway". */
 void report_extras(const fleet_result_t *result, report_json_t *json);
 
 /* Requests that a gateway as BLIS's refused: "refused", or nothing. */

@@ -20,8 +20,8 @@ typedef struct {
 
 
 /*
- * Groups by the name at that offset of work_request_t.  What the absent name
- * is called: "default", or NULL: requests without a name are in no group.
+ * Groups by the name at that offset of work_request_t.  The group of requests
+ * without a name: "default", or NULL: none.
  */
 int report_groups_init(const report_run_t *run, size_t offset,
     const char *absent, report_groups_t *groups);

@@ -1,6 +1,6 @@
 
 /*
- * The metrics block: what BLIS says of an instance or of the whole cluster,
+ * The metrics block: BLIS's figures of an instance or of the whole cluster,
  * with its keys, in its order.
  */
 

@@ -1,11 +1,11 @@
 
 /*
- * What `run` and `replay` say of a run, and where.
+ * The output of `run` and `replay`.
  *
  * Standard output has one JSON document, the cluster's metrics block; with
- * --text it has what BLIS prints, with --csv a line for each instance.  All
- * else goes to files.  Bad values and files that cannot be written are found
- * before the run.
+ * --text it has what BLIS prints, with --csv a line for each instance.
+ * Everything else goes to files.  Bad values and files that cannot be written
+ * are found before the run.
  *
  *     report_init()    options, targets of the trace's header
  *     report_begin()   files; then report->watch is for fleet_run()

@@ -50,7 +50,7 @@ int report_instance(const report_run_t *run, uint32_t replica,
     report_metrics_t *m);
 void report_metrics_done(report_metrics_t *m);
 
-/* What detectors of saturation look at, to be freed; NULL: no memory. */
+/* The input of saturation detectors, to be freed; NULL: no memory. */
 report_served_t *report_run_served(const report_run_t *run, size_t *n);
 
 /* Hits of all blocks, where BLIS takes the mean of the replicas' rates. */

@@ -1,8 +1,8 @@
 
 /*
- * What is said of a run beyond the metrics block: by class, tenant, model and
- * session, of pools, and of what looks wrong.  Made once, then printed as
- * text (text.h) and as JSON (full.h).
+ * Figures of a run beyond the metrics block: by class, tenant, model and
+ * session, of pools, and anomalies.  Made once, then printed as text (text.h)
+ * and as JSON (full.h).
  */
 
 #ifndef REPORT_SUMMARY_H

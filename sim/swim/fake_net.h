@@ -19,7 +19,7 @@
 
 typedef struct fake_net_s  fake_net_t;
 
-/* What the net does to datagrams; may be changed at any time. */
+/* How the net treats datagrams; may be changed at any time. */
 typedef struct {
     unsigned  loss_permille;
     unsigned  double_permille;

@@ -3,9 +3,9 @@
  * Agents of a simulated fleet: one beside each gateway and each replica, with
  * the agent's own code (node/node.h) on a network in memory (fake_net.h).
  *
- * What an agent says of its replica reaches gateways as it would in reality:
- * by pings, by delivery to gateways at once, through loss and delay.  A machine
- * that dies takes its agent with it, and the others find out.
+ * An agent's report of its replica reaches gateways as in reality: by pings, by
+ * delivery to gateways at once, through loss and delay.  A machine that dies
+ * takes its agent with it, and the others find out.
  *
  * Times are the caller's, in microseconds from 0: the mesh has been up for a
  * while by then, and everybody knows everybody.
@@ -30,7 +30,7 @@ typedef struct {
     uint64_t  period_us;        /* of pings */
 } mesh_config_t;
 
-/* What a gateway's agent believes of a replica. */
+/* A replica's state in the view of a gateway's agent. */
 typedef struct {
     uint8_t   service;          /* llmgw_service_t */
     uint8_t   liveness;         /* llmgw_liveness_t */

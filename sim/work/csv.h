@@ -31,7 +31,7 @@ typedef struct {
 void work_csv_init(work_csv_t *csv, const char *file, char *bytes,
     size_t len);
 
-/* 1: a record; 0: the end; -1: *error says what is wrong. */
+/* 1: a record; 0: the end; -1: *error is set. */
 int work_csv_next(work_csv_t *csv, work_error_t *error);
 
 #endif /* WORK_CSV_H */

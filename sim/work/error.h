@@ -1,6 +1,6 @@
 
 /*
- * An error for people: one line that says where and what.
+ * An error for people: one line with the place and the reason.
  */
 
 #ifndef WORK_ERROR_H

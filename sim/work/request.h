@@ -5,15 +5,15 @@
  * A trace or a generator makes one.  Requests have a fixed place, so a pointer
  * to one stays good while sessions append their later rounds (session.h).
  *
- * No token has a value here.  What matters of a prompt's tokens is how far two
- * prompts begin alike, and that follows from where they come from: a prompt is
- * the prefix of its group, and then its own body.  So a block of tokens is
- * named by its origin and its position, and the hash of a block is that name,
- * mixed.  Two requests have equal hashes exactly as long as BLIS's requests
- * have equal tokens: a prefix's blocks are equal in its whole group, a body's
- * only in the rounds of a session that accumulates its context (each round
- * begins with all the tokens of the last one, and with its answer but for the
- * last token).  A block with tokens of both belongs to the body.
+ * No token has a value here.  Only the common beginning of two prompts' tokens
+ * matters, and that follows from their origin: a prompt is the prefix of its
+ * group, and then its own body.  So a block of tokens is named by its origin
+ * and its position, and the hash of a block is that name, mixed.  Two requests
+ * have equal hashes exactly as long as BLIS's requests have equal tokens: a
+ * prefix's blocks are equal in its whole group, a body's only in the rounds of
+ * a session that accumulates its context (each round begins with all the tokens
+ * of the last one, and with its answer but for the last token).  A block with
+ * tokens of both belongs to the body.
  */
 
 #ifndef WORK_REQUEST_H
@@ -89,7 +89,7 @@ typedef struct {
 void work_init(work_t *work);
 void work_done(work_t *work);
 
-/* A new request behind the others: zeroed, names "", index set. */
+/* Appends a new request: zeroed, names "", index set. */
 work_request_t *work_add(work_t *work);
 
 /* The request with that index; i < work->n. */

@@ -1,9 +1,9 @@
 
 /*
  * Random numbers of a workload: lengths of prompts and answers, gaps between
- * arrivals, times to think.  What is drawn follows BLIS's distributions; the
- * numbers themselves come from our own generator, so a seed gives the same
- * workload here every time, and another one than there.
+ * arrivals, times to think.  Samples follow BLIS's distributions; the numbers
+ * themselves come from our own generator, so a seed gives the same workload
+ * here every time, and another one than there.
  *
  * Sources: exponential, Weibull and Pareto by inversion; normal by Marsaglia
  * and Bray's polar method (SIAM Review 6, 1964); gamma by Marsaglia and Tsang
@@ -59,14 +59,17 @@ typedef struct {
 
 extern const work_yaml_field_t  work_dist_keys[];
 
-/* What a specification says; 0, or -1 and *error with file and line. */
+/*
+ * Reads a distribution of a specification; 0, or -1 and *error with file and
+ * line.
+ */
 int work_sample_make(work_sample_t *sample, const work_dist_t *dist,
     const char *file, work_arena_t *arena, work_error_t *error);
 
 /*
  * A time to think in us, from an option's value: "lognormal:mu=2,sigma=0.6,
  * min=3s,max=30s" (of ln seconds) or "constant:value=500ms"; without a unit
- * milliseconds.  0, or -1: *what says what is wrong.
+ * milliseconds.  0, or -1 and *what, the reason.
  */
 int work_sample_think(work_sample_t *sample, const char *text,
     const char **what);

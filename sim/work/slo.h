@@ -1,7 +1,7 @@
 
 /*
- * Targets of an SLO class, as a trace's header and a workload's specification
- * say them: "goodput_slo_targets", by the names of the classes.
+ * Targets of an SLO class, as in a trace's header and a workload's
+ * specification: "goodput_slo_targets", by the names of the classes.
  */
 
 #ifndef WORK_SLO_H

@@ -1,6 +1,7 @@
 
 /*
- * The manifest of a model: what its weights are, whoever holds them.
+ * The manifest of a model identifies its weights, independent of the files that
+ * have them.
  *
  * It is a text with a line for each tensor,
  *

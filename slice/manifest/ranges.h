@@ -1,6 +1,6 @@
 
 /*
- * Which layers go into which slice, as an operator says it.
+ * The layers of each slice, as given by an operator.
  */
 
 #ifndef RANGES_H
@@ -25,7 +25,8 @@ typedef struct {
 } ranges_t;
 
 /*
- * All give 0, or -1 and what would be right; layers are numbered from 0.
+ * All functions return 0, or -1 and the valid values; layers are numbered from
+ * 0.
  *
  * even    n slices, in order; none has over one layer more than another
  * cuts    "4,8,12": where slices other than the first begin

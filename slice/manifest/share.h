@@ -1,7 +1,7 @@
 
 /*
- * Which tensors of a model a file of llmgw-slice has, and what they are
- * called there.  The slicer and those that check a file ask the same rules:
+ * The tensors of a model in a file of llmgw-slice, and their names there. The
+ * slicer and the checks of a file use the same rules:
  *
  *   blk.N.*         the slices whose range has layer N, as blk.(N - first)
  *   token_embd.*    the head; with a model whose output matrix it is, too, the
@@ -42,7 +42,7 @@ int share_has_output(const share_t *share);
 /* Whether the file has this tensor of the model. */
 int share_has(const share_t *share, const char *name);
 
-/* What a tensor that it has is called in it. */
+/* The name in the file of one of its tensors. */
 void share_name(const share_t *share, const char *name,
     char local[SHARE_NAME_BYTES]);
 

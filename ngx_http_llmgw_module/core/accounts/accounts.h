@@ -28,8 +28,8 @@
  *                  (proto/usage/record.h)
  *
  * A slot that is SETTLED waits for its write, also when the disk is full: the
- * caller tries again.  When no slot is free, take() gives up the record of one
- * that waits, counts it as lost, and goes on; its account was charged already.
+ * caller tries again.  When no slot is free, take() drops a record that waits,
+ * counts it as lost, and continues; its account has been charged already.
  *
  * LOCK.  The caller holds the lock of this memory, and no other lock, in all
  * functions but those marked "no lock".  None makes a system call, and each
@@ -170,7 +170,7 @@ typedef struct {
     llmgw_account_totals_t  gone;       /* of accounts given up */
 } llmgw_accounts_words_t;
 
-/* What a change may touch, as it was before. */
+/* Copies of the words that a change may touch, from before the change. */
 typedef struct {
     uint32_t                account;    /* LLMGW_NO_ACCOUNT: none */
     uint32_t                slot;       /* LLMGW_NO_USAGE_SLOT: none */
@@ -266,7 +266,7 @@ typedef struct {
 
 #define LLMGW_USAGE_UNKNOWN  UINT64_MAX
 
-/* An account, for those who show or save it. */
+/* An account, for showing or saving it. */
 typedef struct {
     char                    name[LLMGW_KEY_NAME_BYTES];
     uint32_t                streams;
@@ -282,8 +282,8 @@ typedef struct {
 
 
 /*
- * How many accounts, and as many slots, fit into so many bytes; 0: none.  nginx
- * itself keeps some of a zone, so the caller says what is left.
+ * The number of accounts, with as many slots, that fit into so many bytes.
+ * nginx itself uses a part of a zone, so the caller passes the rest.
  */
 uint32_t llmgw_accounts_fit(size_t bytes);
 
@@ -335,19 +335,19 @@ void llmgw_accounts_written(llmgw_accounts_t *accounts, uint32_t slot,
     uint64_t n);
 
 /*
- * No lock: the next slot from `from` on that is not FREE, its state and whose
- * it is; LLMGW_NO_USAGE_SLOT: no more.  It may be another one's a moment later,
- * so the functions above compare again, under the lock.
+ * No lock: the next slot from `from` on that is not FREE, with its state and
+ * its process; LLMGW_NO_USAGE_SLOT: no more.  It may be another one's a moment
+ * later, so the functions above compare again, under the lock.
  */
 uint32_t llmgw_accounts_next_slot(const llmgw_accounts_t *accounts,
     uint32_t from, llmgw_usage_state_t *state, llmgw_process_t *owner);
 
 /*
- * What an account had used before this zone was made, or in other zones of this
- * gateway (proto/usage/books.h): it replaces what was said before, and counts
- * against the budget.  So a start that is cut off says it again.  Where all of
- * it was in periods that are over, no account is added for it.  0; -1: there is
- * no account left.
+ * An account's usage before this zone was made, or in other zones of this
+ * gateway (proto/usage/books.h): it replaces the value of an earlier call, and
+ * counts against the budget.  So an interrupted start may repeat it.  If all of
+ * it was in periods that have ended, no account is added.  0; -1: there is no
+ * account left.
  */
 int llmgw_accounts_base(llmgw_accounts_t *accounts,
     llmgw_accounts_text_t name, const llmgw_sums_t *base,

@@ -1,5 +1,5 @@
 
-/* What the files of accounts share: changes, buckets, periods. */
+/* Shared by the files of accounts: changes, buckets, periods. */
 
 #ifndef LLMGW_ACCOUNTS_INNER_H
 #define LLMGW_ACCOUNTS_INNER_H
@@ -24,7 +24,9 @@ void accounts_begin(llmgw_accounts_t *accounts, uint32_t account,
     uint32_t slot, uint32_t *link);
 void accounts_commit(llmgw_accounts_t *accounts);
 
-/* The account of that name, found or added; LLMGW_NO_ACCOUNT: none is left. */
+/*
+ * The account of that name, found or added; LLMGW_NO_ACCOUNT: no room is left.
+ */
 uint32_t accounts_attach(llmgw_accounts_t *accounts,
     llmgw_accounts_text_t name, const llmgw_moment_t *now);
 

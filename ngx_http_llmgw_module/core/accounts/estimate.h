@@ -1,13 +1,13 @@
 
 /*
- * What a request will cost in tokens, before an engine has counted: learnt per
+ * Estimates a request's tokens, before an engine has counted them: learnt per
  * model from requests that ended, in plain memory that all workers share.
  *
  *   prompt   bytes of the prompt x (tokens / bytes of earlier prompts)
  *   answer   95 of 100 answers had no more tokens (core/quantile.h)
  *
  * Before the first observation a token is 4 bytes and an answer 256 tokens.
- * What is old loses weight: sums are halved when they have grown large.
+ * Old requests lose weight: sums are halved when they have grown large.
  *
  * A model is found by its name or added.  The first LLMGW_ESTIMATES have one
  * estimate each, and all others one together, since clients may ask for any
@@ -49,7 +49,10 @@ uint64_t llmgw_estimate_prompt(const llmgw_estimates_t *estimates,
 uint64_t llmgw_estimate_answer(const llmgw_estimates_t *estimates,
     const char *model);
 
-/* An engine counted.  bytes or tokens of 0 say nothing about prompts. */
+/*
+ * An engine counted.  If bytes or tokens are 0, nothing is learnt about
+ * prompts.
+ */
 void llmgw_estimate_learn(llmgw_estimates_t *estimates, const char *model,
     uint64_t bytes, uint64_t prompt, uint64_t answer);
 

@@ -28,37 +28,37 @@
  * step.
  *
  * A claim that waits drops its exclusions: by the time it is granted, those
- * replicas may be usable again.  On its last try it keeps those of replicas
- * that failed it, as long as another one is merely full; where one of the
- * excluded has capacity, the claim is skipped in favour of requests that can
- * use it (docs/adr/0006).  The same holds for a stream with tokens delivered
- * whose resume group is full while other replicas have capacity, and for a
- * request whose model is served by full ones alone.
+ * replicas may be usable again.  On its last try it keeps its exclusions of
+ * replicas that failed it, as long as another replica is merely full; if an
+ * excluded replica has capacity, the claim is skipped in favour of requests
+ * that can use it (docs/adr/0006).  The same holds for a stream with tokens
+ * delivered whose resume group is full while other replicas have capacity, and
+ * for a request whose model is served only by full ones.
  *
- * With flow control (queue.h) a claim joins the queue first and goes on at
+ * With flow control (queue.h) a claim joins the queue first and continues at
  * once if it is the head.  Its head is held while view->saturation reaches its
  * band's ceiling; urgent ones never are.  A claim that is shed for another one
- * is told so, SHED, when it claims again: its process is woken for it.
+ * gets SHED when it claims again, for which its process is woken.
  *
- * A replica may tell a claim to come later (claim->pushed).  Where no other is
- * left for it, not even a full one, the claim is skipped until the first of
- * those times, and looks around once a second before.
+ * A replica may ask a claim to come later (claim->pushed). If no other replica
+ * is left for the claim, not even a full one, it is skipped until the first of
+ * those times, and checks once a second before.
  *
  * When none of a pool's replicas is left but those that a request has tried,
  * it starts over once, if one of them counted as a failed try; where one of
- * them had said that it was full, it goes to the queue instead.  Where it would
- * be leased one of them at once, its caller pauses before
- * (llmgw_claim_pauses()).  It does not if the claim has waited in the queue
- * already, or may not wait, or if a standby may take over from the replica that
- * failed: such a claim is to be in the queue when that happens.
+ * them had said that it was full, it goes to the queue instead.  If it would be
+ * leased one of them at once, its caller pauses first (llmgw_claim_pauses()).
+ * It does not if the claim has waited in the queue already, or may not wait, or
+ * if a standby may take over from the replica that failed: such a claim has to
+ * be in the queue when that happens.
  *
  * While no replica is there at all (view->is_empty), a claim is held: it waits
  * in the queue as well, view->hold_ms at most, and its size limits how many do.
- * All that wait are held then, not the head alone, so each has its own end,
+ * Then all waiting claims are held, not only the head, so each has its own end,
  * hold_end_ms.  A held claim is made again when the view changes and when that
- * time has come; then it is refused, or waits for room as any other.  That a
- * replica drains may be known by its refusal before the view shows it: a claim
- * that finds no other one waits for the view, where claims are held at all.
+ * time has come; then it is refused, or waits for room as any other.  A refusal
+ * may show that a replica drains before the view does: a claim that finds no
+ * other replica waits for the view, if claims are held at all.
  *
  * The caller holds the lock of the shared memory around each call, and sends
  * the wake-ups and writes the log after unlocking it.  now_ms is monotonic.
@@ -156,7 +156,7 @@ typedef enum {
 
 /* A process in which the head of the queue waits. */
 typedef struct {
-    uint32_t  row;              /* LLMGW_NO_ROW: nobody is to be woken */
+    uint32_t  row;              /* LLMGW_NO_ROW: no worker has to be woken */
     uint32_t  process;
     int       is_new;           /* 0: it was told before */
 } llmgw_wake_t;
@@ -185,7 +185,7 @@ typedef struct {
 } llmgw_admission_end_t;
 
 
-/* What the pick is asked for a claim; ranks are made for it (ranked.h). */
+/* The pick's input for a claim; ranks are computed for it (ranked.h). */
 llmgw_pick_key_t llmgw_claim_key(const llmgw_claim_t *claim, uint64_t now_ms,
     uint64_t random);
 
@@ -202,10 +202,10 @@ void llmgw_admission_claim(const llmgw_admission_self_t *self,
 
 /*
  * A lease at a second replica beside the first, for a hedge: LEASED, STALE, or
- * another code that says no.  claim->excluded also has the first replica.  It
- * never waits, and gets none while others wait or the pool is saturated, by
- * its places or by view->saturation.
- * is_budgeted: the hedge is paid from the pool's budget.
+ * another code: refused.  claim->excluded also has the first replica.  It never
+ * waits, and gets none while others wait or the pool is saturated, by its
+ * places or by view->saturation. is_budgeted: the hedge is paid from the pool's
+ * budget.
  */
 void llmgw_admission_second(const llmgw_admission_self_t *self,
     const llmgw_admission_view_t *view, const llmgw_claim_t *claim,
@@ -213,8 +213,8 @@ void llmgw_admission_second(const llmgw_admission_self_t *self,
     llmgw_admission_answer_t *answer);
 
 /*
- * 1: the refusal rc is not the last word.  The claim may start over after a
- * pause: then has_paused is to be set, and the claim made again.
+ * 1: the refusal rc is not the last word.  1: the claim may start over after a
+ * pause; then set has_paused, and claim again.
  */
 static inline int
 llmgw_claim_pauses(const llmgw_claim_t *claim, llmgw_admission_rc_t rc)
@@ -244,7 +244,7 @@ void llmgw_admission_prove(const llmgw_admission_self_t *self,
 void llmgw_admission_full(const llmgw_admission_self_t *self,
     llmgw_place_t place, uint32_t load, uint64_t now_ms);
 
-/* It reports that load now. */
+/* The replica reports this load now. */
 void llmgw_admission_reports(const llmgw_admission_self_t *self,
     llmgw_place_t place, uint32_t load);
 
@@ -256,7 +256,7 @@ void llmgw_admission_end(const llmgw_admission_self_t *self,
 /*
  * Who is to claim again in this process, as its claim has entry and ticket:
  * one that was shed, or the head of the queue.  LLMGW_QUEUE_NONE: the head
- * waits elsewhere, and *wake tells where, or the queue is empty.
+ * waits in another process, *wake, or the queue is empty.
  */
 uint32_t llmgw_admission_turn(const llmgw_admission_self_t *self,
     uint64_t now_ms, uint64_t *ticket, llmgw_wake_t *wake);
@@ -266,8 +266,8 @@ void llmgw_admission_drop(const llmgw_admission_self_t *self, uint32_t entry,
     uint64_t ticket);
 
 /*
- * This process runs, perhaps after it stood still: grants that it let expire
- * are taken back, and no entry is skipped any more.
+ * To be called when this process runs, perhaps after it was frozen: its expired
+ * grants are taken back, and its entries are no longer skipped.
  */
 void llmgw_admission_look(const llmgw_admission_self_t *self,
     uint64_t now_ms);

@@ -3,9 +3,9 @@
  * A token bucket: it fills at a rate up to its capacity, and a request that
  * costs no more than it holds is admitted and takes its cost out.
  *
- * It fills when it is asked, by the time since it was asked last, in doubles:
- * tokens = min(capacity, tokens + elapsed_us x rate / 1e6).  A plain value
- * that may lie in shared memory under a lock.
+ * It is refilled at each request, by the time since the last one, in doubles:
+ * tokens = min(capacity, tokens + elapsed_us x rate / 1e6).  A plain value that
+ * may lie in shared memory under a lock.
  *
  * Taking is BLIS's.  BLIS knows what a request costs; where that is estimated
  * the bucket is settled when the cost is known.
@@ -33,9 +33,9 @@ int llmgw_bucket_init(llmgw_bucket_t *bucket, double capacity, double rate,
 int llmgw_bucket_take(llmgw_bucket_t *bucket, double cost, int64_t now_us);
 
 /*
- * What was taken was an estimate: `used` is what the request has cost, and the
- * difference goes back, or is taken as well.  So the bucket may hold less than
- * nothing, but owes no more than its capacity.  used: finite, at least 0.
+ * The cost was an estimate: `used` is the actual cost, and the difference is
+ * returned or taken. So the bucket may become negative, by at most its
+ * capacity.  used: finite, at least 0.
  */
 void llmgw_bucket_settle(llmgw_bucket_t *bucket, double taken, double used,
     int64_t now_us);

@@ -23,12 +23,12 @@ typedef struct {
 
 llmgw_queue_place_t claim_place(const ask_t *ask);
 
-/* What a call has once dropped stays dropped. */
+/* Exclusions that were dropped once during a call stay dropped. */
 void claim_forget(ask_t *ask, llmgw_forget_t forget);
 
 /*
- * With a flow nobody can tell who is the head without being in the queue; a
- * claim that only asked leaves, since it was never there.
+ * With a flow only a claim in the queue can find out whether it is the head; a
+ * claim that did not stay leaves again without a trace.
  */
 void claim_enter(ask_t *ask);
 void claim_turn_back(ask_t *ask);

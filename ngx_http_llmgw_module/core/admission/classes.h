@@ -1,6 +1,6 @@
 
 /*
- * Classes of requests, and what each is worth.
+ * Classes of requests, and their priorities.
  *
  * A class has a priority: more is more important, and below 0 a request may be
  * shed.  critical 4, standard 3, batch -1, sheddable -2, background -3; any
@@ -45,7 +45,7 @@ void llmgw_classes_init(llmgw_classes_t *classes);
 llmgw_classes_rc_t llmgw_classes_set(llmgw_classes_t *classes,
     const char *name, size_t len, int32_t priority);
 
-/* Its index; LLMGW_CLASSES_MAX: there is no class of that name. */
+/* The index of the class; LLMGW_CLASSES_MAX: there is no class of that name. */
 uint32_t llmgw_classes_index(const llmgw_classes_t *classes, const char *name,
     size_t len);
 

@@ -4,9 +4,9 @@
  * gateway count them, in plain memory that they share.
  *
  * A cohort is found by its name, or added.  The first of each kind is "other":
- * for names that nobody has configured, and for those that came when the table
- * was full.  Names stay as long as the memory does, so a new configuration
- * goes on counting, and there are never more than LLMGW_COHORTS_MAX of a kind,
+ * for names that are not configured, and for names that arrived when the table
+ * was full.  Names stay as long as the memory does, so a new configuration goes
+ * on counting, and there are never more than LLMGW_COHORTS_MAX of a kind,
  * whatever clients send.
  *
  * Counters are added to without a lock.  Requests in flight are counted in one
@@ -39,7 +39,7 @@
 #define LLMGW_COHORT_NAME_BYTES   LLMGW_CLASS_NAME_BYTES
 #define LLMGW_COHORT_NTIMES       23     /* buckets of the first token */
 
-/* By outcome: those that have a reason; the last is all else. */
+/* By outcome: the ones with a reason; the last counts all others. */
 #define LLMGW_COHORT_NREASONS     (LLMGW_NREASONS + 1)
 
 typedef enum {
@@ -62,7 +62,7 @@ typedef struct {
     uint32_t        n[LLMGW_COHORT_NKINDS];
     uint32_t        nrows;
     uint32_t       *in_flight;  /* [tenant][row] */
-    llmgw_bucket_t  bucket;     /* capacity 0: nobody has asked for one */
+    llmgw_bucket_t  bucket;     /* capacity 0: not configured */
     llmgw_cohort_t  classes[1 + LLMGW_COHORT_CLASSES];
     llmgw_cohort_t  tenants[1 + LLMGW_COHORT_TENANTS];
 } llmgw_cohorts_t;
@@ -80,16 +80,16 @@ llmgw_cohort_t *llmgw_cohorts_find(llmgw_cohorts_t *cohorts,
     llmgw_cohort_kind_t kind, const char *name, size_t len);
 
 /*
- * For who shows them, without the lock: the i-th of a kind; 0 is "other".
+ * For status pages, without the lock: the i-th cohort of a kind; 0 is "other".
  * NULL: there are no more.  A cohort that is there stays.
  */
 const llmgw_cohort_t *llmgw_cohorts_at(const llmgw_cohorts_t *cohorts,
     llmgw_cohort_kind_t kind, uint32_t i);
 
 /*
- * What requests[i] counts: "" those that were served, "other" those that ended
- * otherwise without a reason of ours, as by their deadline or by a replica's
- * refusal.
+ * The reason that requests[i] counts: "" for served requests, "other" for those
+ * that ended otherwise without a reason of ours, as by their deadline or by a
+ * replica's refusal.
  */
 const char *llmgw_cohorts_reason(uint32_t i);
 

@@ -8,11 +8,11 @@
  * it.
  *
  * The budget is a token bucket that requests fill.  Each brings
- * budget_permille thousandths of a hedge; what is not used is kept up to
- * BURST hedges, so that a few slow starts in a row are all caught.  LOAN
- * hedges are lent at the start, so that light traffic is hedged, too; the
- * first requests pay them back before they earn more.  So of n requests in a
- * row, counted from the start,
+ * budget_permille thousandths of a hedge; unused credit is kept up to BURST
+ * hedges, so that several slow starts in a row can all be hedged.  LOAN hedges
+ * are lent at the start, so that light traffic is hedged, too; the first
+ * requests pay them back before they earn more.  So of n requests in a row,
+ * counted from the start,
  *
  *     hedges <= max(LOAN, n x budget)
  *
@@ -53,7 +53,7 @@ void llmgw_hedge_note_request(llmgw_hedge_budget_t *budget,
 int llmgw_hedge_may_hedge(const llmgw_hedge_budget_t *budget,
     uint32_t budget_permille);
 
-/* A hedge is sent, for which may_hedge() was asked under the same lock. */
+/* To be called when a hedge is sent, after may_hedge() under the same lock. */
 void llmgw_hedge_note_hedge(llmgw_hedge_budget_t *budget);
 
 /*

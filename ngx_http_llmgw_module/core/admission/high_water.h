@@ -5,8 +5,8 @@
  *
  * A replica reports how many requests it serves, ours among them, and the
  * report is old when it arrives: it may still count attempts of ours that
- * have ended since.  So what is left for other gateways is the report less
- * the highest count of our own in that time, never below zero:
+ * have ended since.  So the load of other gateways is the report less the
+ * highest count of our own in that time, never below zero:
  *
  *     foreign = max(0, reported - highest own)
  *
@@ -40,7 +40,7 @@ typedef struct {
 void llmgw_high_water_note(llmgw_high_water_t *high, uint32_t in_flight,
     uint64_t now_ms);
 
-/* The load that others put on the replica, by its own report. */
+/* The load on the replica from other gateways, by its own report. */
 uint32_t llmgw_high_water_foreign(const llmgw_high_water_t *high,
     uint32_t in_flight, uint32_t reported, uint64_t now_ms);
 

@@ -18,24 +18,25 @@
  *                             +------ ungrant -------+  (still full)
  *
  * Only the head is granted, so no request overtakes another, whichever workers
- * they wait in.  A granted head whose worker does not come for it (stopped,
- * swapped out) is passed over after LLMGW_QUEUE_GRANT_MS and keeps its place.
- * The entries of a dead worker are dropped by its row.
+ * they wait in.  A granted head whose worker does not claim (it is stopped or
+ * swapped out) is skipped after LLMGW_QUEUE_GRANT_MS and keeps its place. The
+ * entries of a dead worker are dropped by its row.
  *
  * A head that cannot use the free capacity, while others could, is skipped
  * until all are recalled, and keeps its place as well.  That happens wherever
  * capacity is freed.  Each recall makes all of them claim again, so their
- * number is limited.  A head whose replicas have all told it to come later is
- * skipped until that time, whatever is freed: any number of those may rest.
+ * number is limited.  A head that all its replicas have asked to come later is
+ * skipped until that time, even if capacity is freed: any number of entries may
+ * rest in this way.
  *
- * With flow control (queue_flow.c, docs/adr/0020) classes and tenants have a
- * say: behind the urgent ones, the head is the one that core/flow/ names.  The
- * flow holds all that wait and could be the head, each under its ticket; one
- * that is passed over or skipped stands aside, in a list of its own, and goes
- * back to its old place.  A request must be in the queue before anybody can
- * tell whether it is the head: so a newcomer enters uncounted, and either goes
- * at once, or stays, or leaves.  One that is shed leaves the order, and keeps
- * its entry until its worker takes note.
+ * With flow control (queue_flow.c, docs/adr/0020) classes and tenants matter:
+ * after the urgent entries, the head is the entry that core/flow/ chooses.  The
+ * flow holds all that wait and could be the head, each under its ticket; a
+ * skipped entry is in a list of its own meanwhile, and returns to its old
+ * place.  Whether a request is the head is known only when it is in the queue:
+ * so a newcomer enters uncounted, and either leaves with a replica at once, or
+ * stays, or is removed.  A shed request is taken out of the order, and keeps
+ * its entry until its worker notices.
  *
  * The used entries are authoritative, with the settings of the flow and the
  * priorities that were seen; links, free list, counts and the flow follow from
@@ -124,17 +125,17 @@ void llmgw_queue_init(llmgw_queue_t *queue, llmgw_queue_entry_t *entries,
     void *flow, uint32_t capacity);
 
 /*
- * Who is next is the flow's to say from now on, by these settings (of which
- * size and band_size are not used, and turns are kept), or, with NULL, the
- * tickets' alone.  Those that wait keep waiting.  Returns 1; 0: it was so
- * before, or there is no memory for a flow.
+ * From now on the flow chooses the next entry, by these settings (size and
+ * band_size are not used, and turns are kept), or, with NULL, tickets alone do.
+ * Those that wait keep waiting.  Returns 1; 0: it was so before, or there is no
+ * memory for a flow.
  */
 int llmgw_queue_order(llmgw_queue_t *queue, const llmgw_flow_conf_t *conf);
 
 /* A ticket for a request that asks for the first time; never 0. */
 uint64_t llmgw_queue_ticket(llmgw_queue_t *queue);
 
-/* Whether an entry that is not skipped stands before that place. */
+/* Whether an entry that is not skipped is before that place. */
 int llmgw_queue_must_wait(const llmgw_queue_t *queue,
     const llmgw_queue_place_t *place);
 
@@ -147,25 +148,26 @@ uint32_t llmgw_queue_push(llmgw_queue_t *queue,
     const llmgw_queue_place_t *place, uint32_t size);
 
 /*
- * With a flow: that entry counts from now on.  Where the queue is full, *shed
- * is the entry that was given up for it, else LLMGW_QUEUE_NONE.  Returns 0:
- * the queue is full, and nothing is to be given up.
+ * With a flow: that entry counts from now on. If the queue was full, *shed is
+ * the entry that was shed for it, else LLMGW_QUEUE_NONE. Returns 0: the queue
+ * is full, and nothing can be shed.
  *
- * Given up is, with shedding, the newest of the lowest priority, if that is
+ * With shedding, this is the newest entry of the lowest priority, if that is
  * below 0 and below the entry's own; else, with round robin, the newest of the
  * tenant with the most requests in its band, if that has more than the entry's
- * own tenant: or whoever sends the most would fill the queue and get the most.
+ * own tenant: otherwise the busiest tenant would fill the queue and get the
+ * largest share.
  */
 int llmgw_queue_stay(llmgw_queue_t *queue, uint32_t entry, uint32_t size,
     uint32_t *shed);
 
-/* It leaves; serve: since it has its replica, so the next one's turn begins. */
+/* Removes an entry; serve: it got its replica, so the next turn begins. */
 void llmgw_queue_remove(llmgw_queue_t *queue, uint32_t entry);
 void llmgw_queue_serve(llmgw_queue_t *queue, uint32_t entry);
 
 /*
- * The entry that may claim next, or LLMGW_QUEUE_NONE.  With a flow those that
- * are passed over are put aside by this.
+ * The entry that may claim next, or LLMGW_QUEUE_NONE.  With a flow this takes
+ * entries that are passed over out of the order.
  */
 uint32_t llmgw_queue_head(llmgw_queue_t *queue, uint64_t now_ms);
 
@@ -195,8 +197,8 @@ void llmgw_queue_thaw_row(llmgw_queue_t *queue, uint32_t row,
     uint64_t now_ms);
 
 /*
- * There is capacity, or there may be: no entry is skipped any more, but those
- * that rest.
+ * There is capacity, or there may be: ends the skipping of all entries but
+ * those that rest.
  */
 void llmgw_queue_recall(llmgw_queue_t *queue, uint64_t now_ms);
 

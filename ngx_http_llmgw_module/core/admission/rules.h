@@ -72,10 +72,12 @@ llmgw_tenant_is_over(const llmgw_tenant_t *tenant, int64_t capacity)
            && tenant->in_flight > tenant->fraction * (double) capacity;
 }
 
-/* By its name, with '-' or '_' between words: 0; -1: there is none. */
+/*
+ * Finds a rule by its name, with '-' or '_' between words. 0, or -1: unknown.
+ */
 int llmgw_rule_kind(const char *name, size_t len, llmgw_rule_kind_t *kind);
 
-/* As directives and pages write it; of a rule that nginx has. */
+/* The name in directives and on pages, of a rule that nginx has. */
 const char *llmgw_rule_word(llmgw_rule_kind_t kind);
 
 /* May take tokens out of the bucket; nothing else changes. */

@@ -1,6 +1,6 @@
 
 /*
- * What all processes of a gateway share for admission, as plain memory.
+ * Admission's memory, shared by all processes of a gateway.
  *
  *   llmgw_admission_t | entries[] | flow | slots[] | shares[slot][row] |
  *   buckets[]
@@ -28,8 +28,8 @@
  *
  * A slot that goes from one replica to another gets another generation.  A
  * lease remembers the generation in which it was taken, and its end has no
- * effect in any other: a process that was stopped for long may come back with
- * leases of a replica that has no slot any more.
+ * effect in any other: a process that was stopped for long may return with
+ * leases of a replica whose slot has been freed.
  *
  * The memory has the same address in all processes, so it holds pointers.
  * Zeroed memory is not ready: llmgw_admission_init().
@@ -138,8 +138,8 @@ llmgw_admission_commit(llmgw_admission_t *shared)
 
 
 /*
- * How many bytes all of it needs, and making it in that many, zeroed and
- * aligned to 8.
+ * The number of bytes that all of it needs, and its creation in that memory,
+ * which is zeroed and aligned to 8.
  */
 size_t llmgw_admission_bytes(const llmgw_admission_size_t *size);
 llmgw_admission_t *llmgw_admission_init(void *memory,
@@ -164,8 +164,8 @@ const char *llmgw_waits_name(llmgw_waits_t waits_for);
 
 
 /*
- * The slot of an id, found or taken, stamped with now_ms; LLMGW_NO_SLOT: there
- * is none left.  len is from 1 to LLMGW_SLOT_ID_BYTES.
+ * The slot of an id, found or taken, stamped with now_ms; LLMGW_NO_SLOT: no
+ * slot is free.  len is from 1 to LLMGW_SLOT_ID_BYTES.
  */
 uint32_t llmgw_slots_attach(llmgw_admission_t *shared, const char *id,
     size_t len, uint64_t now_ms);
@@ -182,7 +182,7 @@ void llmgw_slots_free(llmgw_admission_t *shared, uint32_t i);
 
 /*
  * The replica of that slot is another process now, which began at process_ms:
- * its circuit is closed, and it is not marked full.  Happens once, in the
+ * its circuit is closed, and it is not marked full.  Returns 1 once, in the
  * worker that learns of it first.
  */
 void llmgw_slots_renew(llmgw_admission_t *shared, llmgw_place_t place,

@@ -1,13 +1,13 @@
 
 /*
- * The decision log's lines: each decision with all that it was made of, so
- * that the same functions can make it again.  docs/decisions.md has the format;
- * nginx and llmgw-sim write it, `llmgw-sim explain` reads it.
+ * The decision log's lines: each decision with all of its inputs, so that the
+ * same functions can repeat it.  docs/decisions.md has the format; nginx and
+ * llmgw-sim write it, `llmgw-sim explain` reads it.
  *
  * Each function appends one line, with its newline, to memory of the caller's
  * (line.h): where out->len is above out->size afterwards, the line did not fit
- * and is cut.  Members that nothing is known of are left out; a field says what
- * means that.  Nothing here decides, and nothing reads a clock.
+ * and is cut.  Unknown members are left out; each field's comment has the value
+ * for unknown.  Nothing here decides, and nothing reads a clock.
  */
 
 #ifndef LLMGW_DECISION_WRITE_H
@@ -20,7 +20,7 @@
 
 #define LLMGW_DECISION_VERSION  1
 
-/* Facts of a candidate that no report told. */
+/* Facts of a candidate that no report contains. */
 #define LLMGW_DECISION_QUEUE  0x01
 #define LLMGW_DECISION_BATCH  0x02
 #define LLMGW_DECISION_KV     0x04
@@ -28,7 +28,7 @@
 /* Of a process among several that write to one file; 0: it is alone. */
 typedef int64_t  llmgw_decision_worker_t;
 
-/* What the ring reads of a pool beside its replicas. */
+/* The ring's input beside the pool's replicas. */
 typedef struct {
     uint32_t                  vnodes;
     uint32_t                  load_factor_permille;
@@ -110,7 +110,7 @@ typedef struct {
 } llmgw_decision_route_t;
 
 
-/* The first line of whoever writes. */
+/* The first line of each writer. */
 void llmgw_decision_head(llmgw_line_t *out, const char *writer,
     llmgw_decision_worker_t worker);
 
@@ -122,8 +122,8 @@ void llmgw_decision_route(llmgw_line_t *out,
     const llmgw_decision_route_t *route);
 
 /*
- * What the choice read beside facts, for a line about it: scores, memory for
- * n doubles of each scorer, and cold, of n doubles.
+ * Further inputs of the choice beside facts, for its line: scores, memory for n
+ * doubles of each scorer, and cold, of n doubles.
  */
 void llmgw_decision_prepare(const llmgw_ranker_t *ranker,
     const llmgw_scoring_t *scoring, double *scores, double *cold);

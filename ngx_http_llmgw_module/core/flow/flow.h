@@ -7,13 +7,12 @@
  *     flow   those of one tenant in a band, in the order of their coming; it
  *            goes when it is empty.
  *
- * llmgw_flow_next() names the request whose turn it is and the saturation
- * below which it may go; llmgw_flow_take() lets it go.  Each band has a
- * ceiling: 1 for the highest priority, usage_limit for the lowest one ever
- * seen, evenly spaced in between.  The turn is in the highest band that is not
- * empty.  While the saturation reaches the ceiling of that band no request
- * goes, so none overtakes.  In the band, fairness names the flow and the order
- * the request:
+ * llmgw_flow_next() returns the next request and the saturation below which it
+ * may leave; llmgw_flow_take() takes it out.  Each band has a ceiling: 1 for
+ * the highest priority, usage_limit for the lowest one ever seen, evenly spaced
+ * in between.  The turn is in the highest band that is not empty.  While the
+ * saturation reaches the ceiling of that band no request goes, so none
+ * overtakes.  In the band, fairness names the flow and the order the request:
  *
  *     global-strict  the flow whose first request came first
  *     round-robin    the tenant behind the one served last, by number; the
@@ -97,8 +96,8 @@ typedef enum {
 
 
 /*
- * By their names, with '-' or '_' between words: 0; -1: there is none.  Plain
- * `global` is global-strict.
+ * Find one by its name, with '-' or '_' between words. 0, or -1: unknown.
+ * Plain `global` is global-strict.
  */
 int llmgw_flow_order(const char *name, size_t len, llmgw_flow_order_t *order);
 int llmgw_flow_fairness(const char *name, size_t len,
@@ -126,23 +125,23 @@ llmgw_flow_rc_t llmgw_flow_enqueue(llmgw_flow_t *flow,
     const llmgw_flow_arrival_t *arrival, uint32_t *entry, uint32_t *victim);
 
 /*
- * The entry that would go next, as soon as the saturation is below *ceiling;
- * 0: none waits.  Changes nothing.
+ * The entry that leaves next, as soon as the saturation is below *ceiling; 0:
+ * none waits.  Changes nothing.
  */
 uint32_t llmgw_flow_next(llmgw_flow_t *flow, double *ceiling);
 
-/* That entry's turn: it goes, and waits no longer.  Returns its request. */
+/* Takes that entry out: its turn has come.  Returns its request. */
 uint32_t llmgw_flow_take(llmgw_flow_t *flow, uint32_t entry);
 
 /* The request of an entry that waits. */
 uint32_t llmgw_flow_request(const llmgw_flow_t *flow, uint32_t entry);
 
 /*
- * For a caller that knows by itself when its queue is full: the entry to be
- * given up so that `entry` may stay; 0: none.  By shedding, as said above;
- * else, with round robin, the newest of the tenant that has most in that band,
- * if that is more than the entry's own tenant has.  Without this the tenant
- * that sends most would fill the queue, and turns would be worth nothing.
+ * For a caller whose queue is full: the entry to be shed so that `entry` may
+ * stay; 0: none.  By shedding, as said above; else, with round robin, the
+ * newest of the tenant that has most in that band, if that is more than the
+ * entry's own tenant has.  Without this the tenant that sends most would fill
+ * the queue, and turns would be worth nothing.
  */
 uint32_t llmgw_flow_victim(llmgw_flow_t *flow, uint32_t entry);
 

@@ -7,7 +7,9 @@
 #include "core/flow/flow.h"
 
 
-/* Of entries and flows 0 is none, so the first of each is not used. */
+/*
+ * Index 0 means none for entries and flows, so the first of each is not used.
+ */
 
 typedef struct {
     uint32_t  before;
@@ -102,14 +104,14 @@ uint32_t flow_deadline_remove(llmgw_flow_t *flow, uint32_t root, uint32_t i);
 uint32_t flow_tenant_get(llmgw_flow_t *flow, int32_t lane, uint64_t tenant);
 void flow_tenant_drop(llmgw_flow_t *flow, uint32_t i);
 
-/* The flow whose turn it is in a lane that is not empty. */
+/* The next flow in a lane that is not empty. */
 uint32_t flow_tenant_turn(llmgw_flow_t *flow, int32_t lane,
     const flow_cursor_t *cursor);
 
 /* The first of those flows of a lane that have most; it is not empty. */
 const flow_tenant_t *flow_tenant_most(llmgw_flow_t *flow, int32_t lane);
 
-/* shed.c: what is given up for a request of that priority; 0: nothing. */
+/* shed.c: the entry to be shed for a request of that priority; 0: none. */
 uint32_t flow_victim(llmgw_flow_t *flow, int32_t priority);
 
 #endif /* LLMGW_FLOW_INNER_H */

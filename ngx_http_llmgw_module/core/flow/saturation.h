@@ -41,11 +41,11 @@ double llmgw_saturation(const llmgw_saturation_t *saturation,
     const llmgw_candidate_t *candidates, uint32_t n);
 
 /*
- * Of a live fleet, by its living peers, or by the suspects where none lives.
- * Facts that are not known must hold nobody: a fact that no peer tells reads as
- * 0, and where a peer alone does not tell it, as facts.h says.  *is_known is 0
- * where `utilization` had nothing to read at all.  Without any peer it is 0:
- * the pick then says why.
+ * Saturation of a live fleet, by its living peers, or by the suspects if none
+ * lives. Unknown facts must hold no request back: a fact that no peer reports
+ * reads as 0; if only some peers do not report it, facts.h has the rule.
+ * *is_known is 0 where `utilization` had nothing to read at all.  Without any
+ * peer it is 0: the pick then has the reason.
  *
  * candidates and peers: memory for as many as the pool has.
  */

@@ -6,8 +6,8 @@
  * It is made of the model, cache_salt, the whole of tools and of those system
  * and developer messages that stand before the first user message (Responses:
  * instructions; Anthropic: system), and the beginning of that user message.
- * What follows never enters it, so the second turn of a conversation has the
- * key of the first.
+ * Later messages are not part of it, so the second turn of a conversation has
+ * the key of the first.
  *
  * It is made of values, not of bytes: white space, escapes and the order of
  * keys do not matter.  An object's hash is the sum of the hashes of its members
@@ -15,8 +15,8 @@
  * the order.  A user message is its text, whether it is a string or comes in
  * parts; other parts count by their hash.
  *
- * Of a form it is made of the model and of the file's begin and length: the
- * same file comes to the same replica, and different ones spread.
+ * For a form it is made of the model and of the file's beginning and length:
+ * the same file goes to the same replica, and different ones spread.
  */
 
 #ifndef LLMGW_OPENAI_AFFINITY_KEY_H

@@ -1,7 +1,7 @@
 
 /*
- * The body of a request of OpenAI's API: what the gateway has to know of it.
- * It is sent on byte for byte, so the answers are positions in it.
+ * The body of a request of OpenAI's API: what the gateway has to know of it. It
+ * is forwarded byte for byte, so the results are positions in it.
  *
  *     body.c          checks that it is JSON, and finds its members
  *     known.c         the types of those that we know, and what they ask for
@@ -11,10 +11,9 @@
  *     prompt_text.c   its prompt, for replicas that read no more than that
  *     form.c          a body that is a form with a file, in place of JSON
  *
- * Members that the gateway does not know are passed on unread.  Of a key that
- * comes twice the last value counts, as engines read it; `null` is the same as
- * no value.  No function recurses, and all take time in proportion to the
- * body.
+ * Members that the gateway does not know are passed on unread.  If a key comes
+ * twice the last value counts, as in engines; `null` is the same as no value.
+ * No function recurses, and all take time in proportion to the body.
  */
 
 #ifndef LLMGW_OPENAI_BODY_H
@@ -28,7 +27,10 @@
 #include "llmgateway.pb-c.h"
 
 
-/* What a replica takes in one message, with some room for the rest of it. */
+/*
+ * The largest body that fits a replica's message, with room for its other
+ * fields.
+ */
 #define LLMGW_OPENAI_MAX_BYTES    (63u * 1024 * 1024)
 
 /* Top-level keys: the most that any engine knows is some 100. */
@@ -41,8 +43,8 @@
 #define LLMGW_OPENAI_MAX_CHOICES  128
 
 /*
- * Instead of an API, for who wants no more than the key: no member has to be
- * there, and the bytes are not judged.
+ * A pseudo API for callers that only need the key: no member is required, and
+ * the bytes are not validated.
  */
 #define LLMGW_OPENAI_ANY_API      ((Llmgateway__Api) 31)
 
@@ -106,14 +108,13 @@ typedef struct {
 } llmgw_openai_body_t;
 
 
-/* Of which nothing is read yet; it holds nothing. */
+/* Initializes a body; nothing is read or allocated yet. */
 void llmgw_openai_body_begin(llmgw_openai_body_t *body, Llmgateway__Api api,
     const void *bytes, size_t len, const llmgw_openai_memory_t *memory);
 
 /*
  * Reads a whole body.  0: it is well, and holds memory until done(), in
- * proportion to its length.  -1: error says what is wrong, and nothing is
- * held.
+ * proportion to its length.  -1: error is set, and nothing is allocated.
  */
 int llmgw_openai_body_read(llmgw_openai_body_t *body, Llmgateway__Api api,
     const void *bytes, size_t len, const llmgw_openai_memory_t *memory,

@@ -31,7 +31,7 @@
 
 /*
  * Sets the first of them, at most `max`, of `bytes` bytes each, and returns how
- * many.  What is behind the message that fills the last one is not read.
+ * many.  Messages after the one that fills the last block are not read.
  */
 uint32_t llmgw_openai_blocks(const llmgw_openai_body_t *body, uint32_t bytes,
     uint64_t *hashes, uint32_t max);

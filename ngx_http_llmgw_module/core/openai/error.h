@@ -1,8 +1,8 @@
 
 /*
- * Errors in OpenAI's words.  A status has a type, and what is said where
- * nothing more is known: one table.  Clients of Anthropic's API, known by their
- * path, know other types.
+ * Errors in OpenAI's words.  One table has the type of each status, and its
+ * default message.  Clients of Anthropic's API, recognized by their path, get
+ * other types.
  */
 
 #ifndef LLMGW_OPENAI_ERROR_H
@@ -45,9 +45,9 @@ typedef struct {
 const llmgw_openai_status_t *llmgw_openai_status(unsigned status);
 
 /*
- * code must be a constant, and param may be NULL.  What is too long is cut, and
- * a control character in the message becomes a space.  Nothing of what the
- * client sent belongs in code.
+ * code must be a constant, and param may be NULL.  Texts that are too long are
+ * cut, and control characters in the message become spaces. code must not
+ * contain bytes from the client.
  */
 void llmgw_openai_error_set(llmgw_openai_error_t *error, unsigned status,
     const char *code, const char *param, const char *format, ...)

@@ -1,7 +1,7 @@
 
 /*
- * What known.c (the table of members) and known_read.c (what the values of some
- * of them say) share.
+ * Shared by known.c (the table of members) and known_read.c (readers of some
+ * values).
  */
 
 #ifndef LLMGW_OPENAI_KNOWN_INNER_H

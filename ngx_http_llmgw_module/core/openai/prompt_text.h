@@ -1,6 +1,6 @@
 
 /*
- * What a body asks, as plain text: for replicas that read a prompt alone.
+ * A body's prompt as plain text, for replicas that read only a prompt.
  *
  * Of messages: "role: text" and a newline each, and "assistant:" at the end.
  * Of parts only those with text count.  Of completions: the prompt; of several
@@ -15,12 +15,12 @@
 
 /*
  * The text, in memory of the body's allocator, which the caller frees; it may
- * hold NUL, and there is none behind it.  NULL: no memory, or there is no text
- * (a prompt of token ids: FEATURE_IDS_PROMPT).
+ * contain NULs, and is not NUL terminated.  NULL: no memory, or there is no
+ * text (a prompt of token ids: FEATURE_IDS_PROMPT).
  */
 char *llmgw_openai_text(const llmgw_openai_body_t *body, size_t *len);
 
-/* What llmgw_openai_text() would allocate; 0: there is no text. */
+/* The number of bytes that llmgw_openai_text() would allocate; 0: no text. */
 size_t llmgw_openai_text_room(const llmgw_openai_body_t *body);
 
 /*

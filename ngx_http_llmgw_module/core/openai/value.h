@@ -1,9 +1,9 @@
 
 /*
- * Hashes of what a body says, and not of its bytes: white space, escapes and
- * the order of keys do not matter.  An object's hash is the sum of the hashes
- * of its members (key and value mixed), which is the same in any order; an
- * array's depends on the order.
+ * Hashes of a body's values, and not of its bytes: white space, escapes and the
+ * order of keys do not matter.  An object's hash is the sum of the hashes of
+ * its members (key and value mixed), which is the same in any order; an array's
+ * depends on the order.
  */
 
 #ifndef LLMGW_OPENAI_VALUE_H
@@ -25,8 +25,8 @@ uint64_t llmgw_openai_mix_span(uint64_t hash, const llmgw_openai_body_t *body,
     llmgw_openai_span_t span);
 
 /*
- * What an engine's cache tells apart before any message: model or adapter,
- * cache_salt, tools.
+ * Mixes in what separates entries of an engine's cache before any message:
+ * model or adapter, cache_salt, tools.
  */
 uint64_t llmgw_openai_seed(const llmgw_openai_body_t *body);
 

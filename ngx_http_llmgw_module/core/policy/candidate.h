@@ -1,7 +1,7 @@
 
 /*
- * A candidate: what is known of a replica when a policy ranks it, or when a
- * rule looks at the fleet.
+ * A candidate: the facts of a replica when a policy ranks it, or when a rule
+ * reads the fleet.
  *
  * The candidates of a decision are an array, in an order that does not change
  * from one decision to the next as long as the replicas do not: ties go to the
@@ -29,7 +29,7 @@ typedef struct {
 } llmgw_candidate_t;
 
 
-/* What waits, runs and is under way there. */
+/* Requests that wait, run and are on their way there. */
 static inline int64_t
 llmgw_candidate_load(const llmgw_candidate_t *candidate)
 {

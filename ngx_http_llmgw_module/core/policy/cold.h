@@ -3,9 +3,9 @@
  * Who got a cold request last: the memory of the scorer no-hit-lru.
  *
  * A cold request finds nothing of its prompt in any cache, so it may go
- * anywhere, and is best sent where no cold one has gone for the longest time:
- * prefixes spread over the fleet.  The replicas that got one are a list, the
- * newest first; those that never got one rank before all of them.
+ * anywhere, and is best sent to the replica that has not got a cold one for the
+ * longest time: prefixes spread over the fleet.  The replicas that got one are
+ * a list, the newest first; those that never got one rank before all of them.
  *
  * A replica that is no longer among the candidates is forgotten with the next
  * cold choice among two or more.
@@ -15,8 +15,8 @@
  * ranks by that.
  *
  * The links to newer ones, from the oldest on, are the list; each of its
- * changes is one store.  All else follows from them, so a process may be killed
- * at any store.  `sequence` is odd then, and the next writer mends.
+ * changes is one store.  All other words follow from them, so a process may be
+ * killed at any store.  `sequence` is odd then, and the next writer mends.
  */
 
 #ifndef LLMGW_COLD_H

@@ -1,12 +1,11 @@
 
 /*
- * Facts: what a replica says of itself, how old it is, and what of it a
- * decision reads.
+ * Facts: a replica's report, its age, and the values that a decision reads.
  *
- * A gateway knows two things.  What it has in flight itself is exact at any
- * moment.  What waits and runs in a replica, and how full its KV cache is, is
- * the replica's report, which is up to a second old.  From these a decision's
- * candidates are made:
+ * A gateway knows two things.  The gateway's own requests in flight are known
+ * exactly at any moment. The queue, the running requests and the KV cache of a
+ * replica come from its report, which is up to a second old.  From these a
+ * decision's candidates are made:
  *
  *   in_flight       own, exact
  *   queue_depth     waiting + since, at least 0
@@ -16,14 +15,15 @@
  * where since = in flight now - in flight then.  Queue and batch are carried on
  * from the report by what the gateway itself has sent and seen end since:
  * otherwise all requests between two reports would go to the replica that had
- * the shortest queue in the last one.  What was sent waits first; what has
- * ended is made up for out of the queue, as engines do, and then the batch.
+ * the shortest queue in the last one.  Requests sent since then count as
+ * waiting; ended ones are subtracted from the queue first, since engines refill
+ * the batch from it, and then from the batch.
  *
- * A fact that was never heard, or is older than LLMGW_FACTS_MS, reads as the
- * mean of those that are known: as 0 it would send everything to the replica
- * whose agent has died, and as the worst nothing.  Where nobody tells its
- * queue, as with static addresses, the load that the gateway counts stands for
- * it; batch and KV cache are 0 where nobody tells them.
+ * A fact that was never reported, or is older than LLMGW_FACTS_MS, reads as the
+ * mean of the known ones: as 0 it would send everything to the replica whose
+ * agent has died, and as the worst nothing.  If no replica reports its queue,
+ * as with static addresses, the load that the gateway counts is used instead;
+ * batch and KV cache are 0 if no replica reports them.
  *
  * Pure: the clock is an argument.
  */
@@ -61,11 +61,11 @@ typedef struct {
 
 
 /*
- * The facts were read; sets what was in flight when they were reported.  Where
- * no other gateway is known to have requests there (foreign: of high_water.h),
- * that is `active`, exactly.  Otherwise it is in_flight, the gateway's own
- * count at this moment, but no more than `active`: what is on its way to the
- * replica was not there.
+ * To be called when facts were read: sets the number of requests in flight at
+ * the time of the report. If no other gateway is known to have requests there
+ * (foreign: of high_water.h), that is `active`, exactly.  Otherwise it is
+ * in_flight, the gateway's own count at this moment, but no more than `active`:
+ * requests on their way had not arrived then.
  *
  * Nothing changes if *before has the same reported_ms: it is the same report.
  */
@@ -82,15 +82,15 @@ llmgw_facts_known(const llmgw_facts_t *facts, uint64_t clock_ms)
 }
 
 /*
- * Sets *candidate to what is known of it, with the gateway's own count as it is
- * now; what is not known is 0.
+ * Fills *candidate with its known facts, and the gateway's current own count;
+ * unknown facts are 0.
  */
 void llmgw_facts_carry(const llmgw_facts_t *facts, unsigned known,
     uint32_t in_flight, llmgw_candidate_t *candidate);
 
 /*
- * The candidates of a request: all peers that are alive and not excluded; where
- * there is none, the suspects; where there is none either, those that have been
+ * The candidates of a request: all peers that are alive and not excluded; if
+ * there are none, the suspects; if there are none either, those that have been
  * tried, since a claim may start over.  Returns how many, and sets *state to
  * theirs.
  *

@@ -53,7 +53,7 @@ llmgw_order_is_before(const double *ranks, const uint64_t *random, uint32_t a,
 void llmgw_order_init(llmgw_order_t *order, const double *ranks, uint32_t n,
     uint32_t *heap, const uint64_t *random);
 
-/* The best that is left, and takes it out; UINT32_MAX: none is. */
+/* Takes out the best that is left; UINT32_MAX: none. */
 uint32_t llmgw_order_next(llmgw_order_t *order);
 
 #endif /* LLMGW_ORDER_H */

@@ -9,9 +9,9 @@
  * time.  For a stream that has
  * delivered tokens, peers of other resume groups than that of the peer that
  * served it are excluded as well; for a request that names a model which not
- * all peers serve, those that do not; and for one that goes on from what a
- * single peer has, all others.  All of it is judged here and nowhere
- * else; a policy only ranks the peers that pass.
+ * all peers serve, those that do not; and for a request that continues from
+ * state of a single peer, all others.  Eligibility is decided only here; a
+ * policy only ranks the eligible peers.
  *
  * Everything here but `sums` and `ranked` is read, never written.  A caller
  * that wants pick and reservation to be one step holds the lock of the counts
@@ -87,7 +87,7 @@ typedef struct {
                                                chooses */
 } llmgw_pick_pool_t;
 
-/* Peers that told the request to come later. */
+/* Peers that asked the request to come later. */
 typedef struct {
     const uint32_t  *peers;             /* indexes */
     size_t           npeers;
@@ -110,7 +110,7 @@ typedef struct {
                                            may serve; 0: any may */
 } llmgw_pick_key_t;
 
-/* What a peer lacks to be eligible: the first of these that holds. */
+/* Why a peer is not eligible: the first of these that holds. */
 typedef enum {
     LLMGW_LACKS_NOTHING = 0,
     LLMGW_LACKS_STATE,          /* not in the state that is asked for */

@@ -19,9 +19,8 @@
  * suspects from serving.
  *
  * A standby of a group is never picked, as long as the view is fresh.  One that
- * may have become active since is the last choice, behind suspects.  Whoever
- * finds none that is eligible asks llmgw_pick_waits() whether a standby may be
- * active soon.
+ * may have become active since is the last choice, behind suspects.  If no peer
+ * is eligible, llmgw_pick_waits() tells whether a standby may be active soon.
  *
  * A stream that has delivered tokens continues only within the resume group of
  * the peer that served it: peers of other groups are excluded for it.

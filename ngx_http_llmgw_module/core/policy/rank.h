@@ -5,8 +5,8 @@
  *
  * Ranking is apart from eligibility, as in round.h, and apart from what is
  * remembered: llmgw_rank() changes nothing, so it needs no lock.  The caller
- * takes the best candidate that is eligible (ranked.h), and only then writes
- * what is remembered: the prefix index, the list of cold requests, the turn.
+ * takes the best candidate that is eligible (ranked.h), and only then updates
+ * the policy's memory: the prefix index, the list of cold requests, the turn.
  *
  *     round-robin     the position whose turn it is, then the next
  *     least-loaded    the least load: queue, batch and in flight
@@ -45,7 +45,10 @@ const char *llmgw_rank_policy_name(llmgw_rank_policy_t policy);
 /* As directives and pages write it; of a policy that nginx has. */
 const char *llmgw_rank_policy_word(llmgw_rank_policy_t policy);
 
-/* What of a scoring it reads: LLMGW_NEEDS_..., to be filled before. */
+/*
+ * The parts of a scoring that it reads, LLMGW_NEEDS_...; the caller fills them
+ * first.
+ */
 unsigned llmgw_rank_needs(const llmgw_ranker_t *ranker);
 
 /*

@@ -70,7 +70,7 @@ llmgw_ranked_is_before(const llmgw_ranked_t *ranked, uint32_t a, uint32_t b)
 int llmgw_ranked_has_eligible(const llmgw_pick_pool_t *pool,
     const llmgw_pick_key_t *key);
 
-/* A peer's position among the candidates; UINT32_MAX: it is none. */
+/* A peer's position among the candidates; UINT32_MAX: it is not a candidate. */
 uint32_t llmgw_ranked_position(const llmgw_ranked_t *ranked, uint32_t peer);
 
 #endif /* LLMGW_RANKED_H */

@@ -3,9 +3,9 @@
  * Scorers: each gives every candidate a score from 0 to 1, more is better.
  *
  * A scorer is one file in scorer/ with one function, which reads the request
- * and the candidates and fills an array.  It is pure: what is remembered from
- * one request to the next is an argument, and changes only when the choice is
- * known (rank.h).  Which scorers may be named, a table says.
+ * and the candidates and fills an array.  It is pure: memory across requests is
+ * an argument, and changes only when the choice is known (rank.h).  Which
+ * scorers may be named, a table says.
  *
  * Names and formulas are those of inference-sim (BLIS, Apache-2.0), which
  * follows llm-d and the Gateway API Inference Extension; scores are equal to
@@ -38,7 +38,9 @@
 #include "core/policy/cold.h"
 
 
-/* What a scorer reads beyond load: spares callers the rest. */
+/*
+ * A scorer's inputs beyond load, so that callers need not compute the others.
+ */
 #define LLMGW_NEEDS_MATCHED  0x01   /* scoring.matched */
 #define LLMGW_NEEDS_CACHED   0x02   /* candidate.cached */
 #define LLMGW_NEEDS_COLD     0x04   /* scoring.cold */

@@ -32,9 +32,9 @@
  * each index that it reads is checked, and each walk has an end.
  * shared_index.h tells such a match from a good one.
  *
- * A record changes the list of its own replica and no other.  So the lists
- * tell everything if a process dies in the middle of it: that replica is
- * emptied, and all else is made anew of the other lists.
+ * A record changes the list of its own replica and no other.  So all else can
+ * be rebuilt from the lists if a process dies in the middle of a change: that
+ * replica is emptied, and the rest is rebuilt from the other lists.
  */
 
 #ifndef LLMGW_PREFIX_INDEX_H
@@ -84,12 +84,13 @@ void llmgw_prefix_match(const llmgw_prefix_index_t *index,
 uint32_t llmgw_prefix_record(llmgw_prefix_index_t *index, uint32_t replica,
     const uint64_t *blocks, uint32_t n);
 
-/* Another replica has that number from now on: nothing is known of it. */
+/* To be called when another replica gets this number: forgets its blocks. */
 void llmgw_prefix_forget(llmgw_prefix_index_t *index, uint32_t replica);
 
 /*
- * A record or forget of that replica, or this function, was cut off at some
- * store: forgets the replica, and makes whole what is known of the others.
+ * Repairs the index after a record or forget of that replica, or this function,
+ * was interrupted at any store: forgets the replica, and rebuilds the rest from
+ * the others.
  */
 void llmgw_prefix_mend(llmgw_prefix_index_t *index, uint32_t replica);
 

@@ -1,7 +1,7 @@
 
 /*
- * The prefix index as several processes share it: whose prompts it knows, and
- * whether it is whole.
+ * The prefix index shared by several processes: the owner of each number, and
+ * whether the index is whole.
  *
  *     llmgw_prefix_shared_t | owners[replica] | llmgw_prefix_index_t
  *
@@ -65,7 +65,7 @@ llmgw_prefix_shared_index(const llmgw_prefix_shared_t *shared)
 }
 
 
-/* Whose number that is; 0: nobody's. */
+/* Owner of that number; 0: none. */
 static inline uint64_t
 llmgw_prefix_owner(const llmgw_prefix_shared_t *shared, uint32_t replica)
 {

@@ -1,6 +1,6 @@
 
 /*
- * What ring.c (memory, lookup) and build.c (construction) share.
+ * Shared by ring.c (memory, lookup) and build.c (construction).
  *
  * A point is one word: the upper 48 bits of its hash, and the number of its
  * node.  So words compare like the places of their points.  index[b] is the

@@ -13,7 +13,7 @@
  *     reply.c        answers that are no stream, and their headers
  *     fault.c        errors: their JSON and their headers
  *
- * What the engine sends as `data` or `raw` is the client's, byte for byte.  Of
+ * An engine's `data` and `raw` are passed to the client byte for byte.  From
  * text the front makes chunks itself, or one whole answer.
  */
 
@@ -105,7 +105,7 @@ ngx_int_t ngx_http_llmgw_openai_chain_open(ngx_http_request_t *r,
 
 /*
  * The request goes on from an earlier response, and o->only has it.
- * NGX_DECLINED: *error says that it is not known.
+ * NGX_DECLINED: it is unknown, and *error is set.
  */
 ngx_int_t ngx_http_llmgw_openai_chain_goes_on(ngx_http_llmgw_openai_t *o,
     llmgw_openai_error_t *error);
@@ -217,7 +217,7 @@ ngx_int_t ngx_http_llmgw_openai_chunk_choice(ngx_http_llmgw_stream_t *stream,
     const llmgw_token_t *token);
 ngx_int_t ngx_http_llmgw_openai_chunk_usage(ngx_http_llmgw_stream_t *stream);
 
-/* The replica told it, or it can be counted here. */
+/* Whether the replica reported usage, or it can be counted here. */
 ngx_uint_t ngx_http_llmgw_openai_knows_usage(ngx_http_llmgw_stream_t *stream);
 ngx_int_t ngx_http_llmgw_openai_chunk_done(ngx_http_llmgw_stream_t *stream);
 ngx_int_t ngx_http_llmgw_openai_chunk_error(ngx_http_llmgw_stream_t *stream,

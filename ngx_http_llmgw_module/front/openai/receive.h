@@ -12,8 +12,8 @@
  *
  * What is allocated counts in the requests' share of the worker's memory until
  * it is released, which the request's end does at the latest.  Before bytes
- * came nothing is allocated, however long the body is said to be; the block
- * then grows with what it has received.
+ * arrive nothing is allocated, whatever length the body announces; then the
+ * block grows with the bytes received.
  */
 
 #ifndef _NGX_HTTP_LLMGW_OPENAI_RECEIVE_H_INCLUDED_
@@ -68,7 +68,7 @@ ngx_int_t ngx_http_llmgw_openai_receive(ngx_http_request_t *r,
  */
 void ngx_http_llmgw_openai_received(ngx_http_llmgw_openai_body_t *body);
 
-/* Frees the bytes and what was read of them; nothing counts any more. */
+/* Frees the bytes and what was read from them; they no longer count. */
 void ngx_http_llmgw_openai_body_release(ngx_http_llmgw_openai_body_t *body);
 
 /*

@@ -1,13 +1,13 @@
 
 /*
- * Facts: what llmgw_status and llmgw_metrics show, each said once for both.
+ * Facts that llmgw_status and llmgw_metrics show, each declared once for both.
  *
  * A scope is a kind of thing that the pages list: pools, replicas, tenants, and
  * so on.  It has a file in this folder, with a table of its metrics, and a
  * function that walks its items, which are those of one source: of a pool, or
- * of a zone of keys.  That function puts each fact of an item to a
- * writer: its key on the status, its row in the table, and its value.  A fact
- * may lack the key or the row, and then is on the other page alone.
+ * of a zone of keys.  That function passes each fact of an item to a writer:
+ * its key on the status, its row in the table, and its value.  A fact may lack
+ * the key or the row, and then is on the other page alone.
  *
  * There are two writers.  pages/status.c writes an item as a JSON object, as
  * its facts come.  pages/export.c keeps the values of all items, and writes

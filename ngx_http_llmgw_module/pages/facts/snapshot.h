@@ -2,7 +2,8 @@
 /*
  * A snapshot of a pool or of a zone of keys, taken at once for a page that is
  * written in slices: what all workers have counted, and which members are
- * listed.  The next slice may have another view, so what is not held is copied.
+ * listed.  The next slice may have another view, so values that may disappear
+ * are copied.
  */
 
 #ifndef _NGX_HTTP_LLMGW_SNAPSHOT_H_INCLUDED_
@@ -16,7 +17,10 @@
 #include "proto/members/shards.h"
 
 
-/* A slot whose replica is not listed; the last one: all that were given up. */
+/*
+ * A slot whose replica is not listed; the last one is the sum of all freed
+ * slots.
+ */
 typedef struct {
     ngx_str_t                     id;
     uint64_t                      tokens;
@@ -27,7 +31,7 @@ typedef struct {
 } ngx_http_llmgw_gone_t;
 
 
-/* Of all slots, and of those that were given up. */
+/* Counts of all slots, and of freed ones. */
 typedef struct {
     uint64_t                      used;
     uint64_t                      in_flight;

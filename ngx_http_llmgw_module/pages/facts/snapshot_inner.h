@@ -1,5 +1,5 @@
 
-/* What snapshot.c and snapshot_pools.c have of each other. */
+/* Shared by snapshot.c and snapshot_pools.c. */
 
 #ifndef _NGX_HTTP_LLMGW_SNAPSHOT_INNER_H_INCLUDED_
 #define _NGX_HTTP_LLMGW_SNAPSHOT_INNER_H_INCLUDED_
@@ -16,7 +16,7 @@ ngx_int_t ngx_http_llmgw_snapshot_pools(ngx_array_t *snapshots,
 ngx_int_t ngx_http_llmgw_snapshot_pool(ngx_http_llmgw_pool_t *pool,
     ngx_http_llmgw_snapshot_t *snapshot, ngx_pool_t *memory);
 
-/* What was counted before the pool's model was bound is not its. */
+/* Counts from before the pool's model was bound are not the model's. */
 void ngx_http_llmgw_snapshot_part(ngx_http_llmgw_snapshot_t *snapshot);
 
 

@@ -1,11 +1,11 @@
 
 /*
- * Which running request is given up for one that may not be shed: the one of
- * the lowest priority, of several the one that was dispatched last.
+ * The running request that is evicted for one that may not be shed: the one
+ * with the lowest priority, among several the one dispatched last.
  *
- * Only requests that may be shed (priority below 0) are kept.  Of equal ones,
- * dispatched at the same moment, the heap's shape decides; it is that of Go's
- * container/heap, so that the choice is BLIS's.
+ * Only requests that may be shed (priority below 0) are kept.  Among equal
+ * ones, dispatched at the same moment, the heap's shape decides; it is that of
+ * Go's container/heap, so that the choice is BLIS's.
  *
  * Memory is the caller's; requests are the caller's numbers.
  */
@@ -35,7 +35,7 @@ void evict_track(evict_t *evict, uint32_t request, int32_t priority,
 /* It has ended.  Ignored where it is not kept. */
 void evict_untrack(evict_t *evict, uint32_t request);
 
-/* The next victim, no longer kept; EVICT_NONE: there is none. */
+/* Removes and returns the next victim; EVICT_NONE: there is none. */
 uint32_t evict_pop(evict_t *evict);
 
 uint32_t evict_length(const evict_t *evict);

@@ -44,8 +44,8 @@ typedef struct {
 int fleet_rule_find(fleet_rule_t *rule, const char *name, size_t len);
 
 /*
- * Whether a request may enter, by n candidates.  0: it is refused, and reason
- * says why, like "tier-shed: class=batch priority=-1 < min=3 load=7", cut to
+ * Whether a request is admitted, judged by n candidates. 0: refused, and reason
+ * has a text like "tier-shed: class=batch priority=-1 < min=3 load=7", cut to
  * its bytes; else reason is "".
  */
 int fleet_rule_admits(const fleet_rule_t *rule,

@@ -17,7 +17,7 @@
 /* A table for llmgw_weighted_parse(). */
 extern const llmgw_scorer_t *const  fleet_scorers[];
 
-/* What stands for queue-depth where all load is to be read, running or not. */
+/* The replacement of queue-depth that reads all load, running or not. */
 extern const llmgw_scorer_t  fleet_effective_depth;
 
 #endif /* FLEET_SCORERS_H */

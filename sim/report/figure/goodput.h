@@ -57,7 +57,7 @@ const report_target_t *report_target_find(const report_targets_t *targets,
 
 /*
  * "critical=100ms,standard=1.5s": targets of one time, over those that are
- * there.  Returns 0, or -1 with what is wrong in error.
+ * there.  Returns 0, or -1 and an error.
  */
 int report_targets_parse(report_targets_t *targets, report_time_t time,
     const char *text, char *error, size_t size);

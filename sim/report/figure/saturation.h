@@ -1,8 +1,8 @@
 
 /*
  * Was the fleet saturated?  Detectors look at completed requests, one event
- * after the other, and give a verdict after each; the final label is what most
- * verdicts of the last window say, the more severe one if two are even.
+ * after the other, and give a verdict after each; the final label is the most
+ * frequent verdict of the last window, the more severe one in a tie.
  *
  *   composite       too few completions for the arrivals, or latency that rises
  *                   from quarter to quarter (from 20 completions on), each

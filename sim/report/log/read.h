@@ -107,7 +107,7 @@ typedef struct {
     size_t                    npools;
     size_t                    max_pools;
 
-    /* pieces of lines that are no JSON are passed over, and said here */
+    /* pieces of lines that are not JSON are skipped, and reported here */
     void                    (*broken)(void *data, const char *path,
                                       size_t line);
     void                     *data;
@@ -130,13 +130,13 @@ int report_log_read(report_log_reader_t *reader, report_log_entry_t *entry,
     work_error_t *error);
 void report_log_entry_done(report_log_entry_t *entry);
 
-/* How the worker chooses from that pool; NULL: no line said it. */
+/* How the worker chooses from that pool; NULL: no line has it. */
 report_log_pool_t *report_log_pool(const report_log_reader_t *reader,
     int64_t worker, const char *name);
 
 /*
- * A policy as "weighted:NAME:WEIGHT,..." or "least-loaded".  0, or -1 with
- * what is wrong in error.
+ * A policy as "weighted:NAME:WEIGHT,..." or "least-loaded".  0, or -1 and an
+ * error.
  */
 int report_log_policy(fleet_policy_t *policy, const char *text, char *error,
     size_t size);

@@ -28,7 +28,9 @@ int log_text(const log_line_t *l, const json_t *of, const char *name,
 int log_word(const log_line_t *l, const json_t *of, const char *name,
     char *text, size_t size);
 
-/* has: NULL, it must be there; else it is told whether it is. */
+/*
+ * has: NULL if the member is required; otherwise set to whether it is present.
+ */
 int log_int(const log_line_t *l, const json_t *of, const char *name,
     int64_t max, int64_t *number, int *has);
 

@@ -1,6 +1,6 @@
 
 /*
- * What a client's words mean together.
+ * The combined meaning of a client's words.
  */
 
 #ifndef WORK_CLIENT_H
