@@ -1,16 +1,16 @@
 
 /*
- * Whether a request may enter, and what follows when it leaves.
+ * Admits a request, and settles its counts when it leaves.
  *
  * The rules are those of core/admission/rules.h; here they get the bucket, the
  * tenant's requests in flight, and the fleet's capacity.  All of them are the
- * upstream's, whichever of its models is asked for.  A rule is asked and the
- * request counted in one step under the lock of the upstream's zone: however
- * many workers ask at once, no more enter than may.
+ * upstream's, whichever of its models is asked for.  The rule is applied and
+ * the request counted in one step under the lock of the upstream's zone: so no
+ * more requests are admitted than allowed, however many workers admit at once.
  *
  * A prompt costs a token for every four bytes of its text, rounded up.  When
- * the engine has said how many tokens it was, the bucket is settled by that; a
- * request that no replica was asked has cost nothing.
+ * the engine has reported the number of tokens, the bucket is settled by that;
+ * a request that reached no replica has cost nothing.
  */
 
 #include "admit/admit.h"

@@ -77,7 +77,7 @@ ngx_http_llmgw_identify(ngx_http_request_t *r, ngx_http_llmgw_pool_t *pool,
 }
 
 
-/* None is as good as one that nobody knows. */
+/* A missing tenant is treated like an unknown one. */
 
 static void
 ngx_http_llmgw_identity_class(ngx_http_llmgw_pool_t *pool,
@@ -144,7 +144,7 @@ ngx_http_llmgw_identity_tenant(ngx_http_llmgw_pool_t *pool,
 }
 
 
-/* The name; empty: there is none. */
+/* The name; empty if there is none. */
 
 static ngx_str_t
 ngx_http_llmgw_identity_name(ngx_http_request_t *r,

@@ -1,5 +1,5 @@
 
-/* What asking does when the fleet changes (fleet/events.h). */
+/* Reactions of attempt/ to changes of the fleet (fleet/events.h). */
 
 #include "attempt/asking.h"
 #include "attempt/attempt.h"

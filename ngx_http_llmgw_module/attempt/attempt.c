@@ -5,8 +5,8 @@
  * It begins with a lease and ends exactly once, with an ending in the words of
  * core/resume.h; the lease ends in that same moment.  generate.c knows what an
  * attempt asks its replica, and what the answer means.  This file knows
- * neither the attempt's owner nor the client's protocol: it tells the owner by
- * the events of ngx_http_llmgw_ask_t.
+ * neither the attempt's owner nor the client's protocol: it notifies the owner
+ * by the events of ngx_http_llmgw_ask_t.
  *
  * Ending and stopping are two steps.  Most attempts end inside of a callback,
  * where neither the request nor the session may be touched; the owner takes
@@ -150,7 +150,7 @@ ngx_http_llmgw_attempt_ending(ngx_http_llmgw_attempt_t *attempt, int status,
                                                 : LLMGW_ENDING_FINAL;
 
     case LLMGW_GRPC_FAILED_PRECONDITION:
-        /* of a stream that another replica began: this one cannot go on */
+        /* another replica began the stream: this one cannot continue it */
         return attempt->resumes && !attempt->state.has_begun
                ? LLMGW_ENDING_UNABLE : LLMGW_ENDING_PASSED;
 
@@ -226,7 +226,7 @@ ngx_http_llmgw_attempt_stop(ngx_http_llmgw_attempt_t *attempt)
         return;
     }
 
-    /* tell the replica first: its place is free only once it knows */
+    /* reset the call first: its place at the replica is free only then */
 
     if (attempt->call) {
         grpc = llmgw_grpc_stream_session(attempt->call);

@@ -3,9 +3,9 @@
  * A claim: a request wants a replica for a key, and gets a lease (lease.c).
  *
  * core/admission/ decides, in one step for all workers.  Here the facts are
- * put together, the zone is locked, and what was decided is carried out: the
- * replica of a lease, the list of those that wait (queue.c), the wake-up of
- * another worker, the log.
+ * collected, the zone is locked, and the decision is carried out: the replica
+ * of a lease, the list of those that wait (queue.c), the wake-up of another
+ * worker, the log.
  */
 
 #include "attempt/claim.h"
@@ -183,7 +183,7 @@ ngx_http_llmgw_claim_view(ngx_http_llmgw_claim_t *claim, uint64_t chance,
 }
 
 
-/* Each claim anew, by the facts of this moment. */
+/* Each claim is made again with the current facts. */
 
 static void
 ngx_http_llmgw_claim_rank(ngx_http_llmgw_claim_t *claim, uint64_t chance,
@@ -511,7 +511,7 @@ ngx_http_llmgw_claim_move(ngx_http_llmgw_claim_t *claim,
 }
 
 
-/* By the name that the group has now. */
+/* Uses the group's current name. */
 
 void
 ngx_http_llmgw_claim_resume_as(ngx_http_llmgw_claim_t *claim,

@@ -1,7 +1,7 @@
 
 /*
- * Reading replicas at intervals while the worker is busy: core/coalesce.h
- * says when and why, here is how.
+ * Reading replicas at intervals while the worker is busy: core/coalesce.h has
+ * the rule and its reason.
  *
  * A session that is read at intervals stays in epoll, and its socket gets a
  * low-water mark (SO_RCVLOWAT) that it does not reach: the kernel still wakes
@@ -78,7 +78,8 @@ ngx_http_llmgw_coalesce_done(ngx_http_llmgw_worker_t *worker)
 
 /*
  * An event: the session is read next, and perhaps at intervals from then on.
- * Not while a prompt waits for the replica's window: that is to be read too.
+ * Not while a prompt waits for the replica's window, whose updates have to be
+ * read at once.
  */
 
 void
@@ -113,7 +114,7 @@ ngx_http_llmgw_coalesce_event(ngx_http_llmgw_session_t *session)
 }
 
 
-/* All that the socket takes was written. */
+/* Everything that the socket takes has been written. */
 
 void
 ngx_http_llmgw_coalesce_written(ngx_http_llmgw_session_t *session)
@@ -204,7 +205,7 @@ ngx_http_llmgw_coalesce_handler(ngx_event_t *ev)
 
 
 /*
- * Its mark is taken back first, so that what arrives after this read is an
+ * The mark is removed first, so that bytes that arrive after this read cause an
  * event.  The session may be gone when this returns.
  */
 
@@ -222,7 +223,7 @@ ngx_http_llmgw_coalesce_read(ngx_http_llmgw_session_t *session)
         ngx_http_llmgw_coalesce_stop(session);
     }
 
-    /* as epoll would say it: something is there, how much is not known */
+    /* as epoll would report it: bytes are available, of unknown number */
 
     rev = session->peer.connection->read;
     rev->ready = 1;

@@ -1,9 +1,8 @@
 
 /*
- * The replicas that a claim does not ask again: those that are excluded, as
- * they failed it or had no capacity, until it waits in the queue or has a
- * token; and those that asked it to come later, until then, whatever happens to
- * exclusions.
+ * The replicas that a claim avoids: excluded ones, which failed it or had no
+ * capacity, until it waits in the queue or has a token; and replicas that asked
+ * it to come later, until that time, independent of exclusions.
  *
  * They are kept as replicas, since indexes change with the table.  A replica
  * that is another process by now is neither.

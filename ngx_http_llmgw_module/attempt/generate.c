@@ -1,11 +1,11 @@
 
 /*
- * Generate: what an attempt asks a replica over gRPC, and what comes of it.
- * Most messages are plain tokens, and are not even decoded; a real engine's
- * may have more, which is decoded on the stack (proto/token_message.h).
+ * Generate: an attempt's call to a replica over gRPC, and its result. Most
+ * messages are plain tokens, and are not even decoded; a real engine's may have
+ * more, which is decoded on the stack (proto/token_message.h).
  *
- * What a status of the replica means is decided in attempt.c
- * (ngx_http_llmgw_attempt_ending()), and nowhere else.
+ * Only ngx_http_llmgw_attempt_ending() in attempt.c interprets the replica's
+ * status.
  */
 
 #include "attempt/attempt.h"
@@ -138,8 +138,8 @@ ngx_http_llmgw_generate_timeout(const ngx_http_llmgw_ask_t *ask)
 
 
 /*
- * A replica's call is a span of its own under the client's: the two halves of
- * a stream that another replica took over can be told apart.  Returns how many
+ * A replica's call is a span of its own under the client's: so the parts of a
+ * stream that another replica took over can be distinguished.  Returns how many
  * fields it takes.
  */
 
@@ -180,7 +180,7 @@ ngx_http_llmgw_generate_is_plain(ngx_http_llmgw_attempt_t *attempt)
 }
 
 
-/* Such a replica is held to max_tokens, as it was told. */
+/* Such a replica must not exceed the max_tokens that it was sent. */
 
 static void
 ngx_http_llmgw_generate_set_limit(ngx_http_llmgw_attempt_t *attempt)
@@ -278,7 +278,10 @@ ngx_http_llmgw_generate_on_field(llmgw_grpc_stream_t *call, const char *name,
 }
 
 
-/* What is no number means "not again" in gRPC: as late as possible. */
+/*
+ * In gRPC a value that is not a number means "do not retry": as late as
+ * possible.
+ */
 
 static ngx_uint_t
 ngx_http_llmgw_generate_pushback(const char *value, size_t len)
@@ -466,7 +469,7 @@ ngx_http_llmgw_generate_keep_shards(ngx_http_llmgw_attempt_t *attempt,
 }
 
 
-/* The engine refuses the request; the call's status follows and says so. */
+/* The engine refuses the request; the call's status follows. */
 
 static void
 ngx_http_llmgw_generate_keep_failure(ngx_http_llmgw_attempt_t *attempt,

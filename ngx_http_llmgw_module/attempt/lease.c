@@ -1,9 +1,9 @@
 
 /*
  * A lease: a place at a replica that is held, from the pick to the end of the
- * attempt.  core/admission/lease.c counts it and judges; here it is counted
- * for operators, the head of the queue is told, and a circuit that opens or
- * closes is logged, once the zone is unlocked.
+ * attempt.  core/admission/lease.c counts it and judges; here it is counted for
+ * operators, the head of the queue is woken, and a circuit that opens or closes
+ * is logged, once the zone is unlocked.
  */
 
 #include "attempt/lease.h"

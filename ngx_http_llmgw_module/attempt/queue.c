@@ -1,6 +1,6 @@
 
 /*
- * The queue in a worker: whose turn it is, over all workers.
+ * A worker's part of the queue of all workers.
  *
  * The order is kept in the zone (core/admission/queue.h).  Each worker keeps
  * the claims that wait in it, by the entry that they have there, so no worker
@@ -15,8 +15,8 @@
  * as well, for capacity that no lease's end has freed: a replica that joins,
  * or is no longer full.
  *
- * When the last replica is gone all claims that wait are held, and when one is
- * there again none is (core/admission/admission.h).  For that, each worker has
+ * When the last replica has disappeared all waiting claims are held, until
+ * there is one again (core/admission/admission.h).  For that, each worker has
  * all of its claims made again, not just the head.  Held ones are made again at
  * each view as well: a replica that serves them may have come to another pool.
  */

@@ -14,8 +14,8 @@
  *
  * An attempt that comes before READY waits with the session; so the peer's
  * limit of concurrent streams is known before the first stream is opened, and
- * a burst does not open a connection for every hundred of them.  Where the
- * limit is reached, or a GOAWAY has come, another session is opened.
+ * a burst does not open a connection for every hundred of them.  If the limit
+ * is reached, or a GOAWAY has come, another session is opened.
  *
  * Timers here are cancelable, since streams have their own: an idle session
  * never keeps an old worker alive.  PINGs are not sent: during long silences
@@ -136,8 +136,8 @@ ngx_http_llmgw_session_create(ngx_http_llmgw_replica_t *replica,
     session->timer.cancelable = 1;
 
     /*
-     * connect() may fail at once, so it is left to the timer: no caller is
-     * told of a failure before it has the session
+     * connect() may fail at once, so it is left to the timer: so no caller
+     * learns of a failure before it has the session
      */
 
     ngx_add_timer(&session->timer,
@@ -275,8 +275,8 @@ ngx_http_llmgw_session_open(ngx_http_llmgw_session_t *session)
 
 
 /*
- * A peer that is gone without a word is noticed: in silence by probes, which
- * also keep a NAT's flow alive, else by bytes that nobody acknowledges.
+ * Detects dead peers: an idle connection by TCP keepalive, which also keeps a
+ * NAT's flow alive, a busy one by TCP_USER_TIMEOUT.
  */
 
 static void
@@ -361,8 +361,8 @@ ngx_http_llmgw_session_ready(ngx_http_llmgw_session_t *session)
 
 
 /*
- * The replica takes connections and allows no stream on them.  That is as good
- * as refusing them: attempts that wait go elsewhere, and the back-off grows.
+ * The replica takes connections and allows no stream on them.  That counts as a
+ * refusal: attempts that wait go elsewhere, and the back-off grows.
  */
 
 static void
@@ -403,9 +403,9 @@ ngx_http_llmgw_session_retire(ngx_http_llmgw_session_t *session)
 
 
 /*
- * The replica has moved or is not listed any more, which is no fault of its
- * own.  Running streams stay; attempts that wait with a session ask for a
- * replica anew, and a session that is not ready ends.
+ * The replica has moved or is no longer listed, which is not a failure. Running
+ * streams stay; attempts that wait for a session claim again, and a session
+ * that is not ready ends.
  */
 
 void
@@ -436,9 +436,9 @@ ngx_http_llmgw_session_retire_all(ngx_http_llmgw_replica_t *replica)
 
 
 /*
- * An attempt has heard nothing since then.  If no other has either, the
- * connection may be dead without a word: a firewall or NAT that forgets a flow
- * drops what is sent.  The next attempt opens a fresh one.
+ * An attempt has received nothing since then. If no other has either, the
+ * connection may be silently dead: a firewall or NAT that has forgotten the
+ * flow drops all packets.  The next attempt opens a fresh one.
  */
 
 void
@@ -496,7 +496,7 @@ ngx_http_llmgw_session_wake_waiting(ngx_http_llmgw_replica_t *replica)
 }
 
 
-/* Its attempts learn of it; the session is gone when this returns. */
+/* Notifies its attempts; the session is freed when this returns. */
 
 void
 ngx_http_llmgw_session_fail(ngx_http_llmgw_session_t *session,

@@ -1,9 +1,9 @@
 
 /*
- * A session's handshake, and its bytes behind that.
+ * A session's handshake, and its bytes after that.
  *
- * OpenSSL may have bytes that the socket does not show any more, since it reads
- * ahead; so a read goes on until it has none.
+ * OpenSSL reads ahead and may have bytes that the socket no longer shows; so
+ * reading continues until it has none.
  */
 
 #include "attempt/session_ssl.h"
@@ -24,7 +24,7 @@ struct ngx_http_llmgw_session_ssl_s {
     char                          reason[TLS_REASON_BYTES];     /* of the end */
     unsigned                      read_waits:1; /* until the socket can be */
     unsigned                      write_waits:1;    /* written, or read */
-    unsigned                      ended:1;      /* the peer says no more */
+    unsigned                      ended:1;      /* the peer sends no more */
     unsigned                      broken:1;
     unsigned                      was_reset:1;  /* by the network alone */
 };
@@ -217,14 +217,14 @@ ngx_http_llmgw_session_ssl_shaken(ngx_http_llmgw_session_t *session)
 
     session->shaking = 0;
 
-    /* what came behind the handshake may be read already */
+    /* bytes after the handshake may have been read already */
 
     ngx_post_event(c->read, &ngx_posted_events);
     ngx_http_llmgw_session_open(session);
 }
 
 
-/* What was resumed is not tried again. */
+/* A session that was resumed is not resumed again. */
 
 static void
 ngx_http_llmgw_session_ssl_tell(ngx_http_llmgw_session_t *session,
@@ -250,8 +250,8 @@ ngx_http_llmgw_session_ssl_failed(ngx_http_llmgw_session_t *session,
 
 
 /*
- * Of a call that returned rc: NGX_AGAIN, NGX_DONE at the end of what the peer
- * says, or NGX_ERROR with a reason.
+ * For a call that returned rc: NGX_AGAIN, NGX_DONE at the end of the peer's
+ * stream, or NGX_ERROR with a reason.
  *
  * A replica that refuses this end's certificate under TLS 1.3 does so when the
  * handshake is over here, and before HTTP/2 is ready: that is a failure to
@@ -330,7 +330,7 @@ ngx_http_llmgw_session_ssl_recv(ngx_connection_t *c, u_char *buf, size_t size)
         n = 0;
     }
 
-    /* there is more, or an end that the next call tells of */
+    /* there is more, or an end that the next call reports */
 
     c->read->ready = 1;
 

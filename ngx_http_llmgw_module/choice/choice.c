@@ -1,6 +1,6 @@
 
 /*
- * A choice.  choice.h says when which part of it is made.
+ * A choice.  choice.h has the order of its parts.
  */
 
 #include "choice/choice.h"
@@ -186,7 +186,7 @@ ngx_http_llmgw_choice_free(ngx_http_llmgw_choice_t *choice)
 }
 
 
-/* What of the prompt each replica has. */
+/* The part of the prompt that each replica has. */
 
 static void
 ngx_http_llmgw_choice_match(ngx_http_llmgw_choice_t *choice)
@@ -237,8 +237,8 @@ ngx_http_llmgw_choice_note(ngx_http_llmgw_choice_t *choice,
 
 
 /*
- * Also of a peer that was no candidate: the prompt is there all the same.  And
- * of no blocks: the slot is the peer's then.
+ * Also for a peer that was not a candidate: it gets the prompt all the same.
+ * And of no blocks: the slot is the peer's then.
  */
 
 static void

@@ -1,7 +1,7 @@
 
 /*
- * What the members segment has of a replica, as the facts that core's policies
- * read.
+ * Turns a replica's data in the members segment into the facts that core's
+ * policies read.
  */
 
 #include "choice/choice.h"

@@ -1,13 +1,13 @@
 
 /*
- * The decision log: what was decided of a claim becomes a line.
+ * The decision log: a line for each decision about a claim.
  *
  * A policy that reads the fleet has left all that it read in the pool's choice
  * (choice.h).  The ring leaves nothing, nor does what follows where no ranked
  * candidate can be had: the least load among the others, a suspect or one that
- * was tried before, or an attempt forced through an open circuit.  What those
- * read of all peers changes with the next claim of any worker; so for a request
- * that is in the sample it is copied under the lock, before the pick.
+ * was tried before, or an attempt forced through an open circuit.  Their input
+ * changes with the next claim of any worker; so for a request in the sample the
+ * facts of all peers are copied under the lock, before the pick.
  */
 
 #include "choice/log.h"

@@ -79,8 +79,8 @@ ngx_http_llmgw_log_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
 
 /*
- * Several upstreams may have one file; another module's log may not.  What an
- * access_log takes for something else is no name, either.
+ * Several upstreams may have one file; another module's log may not.  Words
+ * with a special meaning for access_log are not accepted as names, either.
  */
 
 static char *

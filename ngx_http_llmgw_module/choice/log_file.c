@@ -6,14 +6,13 @@
  *   [newline]  [head, policy]  decision line    ---> buffer ---> write()
  *
  * With a buffer several lines make one write; without one each is its own.
- * Before the first line of a file stand the worker's head and its policy, and
- * again behind whatever could not be written: so a reader that finds a line of
- * this worker has found, before it, by which policy it was decided.  A write
- * that was cut off, by a full disk, leaves half a line; the next one begins
- * with a newline.
+ * The worker's head and its policy are written before the first line of a file,
+ * and again after lines were lost: so for each line of this worker a reader has
+ * found the policy before it.  A write that was cut off, by a full disk, leaves
+ * half a line; the next one begins with a newline.
  *
- * A file that cannot be written to is tried again a second later, and what
- * comes until then is lost: a full disk may take long to say so.
+ * If a write fails it is tried again a second later, and lines until then are
+ * lost: a full disk may take long to report an error.
  */
 
 #include "choice/log.h"
@@ -273,7 +272,7 @@ ngx_http_llmgw_log_failed(ngx_http_llmgw_log_t *log, u_char *p, size_t len,
     log->failed = ngx_time();
 
     if (n >= 0) {
-        err = NGX_ENOSPC;       /* it says so with the next call only */
+        err = NGX_ENOSPC;       /* only the next call reports it */
     }
 
     if (n > 0) {

@@ -1,10 +1,11 @@
 
 /*
  * The prefix zone: made with the configuration, kept by reloads, matched and
- * written by workers.  prefix_zone.h says what is in it and who may change it.
+ * written by workers.  prefix_zone.h has its contents and the rules of changing
+ * it.
  *
- * Nothing of it is touched before it is needed, so memory that no prompt has
- * filled costs nothing.
+ * Its memory is not touched before it is needed, so unused memory costs
+ * nothing.
  */
 
 #define XXH_INLINE_ALL
@@ -135,8 +136,8 @@ ngx_http_llmgw_prefix_name(ngx_conf_t *cf, ngx_http_llmgw_srv_conf_t *lscf,
 
 
 /*
- * What nginx would keep is of use only if it was made for the same blocks, and
- * if slots are the same: the upstream's own zone is kept as well.
+ * The zone is kept only if it was made for the same blocks and the slots are
+ * the same, that is, if the upstream's own zone is kept as well.
  */
 
 static void
@@ -281,8 +282,8 @@ ngx_http_llmgw_prefix_make_locked(ngx_http_llmgw_srv_conf_t *lscf,
 
 
 /*
- * All that is left goes to the index.  It is not cleared, as that would touch
- * it: a new zone holds zeroes.
+ * All that is left goes to the index.  It is not cleared, since that would
+ * touch it: a new zone is zeroed.
  */
 
 static ngx_int_t

@@ -1,8 +1,8 @@
 
 /*
- * llmgw_class and llmgw_tenant: whose requests of a location are; llmgw_slo,
- * llmgw_admission and llmgw_tenant_budget: which of them may enter an upstream,
- * and what they want there.
+ * llmgw_class and llmgw_tenant: class and tenant of a location's requests;
+ * llmgw_slo, llmgw_admission and llmgw_tenant_budget: their admission to an
+ * upstream, and their targets there.
  *
  * A class or a tenant that one of these lines names becomes a label of metrics,
  * so their number is limited and their names are short words.
@@ -340,7 +340,9 @@ ngx_http_llmgw_budgets_add(ngx_conf_t *cf, ngx_str_t *param,
 }
 
 
-/* Of a class or a tenant: one that can be a label, and is no other's. */
+/*
+ * Checks the name of a class or a tenant: it can be a label, and is not taken.
+ */
 
 static char *
 ngx_http_llmgw_admission_name(ngx_conf_t *cf, ngx_str_t *name)

@@ -1,7 +1,7 @@
 
 /*
- * llmgw_body_memory: how much a worker holds of requests and answers, and what
- * a client is known by, of which none may have all.
+ * llmgw_body_memory: a worker's memory for requests and answers, and the
+ * variable that identifies clients, since no client may take all of it.
  */
 
 #include "conf/param.h"

@@ -3,9 +3,9 @@
  * The upstream{} block: llmgw_members, llmgw_zone, llmgw_hash and the static
  * `server` lines.
  *
- * Any of the three makes the block ours: this module then chooses its peers.
- * Parameters that nginx's own balancers have and this module lacks (backup,
- * max_fails, a `zone` line) are errors, and are not silently ignored.
+ * Any of the three assigns the block to this module, which then chooses its
+ * peers. Parameters that nginx's own balancers have and this module lacks
+ * (backup, max_fails, a `zone` line) are errors, and are not silently ignored.
  */
 
 #include "conf/admit.h"
@@ -294,7 +294,7 @@ ngx_http_llmgw_conf_server(ngx_conf_t *cf, ngx_http_upstream_srv_conf_t *us,
 }
 
 
-/* Of a `server` line: its host, or nothing where that is an address. */
+/* The host of a `server` line, or nothing if it is an address. */
 
 static ngx_str_t
 ngx_http_llmgw_conf_host(ngx_conf_t *cf, ngx_str_t *name)

@@ -1,6 +1,6 @@
 
 /*
- * What a location with llmgw_openai is told: names of models, and limits.
+ * Settings of a location with llmgw_openai: names of models, and limits.
  */
 
 #include "conf/param.h"
@@ -138,7 +138,7 @@ ngx_http_llmgw_conf_openai_body(ngx_conf_t *cf)
 }
 
 
-/* Said of one server, whose other locations and neighbours may be alike. */
+/* Logged for one server only; others may have the same settings. */
 
 static void
 ngx_http_llmgw_conf_openai_few_requests(ngx_conf_t *cf)

@@ -1,5 +1,5 @@
 
-/* Parameters of directives by tables.  param.h says what is in a table. */
+/* Parameters of directives by tables.  param.h describes a table. */
 
 #include "conf/param.h"
 

@@ -144,9 +144,9 @@ ngx_http_llmgw_conf_refer(ngx_conf_t *cf, ngx_str_t *name,
 
 
 /*
- * Stands in for the balancer of an upstream that has none of ours, so that
- * nginx goes on: ngx_http_llmgw_conf_check() then names what is missing, and
- * the line that refers to it.
+ * Replaces the balancer of an upstream that is not of this module, so that
+ * nginx continues: ngx_http_llmgw_conf_check() then reports the missing
+ * directive, and the line that refers to it.
  */
 
 ngx_int_t

@@ -1,9 +1,9 @@
 
 /*
- * What an upstream{} block does where replicas are full, slow or fail:
- * llmgw_queue, llmgw_breaker, llmgw_hedge.
+ * Directives for replicas that are full, slow or failing: llmgw_queue,
+ * llmgw_breaker, llmgw_hedge.
  *
- * All three are active by default, also where the block does not name them.
+ * All three are active by default, even if the block does not name them.
  */
 
 #include "conf/param.h"

@@ -54,7 +54,7 @@ part_remove(llmgw_body_memory_part_t *part, llmgw_holder_t *holder, int i)
 }
 
 
-/* Whether there is room once all others that read have ended. */
+/* Whether there is room if all other bodies that are being read end. */
 static int
 part_can_hold(const llmgw_body_memory_part_t *part,
     const llmgw_holder_t *holder, size_t more)

@@ -1,5 +1,5 @@
 
-/* Which base model has which pool: directory.h. */
+/* The assignment of base models to pools: directory.h. */
 
 #include <string.h>
 

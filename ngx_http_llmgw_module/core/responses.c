@@ -72,7 +72,7 @@ response_is_whole(const response_entry_t *entry)
 }
 
 
-/* The set of an id, whose hashes it sets. */
+/* Sets the id's hashes, and returns its set. */
 static size_t
 response_set(const llmgw_responses_t *all, const void *id, size_t len,
     uint64_t hash[2])
@@ -92,7 +92,7 @@ response_is(const response_entry_t *entry, const uint64_t hash[2])
 }
 
 
-/* Its own, or else an empty one, or else the oldest. */
+/* The entry of the id, or else an empty one, or else the oldest. */
 static response_entry_t *
 response_place(llmgw_responses_t *all, size_t set, const uint64_t hash[2])
 {

@@ -63,7 +63,7 @@ standby_compare(const llmgw_standby_record_t *record,
 }
 
 
-/* What was said of an older epoch's holder holds no more. */
+/* Facts about an older epoch's holder are no longer valid. */
 static void
 standby_succeed(llmgw_standby_group_t *group,
     const llmgw_standby_record_t *record)
@@ -80,7 +80,7 @@ static void
 standby_note_active(llmgw_standby_group_t *group,
     const llmgw_standby_record_t *record)
 {
-    /* under another id the same engine may have a record of before */
+    /* the same engine may have an older record under another id */
 
     if (standby_compare(record, group) == 0 && !group->is_led) {
         group->leader = record->index;

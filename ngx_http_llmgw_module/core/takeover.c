@@ -6,7 +6,7 @@
 #include "core/takeover.h"
 
 
-/* One is counted when all of it is there: n is written last. */
+/* A takeover counts once it is complete: n is written last. */
 llmgw_takeover_t *
 llmgw_takeovers_find(llmgw_takeovers_t *takeovers, const char *name)
 {

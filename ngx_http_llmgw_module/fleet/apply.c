@@ -1,11 +1,12 @@
 
 /*
- * A view becomes replicas: to which pool each member belongs, which replicas
- * are listed, and what is told of each.
+ * Applies a view: assigns members to pools, lists replicas, and updates their
+ * state.
  *
- * First the members are counted by their models; that says which base models
- * have pools.  Then each pool takes its own.  What names no model, as a replica
- * that reports none and a static line, belongs to the pool of most replicas.
+ * First the members are counted by their models, which decides the base models
+ * with pools. Then each pool takes its own. Members without a model, such as
+ * replicas that report none and static lines, belong to the pool with the most
+ * replicas.
  */
 
 #include "fleet/replica.h"

@@ -5,8 +5,8 @@
  * Workers bind in the directory that they share (core/directory.h), each by the
  * view that it has, and each follows what others have bound.  So all of them
  * find the same, and it does not matter which was first.  Of several models
- * that are new, those with most replicas come first; where no pool is left the
- * others have none until one is free, which is said once.
+ * that are new, those with most replicas come first; if no pool is left the
+ * others have none until one is free, which is logged once.
  */
 
 #include "fleet/pool.h"
@@ -82,7 +82,7 @@ ngx_http_llmgw_upstream_bind(ngx_http_llmgw_upstream_t *upstream)
 }
 
 
-/* Returns the name of a model that got no pool, if that is to be said. */
+/* Returns the name of a model that got no pool, if that has to be logged. */
 
 static const char *
 ngx_http_llmgw_bind_locked(ngx_http_llmgw_upstream_t *upstream,
@@ -256,7 +256,7 @@ ngx_http_llmgw_bind_copy(ngx_http_llmgw_bound_t *bound,
 }
 
 
-/* Marks what is routed, and finds the pool of what names no model. */
+/* Marks the routed lists, and finds the pool of members without a model. */
 
 static void
 ngx_http_llmgw_bind_route(ngx_http_llmgw_upstream_t *upstream,

@@ -2,8 +2,8 @@
 /*
  * A replica as the pick sees it, and what it reports of its load.
  *
- * Whether it may be asked is judged by core/serve/reach.h.  Of a group, only
- * the active member with the greatest epoch is used (core/standby.h), and the
+ * core/serve/reach.h decides whether it may be used.  Of a group, only the
+ * active member with the greatest epoch is used (core/standby.h), and the
  * living standbys are waited for.
  */
 
@@ -44,7 +44,7 @@ ngx_http_llmgw_replica_gossip(ngx_http_llmgw_replica_t *replica,
 }
 
 
-/* What operators call routable: by gossip alone. */
+/* Routable in the sense of operators: by gossip alone. */
 
 ngx_uint_t
 ngx_http_llmgw_replica_is_routable(ngx_http_llmgw_replica_t *replica)
@@ -116,7 +116,7 @@ ngx_http_llmgw_replica_stands_by(const llmgw_pick_peer_t *peer)
 }
 
 
-/* What it reports of its load, as far as it is known. */
+/* Its reported load, as far as it is known. */
 
 void
 ngx_http_llmgw_replica_set_load(ngx_http_llmgw_replica_t *replica)
@@ -143,7 +143,7 @@ ngx_http_llmgw_replica_set_load(ngx_http_llmgw_replica_t *replica)
 }
 
 
-/* With less load than before it is not full any more. */
+/* If its load has decreased, it is no longer full. */
 
 static void
 ngx_http_llmgw_replica_set_full(ngx_http_llmgw_replica_t *replica,
@@ -166,7 +166,7 @@ ngx_http_llmgw_replica_set_full(ngx_http_llmgw_replica_t *replica,
 }
 
 
-/* What others have running there. */
+/* Requests of other gateways there. */
 
 static void
 ngx_http_llmgw_replica_set_foreign(ngx_http_llmgw_replica_t *replica,

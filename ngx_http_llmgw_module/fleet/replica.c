@@ -3,7 +3,7 @@
  * A replica as this worker knows it: a member of the segment, or a static
  * `server` line, which counts as a member that is always alive and ready.
  *
- * What it is to the pick is in peer.c.
+ * Its data for the pick are in peer.c.
  *
  * A replica lives as long as it is listed, stands in a table, has attempts or
  * sessions, or is excluded by a stream.  The pool frees what is unused once a
@@ -293,7 +293,7 @@ ngx_http_llmgw_replica_stamp(ngx_http_llmgw_replica_t *replica)
 }
 
 
-/* Another process: what the last one did says nothing about it. */
+/* Another process: failures of the last one do not count against it. */
 
 static void
 ngx_http_llmgw_replica_new_process(ngx_http_llmgw_replica_t *replica,
@@ -338,7 +338,7 @@ ngx_http_llmgw_replica_retry_handler(ngx_event_t *ev)
 }
 
 
-/* It may be connected to again, and what was counted is forgotten. */
+/* Permits connections again, and clears the counts. */
 
 void
 ngx_http_llmgw_replica_connected(ngx_http_llmgw_replica_t *replica)

@@ -1,7 +1,7 @@
 
 /*
- * TLS of an upstream{} block: what OpenSSL makes of its files, and how it
- * reads and writes.
+ * TLS of an upstream{} block: OpenSSL's context of its files, and its reading
+ * and writing.
  *
  * That is by nginx's own functions for a plain socket, which keep the events'
  * readiness right, and OpenSSL reads ahead: a wake-up costs one recv(2), as it

@@ -351,7 +351,7 @@ ngx_http_llmgw_upstream_check_ms(ngx_http_llmgw_upstream_t *upstream)
 }
 
 
-/* What the replicas say of their load, other gateways' included. */
+/* The load that replicas report, which includes that of other gateways. */
 
 void
 ngx_http_llmgw_upstream_loads(ngx_http_llmgw_upstream_t *upstream)

@@ -1,6 +1,6 @@
 
 /*
- * What a worker has once, from before it accepts until it ends.
+ * A worker's own state, from before it accepts until it ends.
  */
 
 #include "fleet/body_memory.h"
@@ -148,7 +148,10 @@ ngx_http_llmgw_worker_done(void *data)
 }
 
 
-/* Another worker says that a claim of ours is the head and may claim again. */
+/*
+ * Another worker has found that a claim of ours is the head and may claim
+ * again.
+ */
 
 static void
 ngx_http_llmgw_worker_woken(void *data)

@@ -128,8 +128,8 @@ ngx_http_llmgw_ended_is_complete(ngx_http_llmgw_stream_t *stream)
 
 
 /*
- * A stream of which the client has a part is lost: how does it go on?  Where it
- * cannot, but the client's part is still held here, all of it begins anew.
+ * Decides how a lost stream continues of which the client has a part.  If it
+ * cannot, but the client's part is still buffered here, it starts again.
  */
 
 static llmgw_ending_t

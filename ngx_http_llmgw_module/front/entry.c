@@ -1,8 +1,8 @@
 
 /*
  * How a stream enters and leaves (admit/admit.h, keys/keys.h): once each,
- * whatever becomes of it in between.  Its caller's account is asked last, so
- * that a request which is refused has taken nothing there.
+ * whatever happens in between.  Its caller's account is asked last, so that a
+ * request which is refused has taken nothing there.
  */
 
 #include "fleet/pool.h"
@@ -90,8 +90,8 @@ ngx_http_llmgw_entry_admits(ngx_http_llmgw_stream_t *stream, llmgw_end_t *end)
 
 
 /*
- * What its class has at the engine.  Where one class has such a priority, no
- * request of any class says its own.
+ * The priority of its class at the engine.  Where one class has such a
+ * priority, no request of any class says its own.
  */
 
 static ngx_int_t
@@ -184,7 +184,7 @@ ngx_http_llmgw_entry_charge(ngx_http_llmgw_stream_t *stream, llmgw_end_t *end)
 }
 
 
-/* As the client calls it; Infer has no name, and gets the pool's. */
+/* The client's name of the model; Infer has none, and gets the pool's. */
 
 static ngx_str_t
 ngx_http_llmgw_entry_model(ngx_http_llmgw_stream_t *stream)

@@ -23,7 +23,7 @@
 #include "proto/utf8.h"
 
 
-/* What a request holds until it ends, of the worker's memory for bodies. */
+/* A request's part of the worker's memory for bodies, until it ends. */
 typedef struct {
     ngx_http_llmgw_pool_t        *pool;
     llmgw_holder_t                holder;
@@ -437,7 +437,7 @@ ngx_http_llmgw_grpc_front_decode(ngx_http_llmgw_stream_t *stream,
 }
 
 
-/* What is wrong with the request, or NULL. */
+/* The error of the request, or NULL. */
 
 static const char *
 ngx_http_llmgw_grpc_front_check(Llmgateway__InferRequest *request)

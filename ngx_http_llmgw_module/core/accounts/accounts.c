@@ -1,7 +1,6 @@
 
 /*
- * Accounts in their memory: changes, names, what is shown.  accounts.h has the
- * rules.
+ * Accounts in their memory: changes, names, display.  accounts.h has the rules.
  */
 
 #include <string.h>
@@ -240,7 +239,7 @@ accounts_attach(llmgw_accounts_t *accounts, llmgw_accounts_text_t name,
 }
 
 
-/* As full as it would be if the account were added now. */
+/* Sets the bucket as full as that of an account added now. */
 static int
 level_is_full(llmgw_level_t level, uint64_t limit, uint64_t now_ms)
 {

@@ -11,7 +11,7 @@
 #define PROMPT_TOKENS_MAX  (1u << 22)
 #define ANSWERS_MAX        1024
 
-/* One prompt does not outweigh all that was seen. */
+/* A single prompt must not outweigh all earlier ones. */
 #define PROMPT_BYTES_MAX   (1u << 24)
 
 #define FIRST_BYTES        4000         /* for FIRST_TOKENS */

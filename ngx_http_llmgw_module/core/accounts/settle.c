@@ -23,7 +23,7 @@ accounts_use_slot(llmgw_accounts_t *accounts, uint32_t slot)
 }
 
 
-/* A change of its own: the record of that slot waits for nothing any more. */
+/* A separate change: the record of that slot no longer waits. */
 static void
 slot_release(llmgw_accounts_t *accounts, uint32_t i, int is_lost)
 {
@@ -149,7 +149,7 @@ llmgw_accounts_settle(llmgw_accounts_t *accounts, uint32_t i,
 }
 
 
-/* Peers say what they like; sums stay far from 64 bits. */
+/* Peers may report any number; sums stay far below 64 bits. */
 static uint64_t
 slot_number(uint64_t number, uint64_t unknown)
 {

@@ -7,7 +7,7 @@
 #include "proto/date.h"
 
 
-/* When one of an account's streams ends, nobody knows. */
+/* The time at which one of an account's streams ends is unknown. */
 #define STREAMS_RETRY_MS  1000
 
 typedef struct {
@@ -120,8 +120,7 @@ llmgw_accounts_take(llmgw_accounts_t *accounts,
 
 
 /*
- * What was used under another limit counts under the new one, but makes no debt
- * there.
+ * Usage under another limit counts under the new one, but causes no debt there.
  */
 static void
 level_limit(llmgw_level_t *level, uint64_t before, uint64_t limit)

@@ -202,8 +202,8 @@ claim_must_wait(const ask_t *ask)
 
 
 /*
- * What a claim waits for whose replicas have all said that they are full:
- * while it waits none of them is excluded.
+ * When a claim waits because all its replicas were full: while it waits none of
+ * them is excluded.
  */
 
 static llmgw_pick_rc_t
@@ -232,7 +232,7 @@ claim_ask(ask_t *ask)
 
         if (claim_must_wait(ask)) {
             if (queue->has_flow) {
-                /* it came, and may be told again */
+                /* the wakeup arrived; allow another one */
                 llmgw_queue_ungrant(queue, claim->entry);
             }
 
@@ -286,7 +286,7 @@ claim_is_shed(ask_t *ask)
 }
 
 
-/* One that was turned back enters again: it may still be the head. */
+/* A claim that was refused enters the queue again: it may still be the head. */
 
 static void
 claim_ask_all(ask_t *ask)

@@ -1,5 +1,5 @@
 
-/* Claims that wait: admission.h says for what. */
+/* Waiting claims; admission.h has the reasons to wait. */
 
 #include "core/admission/claim_inner.h"
 
@@ -54,7 +54,10 @@ claim_turn_back(ask_t *ask)
 }
 
 
-/* One that entered stays, if it need not count or the queue has a place. */
+/*
+ * A claim that has entered stays, if it need not count or the queue has a
+ * place.
+ */
 
 static void
 claim_stay(ask_t *ask)

@@ -1,5 +1,5 @@
 
-/* Cohorts.  cohorts.h says who may write what, and when. */
+/* Cohorts.  cohorts.h has the rules of writing. */
 
 #include <string.h>
 

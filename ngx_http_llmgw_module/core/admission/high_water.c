@@ -1,5 +1,8 @@
 
-/* High water.  high_water.h says what for, and why releases suffice. */
+/*
+ * High water.  high_water.h has the purpose, and why counting at releases
+ * suffices.
+ */
 
 #include <string.h>
 

@@ -127,8 +127,8 @@ llmgw_queue_push(llmgw_queue_t *queue, const llmgw_queue_place_t *place,
     } else if (entry->next != LLMGW_QUEUE_NONE) {
         /*
          * A granted head that is no longer the head finds so when it comes,
-         * and stays.  Its grant would grow old meanwhile, and it would be
-         * passed over when its turn comes again.
+         * and stays.  Its grant would expire meanwhile, and it would be skipped
+         * when its turn comes again.
          */
         llmgw_queue_ungrant(queue, entry->next);
     }
@@ -165,7 +165,7 @@ queue_link_waiting(llmgw_queue_t *queue, uint32_t i)
 }
 
 
-/* ticket 0: behind all that were given out */
+/* ticket 0: after all tickets so far */
 
 static int
 llmgw_queue_is_before(int is_urgent, uint64_t ticket,

@@ -1,7 +1,7 @@
 
 /*
- * Heads that cannot use what is free, though others could: they are skipped,
- * and keep their place.  queue.h has the two ways.
+ * Heads that cannot use the free capacity, though others could: they are
+ * skipped, and keep their place.  queue.h has the two ways.
  */
 
 #include "core/admission/queue_inner.h"

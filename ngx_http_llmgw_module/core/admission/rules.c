@@ -1,5 +1,5 @@
 
-/* Admission rules.  rules.h says what each asks. */
+/* Admission rules.  rules.h describes each of them. */
 
 #include "core/admission/rules.h"
 #include "core/policy/name.h"

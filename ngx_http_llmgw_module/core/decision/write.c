@@ -229,7 +229,7 @@ write_replica(llmgw_line_t *out, const llmgw_decision_replica_t *replica)
 }
 
 
-/* What the policy asked for beyond load. */
+/* The policy's inputs beyond load. */
 static void
 write_needed(llmgw_line_t *out, const llmgw_decision_route_t *route,
     uint32_t position)

@@ -2,7 +2,7 @@
 /*
  * The deadlines of a flow: a pairing heap (Fredman, Sedgewick, Sleator, Tarjan,
  * 1986) in the entries themselves.  Adding takes constant time, removing any
- * entry log n on average.  Of equal deadlines the one that came first is the
+ * entry log n on average.  Among equal deadlines the first to arrive is the
  * earlier.
  */
 
@@ -46,7 +46,10 @@ deadline_meld(llmgw_flow_t *flow, uint32_t a, uint32_t b)
 }
 
 
-/* One heap of siblings: by pairs from the left, then all from the right. */
+/*
+ * Merges siblings into one heap: in pairs from the left, then all from the
+ * right.
+ */
 static uint32_t
 deadline_meld_all(llmgw_flow_t *flow, uint32_t first)
 {

@@ -380,7 +380,7 @@ llmgw_flow_enqueue(llmgw_flow_t *flow, const llmgw_flow_arrival_t *arrival,
 }
 
 
-/* With fifo: the first to have come, of all bands; 0: none waits. */
+/* With fifo: the first to arrive, of all bands; 0: none waits. */
 static uint32_t
 flow_oldest(llmgw_flow_t *flow)
 {

@@ -4,7 +4,7 @@
 #include "core/flow/saturation.h"
 
 
-/* Which facts some candidate tells. */
+/* The facts that at least one candidate reports. */
 static unsigned
 saturation_known(const llmgw_fleet_t *fleet, const uint32_t *peers, uint32_t n)
 {

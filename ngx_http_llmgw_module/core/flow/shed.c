@@ -1,5 +1,7 @@
 
-/* Which of those that wait is given up for another one.  flow.h says when. */
+/*
+ * Chooses the waiting request that is shed for another one.  flow.h says when.
+ */
 
 #include "core/flow/flow_inner.h"
 

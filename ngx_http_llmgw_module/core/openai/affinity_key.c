@@ -11,7 +11,7 @@
 /* Strings with escapes are hashed in pieces. */
 #define PIECE_BYTES  1024
 
-/* Of a file: more than its head, and a moment's work. */
+/* Bytes of a file that are hashed: more than its header, and little work. */
 #define FILE_BYTES   65536
 
 
@@ -142,7 +142,7 @@ key_messages(llmgw_json_t messages, uint64_t key, key_text_t *text)
 }
 
 
-/* One walk for all that is asked of a message, which may be long. */
+/* Reads all that is needed of a message, which may be long, in one walk. */
 static llmgw_json_t
 key_message(llmgw_json_items_t *messages, llmgw_json_t message,
     llmgw_json_t *role, llmgw_json_t *content)

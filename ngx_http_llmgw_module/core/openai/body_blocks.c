@@ -103,9 +103,9 @@ blocks_message(llmgw_blocks_t *blocks, llmgw_json_items_t *items,
 
 
 /*
- * One walk for all that is asked of an object, which may be long; `items` comes
- * to stand behind it.  Fields get their values, others are hashed; null is the
- * same as no value.  0: it has no others.
+ * Reads all that is needed of an object, which may be long, in one walk;
+ * `items` is then after it.  Fields get their values, others are hashed; null
+ * is the same as no value.  0: it has no others.
  */
 static uint64_t
 blocks_others(llmgw_json_items_t *items, llmgw_json_t object,
@@ -144,7 +144,7 @@ blocks_others(llmgw_json_items_t *items, llmgw_json_t object,
 }
 
 
-/* NULL: it is none of them. */
+/* NULL: not one of them. */
 static blocks_field_t *
 blocks_field(blocks_field_t *fields, size_t n, llmgw_json_t key)
 {

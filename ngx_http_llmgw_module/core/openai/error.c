@@ -48,7 +48,7 @@ static const llmgw_openai_status_t  error_statuses[] = {
 };
 
 
-/* The last row stands for what has none of its own. */
+/* The last row is the default. */
 const llmgw_openai_status_t *
 llmgw_openai_status(unsigned status)
 {
@@ -64,7 +64,7 @@ llmgw_openai_status(unsigned status)
 }
 
 
-/* What a client or an engine has sent must not begin a line of the log. */
+/* Bytes of a client or an engine must not begin a line of the log. */
 static void
 error_clean(char *message)
 {

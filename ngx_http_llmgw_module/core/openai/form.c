@@ -168,7 +168,7 @@ form_parts(form_t *form)
 }
 
 
-/* Reads a part's fields, and the empty line behind them. */
+/* Reads a part's fields, and the empty line after them. */
 static int
 form_fields(form_t *form, form_text_t *left)
 {

@@ -5,7 +5,7 @@
 #include "core/openai/known_inner.h"
 
 
-/* Which value asks for a row's feature. */
+/* The value that requests a row's feature. */
 typedef enum {
     NEVER = 0,
     GIVEN,              /* anything but false */
@@ -87,9 +87,9 @@ static const known_row_t  known_rows[] = {
 };
 
 /*
- * Keys of engines that ask for nothing but other tokens.  A key that is neither
- * here nor above is FEATURE_UNKNOWN: it may add something to an answer which is
- * not made of text and finish_reason.  Sorted.
+ * Engines' keys that only influence the choice of tokens.  A key that is
+ * neither here nor above is FEATURE_UNKNOWN: it may add something to an answer
+ * which is not made of text and finish_reason.  Sorted.
  */
 static const char *const  known_plain[] = {
     "add_generation_prompt", "add_special_tokens", "allowed_token_ids",

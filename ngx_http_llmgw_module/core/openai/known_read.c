@@ -203,8 +203,8 @@ known_stream(known_t *known)
 
 
 /*
- * How many choices, and how long.  No tokens at all, to read the prompt's
- * logprobs alone, is for those who ask for its echo.
+ * How many choices, and how long.  0 tokens, to read only the prompt's
+ * logprobs, is allowed with echo.
  */
 int
 known_numbers(known_t *known)

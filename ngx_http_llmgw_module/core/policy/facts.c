@@ -1,10 +1,10 @@
 
-/* Facts.  facts.h says what a decision reads of them. */
+/* Facts.  facts.h describes the values that a decision reads. */
 
 #include "core/policy/facts.h"
 
 
-/* What the candidates with known facts have together. */
+/* Sums over the candidates with known facts. */
 typedef struct {
     uint32_t  nwaiting;
     uint32_t  nrunning;
@@ -79,7 +79,7 @@ llmgw_facts_carry(const llmgw_facts_t *facts, unsigned known,
 }
 
 
-/* Fills what is known of a candidate; the rest waits for the means. */
+/* Fills the known facts of a candidate; the others need the means first. */
 static void
 facts_fill(const llmgw_facts_t *facts, unsigned known, uint32_t in_flight,
     llmgw_candidate_t *candidate, sums_t *sums)
@@ -131,7 +131,7 @@ facts_find(const llmgw_fleet_t *fleet, const llmgw_pick_key_t *key,
 }
 
 
-/* Fills what is not known of a candidate. */
+/* Fills the unknown facts of a candidate. */
 static void
 facts_guess(const llmgw_fleet_t *fleet, uint32_t peer, const sums_t *sums,
     llmgw_candidate_t *candidate)

@@ -1,6 +1,6 @@
 
 /*
- * The pick.  pick.h says what is picked.
+ * The pick.  pick.h has the rules.
  *
  * A round looks at the peers of one state: the living; if none of them is left,
  * the suspects; and after those the standbys that may be active by now.  Its
@@ -21,7 +21,7 @@ typedef struct {
     uint64_t  draw;
 } least_t;
 
-/* What a look at each peer of the round's state has found. */
+/* The result of a look at each peer of the round's state. */
 typedef struct {
     size_t    nusable;
     size_t    nfresh;           /* not excluded */
@@ -208,7 +208,7 @@ round_survey(llmgw_round_t *round, survey_t *survey)
 }
 
 
-/* Returns 1: found; 0: *survey says what each lacks. */
+/* Returns 1: found; 0: *survey has what each peer lacks. */
 static int
 round_pick(llmgw_round_t *round, survey_t *survey, llmgw_picked_t *picked)
 {
@@ -232,8 +232,8 @@ round_pick(llmgw_round_t *round, survey_t *survey, llmgw_picked_t *picked)
 
 
 /*
- * Some peer of the round's state is to be waited for.  has_spare: others can
- * use one that this request cannot.
+ * Whether some peer of the round's state may have capacity later.  has_spare:
+ * others can use one that this request cannot.
  */
 static llmgw_pick_rc_t
 pick_wait(const survey_t *survey, int has_spare)

@@ -7,9 +7,10 @@
  * Nearly always one of the first points is good.  But when most peers are
  * full or over the bound, a walk over 150 points of each of 10000 peers would
  * take milliseconds to learn that no peer has capacity.  So the walk stops
- * after WALK_POINTS points and has each peer looked at once: that tells how
- * many pass, and the walk goes on only when two or more do.  It then ends, on
- * average, after as many points as there are peers to each that passes.
+ * after WALK_POINTS points and examines each peer once: this counts the peers
+ * that pass, and the walk continues only if there are two or more.  It then
+ * ends, on average, after as many points as there are peers to each that
+ * passes.
  *
  * The walk keeps no set of the peers that it has seen.  Refusing one again
  * costs less than looking it up.
@@ -24,8 +25,8 @@
  * always passes, since x > 0; with a factor of at least 1 some peer always
  * does.  T and W are those of the round's own state, and are added up, over
  * all peers, only when one with capacity has min_load or more.  Where peers are
- * many, that is done once a millisecond, and what is placed meanwhile is added:
- * at 10000 peers adding up takes 20 us.
+ * many, that is done once a millisecond, and requests placed meanwhile are
+ * added: at 10000 peers adding up takes 20 us.
  */
 
 #include "core/policy/round.h"

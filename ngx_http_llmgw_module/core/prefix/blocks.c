@@ -1,5 +1,5 @@
 
-/* The blocks of a prompt.  blocks.h says what they are. */
+/* The blocks of a prompt.  blocks.h defines them. */
 
 #include <string.h>
 

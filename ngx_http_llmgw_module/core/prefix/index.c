@@ -1,5 +1,5 @@
 
-/* The prefix index.  prefix/index.h says what is where, and why. */
+/* The prefix index.  prefix/index.h describes the layout and its reasons. */
 
 #include <string.h>
 
@@ -96,7 +96,7 @@ llmgw_prefix_is_short(const llmgw_prefix_index_t *index)
 }
 
 
-/* As prefix_head(), of buckets that may be torn. */
+/* Like prefix_head(), but for buckets that may be changing. */
 static inline uint32_t
 match_head(const llmgw_prefix_index_t *index, uint64_t hash)
 {
@@ -166,8 +166,8 @@ match_set(uint32_t *matched, uint64_t gone, uint32_t length)
 
 
 /*
- * The holders of the first block.  A set that changes while it is read may say
- * anything, so replicas that do not exist are taken out.
+ * The holders of the first block.  A set that changes while it is read may have
+ * any content, so replicas that do not exist are removed.
  */
 static void
 match_begin(const llmgw_prefix_index_t *index, const uint64_t *holders,

@@ -1,5 +1,5 @@
 
-/* What changes the prefix index: records, and what is forgotten for them. */
+/* Changes of the prefix index: records, and the blocks forgotten for them. */
 
 #include "core/prefix/index_inner.h"
 

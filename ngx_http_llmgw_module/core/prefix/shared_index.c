@@ -16,7 +16,7 @@ shared_fits(llmgw_prefix_size_t size, uint32_t total, size_t bytes)
 }
 
 
-/* What it takes grows with the total, so it is found by bisection. */
+/* The memory needed grows with the total, so it is found by bisection. */
 uint32_t
 llmgw_prefix_shared_fit(llmgw_prefix_size_t *size, size_t bytes)
 {

@@ -1,7 +1,7 @@
 
 /*
- * The hash ring: where its parts lie, and lookup.  ring_inner.h says how a
- * point is kept, build.c how the points get there.
+ * The hash ring: where its parts lie, and lookup.  ring_inner.h has the format
+ * of a point, build.c the construction.
  *
  * A lookup is one word of the index, and then one or two neighbouring cache
  * lines of points.  From some hundred nodes on, the caches decide.  The points

@@ -9,8 +9,8 @@
  *     text         chunks of our own              one object of our own, held
  *
  * Clients take a body that ends well for a complete answer.  So a stream that
- * breaks off ends with an event that says so, and never with [DONE]; and what
- * is held is dropped, so that the status tells the truth.
+ * breaks off ends with an event that says so, and never with [DONE]; and
+ * buffered output is dropped, so that the status is correct.
  */
 
 #include "fleet/body_memory.h"
@@ -199,7 +199,7 @@ ngx_http_llmgw_openai_token(ngx_http_llmgw_stream_t *stream,
 }
 
 
-/* What the record tells, whoever writes the answer. */
+/* Fills the record, for all kinds of answers. */
 
 static void
 ngx_http_llmgw_openai_note(ngx_http_llmgw_openai_t *o,
@@ -309,8 +309,8 @@ ngx_http_llmgw_openai_chunk(ngx_http_llmgw_stream_t *stream,
 
 /*
  * The final message, and no finish_reason has come.  A replica that sends plain
- * tokens says none.  An engine that says them ends without one only where the
- * gateway has seen that the last token is there.
+ * tokens reports none.  An engine that says them ends without one only where
+ * the gateway has seen that the last token is there.
  */
 
 static void
@@ -346,7 +346,7 @@ ngx_http_llmgw_openai_room(ngx_http_llmgw_stream_t *stream, size_t size)
 }
 
 
-/* Where there is no room the stream ends in this iteration. */
+/* If there is no room the stream ends in this iteration. */
 
 static void
 ngx_http_llmgw_openai_hold(ngx_http_llmgw_stream_t *stream, size_t bytes)
@@ -458,7 +458,7 @@ ngx_http_llmgw_openai_ended(ngx_http_llmgw_stream_t *stream,
     }
 
     if (o->raw_status == 0 && o->nfinished == 0) {
-        /* the replica said that this is all, but the answer has no end */
+        /* the replica reported the end, but the answer has none */
         ngx_http_llmgw_openai_fail(stream, &cut);
         return;
     }
@@ -472,7 +472,7 @@ ngx_http_llmgw_openai_ended(ngx_http_llmgw_stream_t *stream,
 }
 
 
-/* Writes what stands behind all choices. */
+/* Writes the members after all choices. */
 
 static ngx_int_t
 ngx_http_llmgw_openai_complete(ngx_http_llmgw_stream_t *stream)
@@ -574,7 +574,7 @@ ngx_http_llmgw_openai_fault(ngx_http_llmgw_stream_t *stream,
 }
 
 
-/* 1: an error can be said in the middle of the answer. */
+/* 1: an error can be reported in the middle of the answer. */
 
 static ngx_uint_t
 ngx_http_llmgw_openai_is_events(ngx_http_llmgw_openai_t *o)

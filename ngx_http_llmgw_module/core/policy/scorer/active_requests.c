@@ -1,7 +1,8 @@
 
 /*
- * active-requests: who has the fewest of ours in flight.  Measured from the
- * highest, not between extremes: equal and busy is 0 for all, as in llm-d.
+ * active-requests: prefers the replica with the fewest of our requests in
+ * flight.  Measured from the highest, not between extremes: equal and busy is 0
+ * for all, as in llm-d.
  */
 
 #include "core/policy/scorer/spread.h"

@@ -1,5 +1,5 @@
 
-/* kv-utilization: who has the most KV memory left. */
+/* kv-utilization: prefers the replica with the most free KV memory. */
 
 #include "core/policy/score.h"
 

@@ -1,7 +1,7 @@
 
 /*
- * load-balance: the inverse of the load.  Unlike min-max it says how much
- * another one matters: much among the idle, little among the busy.
+ * load-balance: the inverse of the load.  Unlike min-max it weighs a difference
+ * by the load: much among idle replicas, little among busy ones.
  */
 
 #include "core/policy/score.h"

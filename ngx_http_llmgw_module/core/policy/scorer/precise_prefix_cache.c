@@ -1,5 +1,8 @@
 
-/* precise-prefix-cache: whose KV cache holds the most of the prompt. */
+/*
+ * precise-prefix-cache: prefers the replica whose KV cache has the most of the
+ * prompt.
+ */
 
 #include "core/policy/scorer/spread.h"
 

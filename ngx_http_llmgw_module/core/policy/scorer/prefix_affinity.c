@@ -1,7 +1,7 @@
 
 /*
- * prefix-affinity: how much of the prompt the router has sent there before,
- * which may be more or less than what is still in the replica's cache.
+ * prefix-affinity: the share of the prompt that the router has sent there
+ * before, which may be more or less than the replica's cache still has.
  */
 
 #include "core/policy/score.h"

@@ -1,5 +1,5 @@
 
-/* queue-depth: who has the shortest queue of its own. */
+/* queue-depth: prefers the replica with the shortest queue. */
 
 #include "core/policy/scorer/spread.h"
 

@@ -1,5 +1,5 @@
 
-/* running-requests: who runs the fewest. */
+/* running-requests: prefers the replica that runs the fewest requests. */
 
 #include "core/policy/scorer/spread.h"
 
