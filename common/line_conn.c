@@ -5,7 +5,7 @@
  * Incoming bytes gather in one buffer that grows to LINE_MAX_BYTES and no
  * further; outgoing lines go to the socket at once where nothing is queued
  * before them, so that the last line of a process leaves even if its loop
- * does not turn again.  What the socket does not take waits in `out`.
+ * does not turn again.  Bytes that the socket does not take wait in `out`.
  *
  *            +--------+   finish(), or end of file with lines queued
  *   create ->|  OPEN  |-----------------------------+
@@ -18,9 +18,9 @@
  *                             or LINE_LINGER_S without progress
  *
  * A caller may destroy a connection from within its own callbacks: while one
- * runs (`busy`) the memory stays, and is freed when it has returned.  An
- * error met in line_conn_send() is kept, and told by on_close from the loop:
- * no callback comes from within a caller's own call.
+ * runs (`busy`) the memory stays, and is freed when it has returned.  An error
+ * in line_conn_send() is stored, and reported by on_close from the loop: no
+ * callback comes from within a caller's own call.
  */
 
 #include <errno.h>
@@ -295,7 +295,7 @@ line_conn_give_out(line_conn_t *c)
 }
 
 
-/* What was received before the reader stopped comes first. */
+/* Lines received before the reader stopped come first. */
 static void
 line_conn_resume(line_conn_t *c)
 {

@@ -1,12 +1,12 @@
 
 /*
- * One line an event, written by one write(2), so that lines of processes
- * that share a terminal or a file do not run into each other.
+ * One line per event, written by one write(2), so that lines of processes that
+ * share a terminal or a file do not run into each other.
  *
  * Values in a line may come from a peer: control bytes are shown as '?', so no
- * peer can forge a line or control a terminal.  What does not fit
- * LOG_LINE_BYTES is cut.  A line that cannot be written is dropped: a daemon
- * does not stop for its log.
+ * peer can forge a line or control a terminal.  Lines are cut at
+ * LOG_LINE_BYTES.  A line that cannot be written is dropped: a daemon does not
+ * stop for its log.
  */
 
 #include <errno.h>
@@ -45,7 +45,7 @@ log_stamp(char *buf, size_t capacity)
 }
 
 
-/* What snprintf() really wrote, of what it says it would have. */
+/* The number of bytes that snprintf() really wrote, from its result. */
 static size_t
 log_fitted(int n, size_t capacity)
 {

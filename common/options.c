@@ -5,11 +5,11 @@
  * The values are set in three rounds, each over the one before: the table's
  * defaults, the file of `-c`, the command line.  The command line is therefore
  * walked twice: first to learn whether there is a file (or a plea for help),
- * then to be obeyed.  Defaults go through the same parser as what people
- * type, so a table whose default breaks its own limits is found at once.
+ * then to be obeyed.  Defaults go through the same parser as command lines, so
+ * a default that breaks its own limits is found at once.
  *
- * An error is one line on stderr that names the option (or the file and its
- * line), what was given, and what would be accepted.
+ * An error is one line on stderr with the option (or the file and its line),
+ * the given value, and the accepted ones.
  */
 
 #include <ctype.h>

@@ -3,8 +3,8 @@
  * Tokens of the simulated engine.
  *
  * A token is a function of its prompt's hash and its index and of nothing
- * else: no replica, no start, no attempt goes into it.  So any replica goes
- * on with a stream that another began, byte for byte, and a lost, doubled or
+ * else: no replica, no start, no attempt goes into it.  So any replica
+ * continues a stream that another began, byte for byte, and a lost, doubled or
  * foreign token shows in the text.
  *
  * A word is two or three syllables of a consonant and a vowel, and perhaps a

@@ -24,10 +24,10 @@
 
 
 /*
- * Of those that start in one folder each has its turn, from bind(2) to
- * listen(2): in between a socket file looks like one that a dead process left,
- * and would be removed.  -1: the folder cannot be locked, as on some file
- * systems of a network.
+ * Processes that start in one folder take turns from bind(2) to listen(2): in
+ * between a socket file looks like that of a dead process, and would be
+ * removed.  -1: the folder cannot be locked, as on some file systems of a
+ * network.
  */
 static int
 unix_listener_lock(const char *path)
@@ -54,7 +54,7 @@ unix_listener_lock(const char *path)
 }
 
 
-/* Does anybody listen at the socket file that is there? */
+/* Whether a process listens at the existing socket file. */
 static int
 unix_listener_is_served(const char *path)
 {

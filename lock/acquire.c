@@ -57,7 +57,7 @@ machine_is_same(const machine_engine_t *e, const machine_claim_t *claim)
 }
 
 
-/* What the claim knows of epochs must be of this world. */
+/* The claim's epochs must be plausible. */
 static int
 machine_learn_epoch(machine_t *m, const machine_claim_t *claim)
 {
@@ -121,8 +121,8 @@ machine_comes_back(machine_t *m, machine_group_t *g, void *peer,
 
 
 /*
- * A holder that nobody remembers: the state file was lost.  It is believed,
- * since what it says keeps others out; the lock file has the last word.
+ * A holder that is not in the state: the state file was lost.  It is accepted,
+ * since that only keeps others out; the lock file decides.
  */
 static machine_rc_t
 machine_claims(machine_t *m, machine_group_t *g, machine_engine_t *e)

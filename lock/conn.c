@@ -1,5 +1,5 @@
 
-/* A connection: what engines say, and people who ask. */
+/* A connection: lines of engines, and queries. */
 
 #include <string.h>
 #include <unistd.h>
@@ -31,7 +31,7 @@ conn_reason_text(machine_rc_t why)
 
 /* --- what engines say */
 
-/* One line in the log where it changes what a hang will lead to. */
+/* Logs a line if this changes the consequence of a hang. */
 static void
 server_tell_wait(const server_t *server, const machine_claim_t *claim)
 {
@@ -121,8 +121,8 @@ conn_acquire(conn_t *conn, machine_claim_t *claim)
 
 /*
  * May it be a worker of this engine?  A pidfd says nothing of its sender's
- * rights, and a hang kills workers with ours: so no process of another user
- * becomes one that we could kill.
+ * rights, and a hang kills workers with ours: so processes of other users are
+ * refused.
  */
 static int
 conn_check_worker(conn_t *conn, int fd)
@@ -180,7 +180,9 @@ conn_worker(conn_t *conn, uint64_t pid)
 }
 
 
-/* What only an engine may say.  The connection may be gone behind it. */
+/*
+ * Commands that only an engine may send.  The connection may be gone behind it.
+ */
 static void
 conn_engine_command(conn_t *conn, const protocol_command_t *command)
 {
@@ -211,7 +213,7 @@ conn_engine_command(conn_t *conn, const protocol_command_t *command)
 }
 
 
-/* The holder is told who could follow it. */
+/* The holder gets the number of possible successors. */
 static void
 conn_pong(conn_t *conn, uint64_t seq)
 {

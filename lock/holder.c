@@ -181,7 +181,7 @@ machine_release(machine_t *m, machine_engine_t *e)
 
 /* --- deadlines */
 
-/* Why the holder is not trusted any more; NULL: it is. */
+/* Why the holder has lost its right; NULL: it has not. */
 static const char *
 machine_fault(const machine_t *m, const machine_group_t *g)
 {

@@ -98,7 +98,7 @@ typedef enum {
     MACHINE_FILE_MISSING    /* or it cannot be opened */
 } machine_file_t;
 
-/* What goes into the log, one line each. */
+/* Events for the log, one line each. */
 typedef enum {
     MACHINE_QUEUED = 0,
     MACHINE_OFFERED,
@@ -110,13 +110,13 @@ typedef enum {
     MACHINE_RELEASED,
     MACHINE_LOST,           /* the holder's connection ended, it lives */
     MACHINE_KILLED,         /* fence=kill */
-    MACHINE_BLOCKED,        /* fence=wait: nobody is granted */
+    MACHINE_BLOCKED,        /* fence=wait: no engine is granted */
     MACHINE_RECOVERED,      /* from fence=wait */
     MACHINE_GONE,
-    MACHINE_UNKNOWN         /* GROUP.lock is held by nobody we know */
+    MACHINE_UNKNOWN         /* GROUP.lock is held by an unknown process */
 } machine_event_t;
 
-/* What an engine says of itself in ACQUIRE. */
+/* An engine's claim in ACQUIRE. */
 typedef struct {
     char      group[LLMGW_GROUP_BYTES];
     char      engine[MACHINE_ID_BYTES];
@@ -182,7 +182,7 @@ typedef struct {
     int       is_kill;          /* fence=kill */
 } machine_settings_t;
 
-/* An engine with a peer is meant, but for kill(), forget() and tell(). */
+/* The engine has a peer, except in kill(), forget() and tell(). */
 typedef struct {
     uint64_t  (*mono_us)(void *data);
     uint64_t  (*wall_us)(void *data);
@@ -200,7 +200,7 @@ typedef struct {
 
     void  (*kill)(void *data, machine_engine_t *engine);
 
-    /* Its connection is another's now, or nobody's: it is to be closed. */
+    /* Another engine, or none, has its connection now: close it. */
     void  (*drop)(void *data, machine_engine_t *engine);
 
     /* The engine is freed behind it. */
@@ -239,19 +239,20 @@ void machine_init(machine_t *m, const machine_settings_t *settings,
 /* A lock file that is missing may have been there after all. */
 void machine_is_unsettled(machine_t *m);
 
-/* Frees all engines; the ops hear of nothing but forget(). */
+/* Frees all engines; of the ops only forget() is called. */
 void machine_done(machine_t *m);
 
 /*
  * At the start: the holder of the state file, its process alive and to be
- * added.  It has the window to come back.  NULL: memory, or too many.
+ * added.  The engine's connection has ended: it may reconnect within the
+ * window.  NULL: memory, or too many.
  */
 machine_engine_t *machine_restore(machine_t *m, const machine_claim_t *claim);
 
 /*
  * ACQUIRE.  MACHINE_OK and *engine, which waits or holds from now on and has
- * been told so; it has no process yet if it is new.  A claim with an epoch is
- * a holder's that comes back: it is granted again if nobody else holds.
+ * got its line; it has no process yet if it is new.  A claim with an epoch is a
+ * holder's that comes back: it is granted again if nobody else holds.
  */
 machine_rc_t machine_acquire(machine_t *m, void *peer,
     const machine_claim_t *claim, machine_engine_t **engine);
@@ -282,7 +283,7 @@ void machine_closed(machine_t *m, machine_engine_t *engine);
 /* Time passed: every deadline is looked at. */
 void machine_tick(machine_t *m);
 
-/* How much of a window is left in which the group is granted to nobody. */
+/* The rest of a window in which the group is granted to no engine. */
 uint64_t machine_window_ms(const machine_t *m, const machine_group_t *group);
 
 /* "late" and the like, as the protocol has it. */

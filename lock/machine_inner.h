@@ -1,5 +1,5 @@
 
-/* What the machine's own files share. */
+/* Shared by the machine's own files. */
 
 #ifndef LOCK_MACHINE_INNER_H
 #define LOCK_MACHINE_INNER_H
@@ -15,7 +15,7 @@
 /* Service time goes on. */
 void machine_advance(machine_t *m);
 
-/* The group of this name, else a place for it; NULL: all are in use. */
+/* The group of this name, or a new one; NULL: all are in use. */
 machine_group_t *machine_group(machine_t *m, const char *name);
 
 void machine_forget(machine_t *m, machine_engine_t *e);
@@ -39,7 +39,7 @@ int machine_keep(machine_t *m);
 
 /* holder.c */
 
-/* Has the holder a fault, or none any more? */
+/* Updates the holder's state: faulty, or no longer. */
 void machine_judge(machine_t *m, machine_group_t *g);
 
 #endif /* LOCK_MACHINE_INNER_H */

@@ -1,5 +1,5 @@
 
-/* What the machine asks for: clocks, lines, files, signals, the log. */
+/* The machine's operations: clocks, lines, files, signals, the log. */
 
 #include <errno.h>
 #include <inttypes.h>

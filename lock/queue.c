@@ -187,7 +187,7 @@ machine_grant(machine_t *m, machine_group_t *g, machine_engine_t *e)
     before = g->epoch;
     machine_dequeue(g, e);
     machine_hold(m, g, e);
-    e->state = LLMGW_GROUP_WAKING;      /* whatever it said as a waiter */
+    e->state = LLMGW_GROUP_WAKING;      /* whatever it reported as a waiter */
 
     if (machine_keep(m) != 0) {
         g->holder = NULL;

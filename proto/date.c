@@ -91,7 +91,7 @@ llmgw_period_end_ms(llmgw_period_t period, uint64_t unix_ms)
 }
 
 
-/* So many digits, and what stands behind them. */
+/* Reads so many digits, and the character after them. */
 static char *
 date_put(char *p, uint32_t number, int digits, char behind)
 {

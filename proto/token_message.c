@@ -162,7 +162,7 @@ is_line(const ProtobufCBinaryData *bytes)
 }
 
 
-/* What may stand in a header field. */
+/* Characters valid in a header field. */
 static int
 is_word(const char *word)
 {
@@ -212,7 +212,7 @@ make_line(ProtobufCBinaryData *json)
 
 
 /*
- * Bytes behind an answer whose status has no body would be taken for the next
+ * Bytes after an answer whose status has no body would be taken for the next
  * answer of the connection (RFC 9112, section 6.3).
  */
 static int

@@ -5,8 +5,8 @@
  * A report goes out when the connection stands, on every change of load or
  * draining (at most one in AGENT_LINK_GAP_S), and after AGENT_LINK_PERIOD_S
  * without one: the agent takes silence on an open connection for a stall.
- * Nobody has to tell the link of changes: it looks at the engine's counters in
- * each event-loop iteration, which costs three comparisons.
+ * The link finds changes by itself: it reads the engine's counters in each
+ * event-loop iteration, which costs three comparisons.
  *
  *                 connected            refused line, broken, end of file
  *   disconnected -----------> reporting ----------------------------.
@@ -14,8 +14,8 @@
  *        |  v                                                       |
  *       waiting  a short pause: redial.h <--------------------------'
  *
- * An agent that was restarted shows no replica to other members until this one
- * has reported to it, so the longest pause between attempts is short.
+ * A restarted agent publishes no replica before its replica has reported, so
+ * the longest pause between attempts is short.
  *
  * The replica serves whether its agent is there or not; the log has one line
  * when the link is lost and one when it is back.
@@ -91,7 +91,7 @@ agent_link_report_count(json_t *report, const char *name, int64_t count,
 }
 
 
-/* What an engine does not say of itself is left out. */
+/* Figures that an engine does not report are left out. */
 static void
 agent_link_report_facts(json_t *report, const engine_facts_t *f)
 {
@@ -226,7 +226,7 @@ agent_link_on_report_due(struct ev_loop *loop, ev_timer *w, int revents)
 }
 
 
-/* Before each sleep of the loop: has anything changed that is reported? */
+/* Before each sleep of the loop: reports changes. */
 static void
 agent_link_on_turn(struct ev_loop *loop, ev_prepare *w, int revents)
 {

@@ -256,7 +256,7 @@ cmdline_check_services(const cmdline_t *o, size_t files,
 }
 
 
-/* What the table of options cannot check. */
+/* Checks that the table of options cannot express. */
 static int
 cmdline_check(cmdline_t *o, const cmdline_program_t *program,
     const engine_kind_t **kind)

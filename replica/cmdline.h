@@ -59,8 +59,8 @@ typedef struct {
 
 /*
  * Reads argv into a zeroed cmdline, which may be the beginning of what the
- * program's own options fill, and chooses the kind of engine.  What is wrong
- * was printed, as one line that says what would be right.
+ * program's own options fill, and chooses the kind of engine.  An error was
+ * printed, as one line with the accepted values.
  */
 options_rc_t cmdline_read(cmdline_t *cmdline, const cmdline_program_t *program,
     int argc, char **argv, const engine_kind_t **kind);

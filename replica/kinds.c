@@ -23,7 +23,7 @@
 /* For --help: the last two are another program's (main.c). */
 #define KINDS_NAMES  "openai|vllm|sglang|llamacpp|auto|llama|sim|model"
 
-/* What options of these names ask for; no values of --engine. */
+/* Kinds selected by options of these names; not values of --engine. */
 #define KINDS_ORCHESTRATE  "orchestrate"
 #define KINDS_SHARD        "shard"
 
@@ -149,7 +149,7 @@ static const option_t  kinds_table[] = {
 };
 
 
-/* What a kind takes beyond what all take. */
+/* Groups of options that a kind takes beside the common ones. */
 enum {
     KINDS_URL = 1,          /* or a command, one of them; keys,
                                certificates */
@@ -212,7 +212,7 @@ kinds_stranger(const engine_options_t *o, int takes)
 }
 
 
-/* Which process is asked: one that runs, or one that is started. */
+/* Checks the engine's process: a running one, or one to be started. */
 static int
 kinds_check_url(const engine_options_t *o, char error[CMDLINE_ERROR_BYTES])
 {

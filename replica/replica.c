@@ -88,8 +88,8 @@ replica_check_address(const replica_t *r, char error[SHARDS_ERROR_BYTES])
 
 
 /*
- * Once: the address that was judged is the one that is bound.  0; 1: it cannot
- * be found now; 2: it must not be served so.
+ * Once: the address that was judged is the one that is bound.  0; 1: the
+ * address cannot be resolved now; 2: it must not be served without TLS.
  */
 static int
 replica_resolve(replica_t *r)
@@ -173,7 +173,7 @@ replica_listen(replica_t *r)
 }
 
 
-/* What is served, for people. */
+/* A description of the model, for people. */
 static const char *
 replica_model(const cmdline_t *o)
 {
@@ -366,7 +366,7 @@ replica_on_successor(void *data)
 }
 
 
-/* One that serves when its group has no other. */
+/* Creates a standby. */
 static int
 replica_stand_by(replica_t *r)
 {

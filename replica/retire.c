@@ -23,10 +23,10 @@
  * only as long as it has no successor: then it ends its streams, which continue
  * there.
  *
- * While draining the replica accepts connections, so that a gateway which does
- * not know yet gets the answer "draining" and not "connection refused", which
- * would count against the replica.  What still runs at the end of that time
- * gets the same answer as a trailer, and continues elsewhere.
+ * While draining the replica continues to accept, so that a gateway that does
+ * not know yet gets "draining", and not "connection refused", which would count
+ * against the replica.  Streams that still run at the end of that time get the
+ * same answer as a trailer, and continue elsewhere.
  */
 
 #include "replica/retire.h"

@@ -4,8 +4,8 @@
  *
  * Our own methods take one message.  A call is looked up at its headers, its
  * message is decoded when it comes, and the handler runs when the client has
- * said that there is no more: a second message must still be able to spoil
- * it.  Whatever is wrong is answered at once, and `is_answered` keeps the
+ * finished sending: until then a second message can still make the call
+ * invalid.  Whatever is wrong is answered at once, and `is_answered` keeps the
  * rest of the request from being looked at.
  *
  * A method of the kind's own (engine_stream_t) gets each message as it comes,
@@ -108,7 +108,7 @@ service_generate(service_call_t *call)
 }
 
 
-/* Drain is for those who run the replica, and they are on this host. */
+/* Drain is for operators of the replica, on this host. */
 static int
 service_may_drain(service_call_t *call)
 {
@@ -179,7 +179,10 @@ service_request(const service_call_t *call)
 
 /* --- grpc.health.v1.Health */
 
-/* What generates serves the one, a kind with a method of its own another. */
+/*
+ * Generating kinds serve Generate; a kind with a method of its own serves that
+ * one.
+ */
 static int
 service_has(const engine_t *engine, const char *name)
 {
@@ -265,7 +268,7 @@ service_stream(const service_call_t *call)
 }
 
 
-/* A method that is off unless the operator asks for it says so. */
+/* A method that is off by default answers with a hint. */
 static void
 service_refuse_method(service_call_t *call, const char *path)
 {

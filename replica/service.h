@@ -22,8 +22,8 @@
 #define SERVICE_WINDOW_BYTES   (512 * 1024)
 
 /*
- * What all clients together may have sent of messages that are not whole: six
- * of the longest prompts, or thousands of usual ones.
+ * Limit on incomplete messages of all clients together: six of the longest
+ * prompts, or thousands of usual ones.
  */
 #define SERVICE_UNFINISHED_BYTES  (512 * 1024 * 1024)
 

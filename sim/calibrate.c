@@ -1,7 +1,7 @@
 
 /*
- * llmgw-sim calibrate: how near a simulation came to what was observed, and
- * the coefficients of the linear latency model that fit what was observed.
+ * llmgw-sim calibrate: compares a simulation with an observed trace, and fits
+ * coefficients of the linear latency model to the trace.
  */
 
 #include <errno.h>

@@ -1,17 +1,18 @@
 
 /*
- * explain: what a decision log says.
+ * explain: analyses a decision log.
  *
  * Every choice is made once more, by core's functions from the facts in the
  * log.  If one comes out otherwise, the log and the code disagree: it is shown,
  * and the exit status is 1.  Beside that: how the choices spread, what was
- * refused, and regret, which is what the best candidate would have scored more
- * than the chosen one.  It is measured twice: by the policy's own ranks, where
- * it is 0 unless the winner could not be had, and by load, which tells what a
- * policy pays for looking at other things.
+ * refused, and regret, the difference between the scores of the best candidate
+ * and the chosen one.  It is measured twice: by the policy's own ranks, where
+ * it is 0 unless the winner was not available, and by load, which shows the
+ * cost of a policy's other criteria.
  *
  * A live log may have pieces that are no lines: a worker was killed while it
- * wrote, or the disk was full.  Each is said, and the rest is explained.
+ * wrote, or the disk was full.  Each of these is reported, and the rest is
+ * explained.
  */
 
 #include <inttypes.h>
@@ -130,7 +131,7 @@ explain_at(const report_log_entry_t *e, uint32_t position)
 }
 
 
-/* By what the log says, so that it needs no replay. */
+/* From the log alone, without replay. */
 static void
 explain_regret(explain_t *x, const report_log_entry_t *e)
 {

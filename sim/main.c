@@ -44,7 +44,7 @@ static const options_spec_t  main_spec = {
 };
 
 
-/* What did not reach standard output was not done. */
+/* Output that could not be written is an error. */
 static int
 main_flush(int rc)
 {

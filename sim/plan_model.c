@@ -22,7 +22,7 @@
 #define PLAN_PATH     4096
 
 
-/* What is computed on what: of the fleet, or of a pool. */
+/* Model and GPU of the fleet, or of a pool. */
 typedef struct {
     const char  *hardware;
     const char  *latency_model;

@@ -11,8 +11,8 @@
  *                        from the best on, each weight doubled and halved for
  *                        as long as that helps.
  *
- * What is tried depends on the options and the seed alone, not on the number
- * of cores, so the answer is the same everywhere.
+ * The tries depend only on the options and the seed, not on the number of
+ * cores, so the answer is the same everywhere.
  */
 
 #include <stdio.h>

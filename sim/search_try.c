@@ -135,7 +135,10 @@ search_compare(const void *a, const void *b)
 }
 
 
-/* Readers compare neighbours; in which round one was tried says nothing. */
+/*
+ * Sorted, so that readers can compare neighbours; the round of a try is not
+ * shown.
+ */
 static void
 search_sort(search_t *s)
 {
@@ -275,7 +278,7 @@ search_judge(search_t *s, size_t n)
 }
 
 
-/* All equal, each alone, and then whatever the seed brings. */
+/* All equal, each alone, and then random ones. */
 static int
 search_random(search_t *s)
 {

@@ -37,7 +37,7 @@ sim_compare_arrivals(const void *a, const void *b, void *data)
 }
 
 
-/* Which requests a trace has, in their order; *n of them.  NULL: no memory. */
+/* The requests of a trace, in their order; *n of them.  NULL: no memory. */
 static uint32_t *
 sim_traced(const sim_job_t *job, const fleet_result_t *result, size_t *n)
 {

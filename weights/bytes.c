@@ -1,5 +1,5 @@
 
-/* What takes long with the slot's bytes: their id, and their end. */
+/* Long work on the slot's bytes: hashing and freeing them. */
 
 #include <inttypes.h>
 #include <string.h>

@@ -56,7 +56,7 @@ roles_forget(roles_t *roles, roles_client_t *client, roles_event_t event)
 }
 
 
-/* What a waiter's turn brings it; NONE: it goes on waiting. */
+/* The role that a waiter can get now; NONE: it continues to wait. */
 static roles_role_t
 roles_due(const roles_t *roles, const roles_client_t *client, uint64_t now_ms)
 {
@@ -262,7 +262,7 @@ roles_adopt(roles_t *roles, roles_client_t *client)
 }
 
 
-/* The writer or the adopters are told what became of it. */
+/* Notifies the writer or the adopters of the result. */
 static void
 roles_settle(roles_t *roles, int is_right)
 {

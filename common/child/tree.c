@@ -65,7 +65,7 @@ tree_walk_thread(const char *thread, tree_child_pt each, void *data)
         return;                         /* that thread has ended */
     }
 
-    /* The last number may be cut: only one with a blank behind it counts. */
+    /* The last number may be cut: only a number followed by a blank counts. */
 
     for (at = text; ; at = end) {
         pid = (pid_t) strtol(at, &end, 10);

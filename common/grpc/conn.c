@@ -1,6 +1,6 @@
 
 /*
- * What both halves of conn.h share: bytes between a socket and a session.
+ * Shared by both halves of conn.h: bytes between a socket and a session.
  *
  * Reading is one recv(2) per event-loop iteration and connection.  Writing is
  * put off: a caller that queues something wakes the connection (recv does by
@@ -20,9 +20,10 @@
  * A server's connection is new until its client's first frame has come
  * (server.c).
  *
- * What the socket does not take is kept in `rest` (less than one buffer), and
- * the session is not asked for more until it is gone: the queues of streams
- * then grow, which their owners see by llmgw_grpc_stream_queued().
+ * Bytes that the socket does not take are kept in `rest` (less than one
+ * buffer), and the session is not asked for more until they are sent: the
+ * queues of streams then grow, which their owners see by
+ * llmgw_grpc_stream_queued().
  */
 
 #include <errno.h>
@@ -149,7 +150,7 @@ grpc_conn_put(grpc_conn_t *c, const uint8_t *data, size_t len)
 }
 
 
-/* 1: nothing is kept any more; 0: the socket is full; -1: broken. */
+/* 1: all kept bytes were sent; 0: the socket is full; -1: broken. */
 static int
 grpc_conn_put_rest(grpc_conn_t *c)
 {
@@ -180,8 +181,8 @@ grpc_conn_put_rest(grpc_conn_t *c)
 
 
 /*
- * Moves bytes from the session to the socket.  1: all that there was; 0: more
- * is to be written when the socket takes it; -1: broken.
+ * Moves bytes from the session to the socket.  1: all was written; 0: the rest
+ * waits for the socket; -1: broken.
  */
 static int
 grpc_conn_pump(grpc_conn_t *c)
@@ -256,9 +257,9 @@ grpc_conn_write(grpc_conn_t *c, int *is_over)
 
 
 /*
- * Both sides have said all.  A close(2) with the peer's bytes unread would
- * send a reset after our GOAWAY, and a peer that writes just then would see
- * the reset first: so the peer's end of file is waited for.
+ * Both sides have sent everything.  A close(2) with the peer's bytes unread
+ * would send a reset after our GOAWAY, and a peer that writes just then would
+ * see the reset first: so the peer's end of file is waited for.
  */
 void
 grpc_conn_linger(grpc_conn_t *c, const char *reason)

@@ -61,7 +61,7 @@ openai_answer_stream(openai_answer_t *a, const char *bytes, size_t len)
         return openai_answer_fail(a, "no memory");
 
     default:
-        return -1;      /* the event has said why */
+        return -1;      /* the event had the reason */
     }
 }
 
@@ -248,7 +248,7 @@ openai_answer_event(void *answer, const char *data, size_t len, int is_error)
 
 /* --- the end */
 
-/* What came with a status that is not 200. */
+/* The body of an answer whose status is not 200. */
 static void
 openai_answer_refused(openai_answer_t *a, long status)
 {

@@ -2,7 +2,7 @@
 /*
  * Server-sent events.
  *
- * Of the event under way, what has come stands in one of two places:
+ * The received part of the current event is in one of two places:
  *
  *   value       one line of data, still in the slice: the usual event needs
  *               no more
@@ -137,7 +137,7 @@ sse_data_of_slice(sse_t *s, const char *value, size_t len)
 }
 
 
-/* The same for one that stands in buf, behind the data and its own name. */
+/* The same for a line in buf, after the data and its own name. */
 static sse_rc_t
 sse_data_of_buf(sse_t *s, const char *value, size_t len)
 {

@@ -108,7 +108,7 @@ keyring_trim(char *text)
 }
 
 
-/* NULL, or what is wrong with the line. */
+/* NULL, or the error in the line. */
 static const char *
 keyring_take_line(keyring_ring_t *ring, char *line, int *has_primary)
 {

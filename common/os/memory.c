@@ -10,7 +10,7 @@
 #define MEMORY_LINE_BYTES  512
 #define MEMORY_PATH_BYTES  (2 * PATH_MAX)
 
-/* Where a version of control groups has its figures. */
+/* Files with the figures, for a version of control groups. */
 typedef struct {
     const char  *mount;
     const char  *limit;
@@ -118,8 +118,8 @@ memory_read_group(memory_t *memory, const memory_version_t *version,
 
 /*
  * From the group up to the root.  A container may see its own group as the
- * root of what is mounted there, and still have the host's name of it: parts
- * of the path that are not there say nothing.
+ * root of what is mounted there, and still have the host's name of it: missing
+ * parts of the path are skipped.
  */
 static void
 memory_read_groups(memory_t *memory, const memory_version_t *version,

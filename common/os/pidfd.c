@@ -50,7 +50,7 @@ pidfd_is_dead(int fd)
 }
 
 
-/* What was read by the number is valid if the process lives afterwards. */
+/* Facts read by the number are valid if the process is alive afterwards. */
 static int
 pidfd_open_older(pid_t pid, uint64_t not_after, uint64_t *start_ticks)
 {

@@ -168,7 +168,7 @@ tls_explain(SSL *ssl, int rc, int fault, char *buf, size_t capacity)
     } else if (SSL_is_server(ssl)
                && BIO_number_read(SSL_get_rbio(ssl)) == 0)
     {
-        buf[0] = '\0';          /* somebody looked whether the port is open */
+        buf[0] = '\0';          /* only a check of the port */
 
     } else if (!SSL_is_init_finished(ssl)) {
         snprintf(buf, capacity, "the peer closed the connection in the TLS "

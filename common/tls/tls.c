@@ -127,7 +127,7 @@ tls_outcome(tls_conn_t *t, int rc)
 }
 
 
-/* Both ends are to speak HTTP/2: a server that knows no ALPN is none. */
+/* Both ends have to use HTTP/2: a server without ALPN is refused. */
 static channel_rc_t
 tls_check_protocol(tls_conn_t *t)
 {

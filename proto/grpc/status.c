@@ -99,7 +99,7 @@ llmgw_grpc_message_encode(char *buf, size_t capacity, const char *src,
         c = (unsigned char) src[i];
         n = (c < 0x20 || c > 0x7e || c == '%') ? 3 : 1;
 
-        /* What does not fit is left out whole, and all that follows it. */
+        /* A part that does not fit is left out, with all that follows. */
         if (written == need && written + n < capacity) {
             unit[1] = hex_digits[c >> 4];
             unit[2] = hex_digits[c & 0xf];

@@ -102,7 +102,7 @@ stream_count(llmgw_grpc_stream_t *stream, size_t bytes)
 }
 
 
-/* Drops what is queued: it will never be sent. */
+/* Drops queued bytes, which will never be sent. */
 static void
 stream_unqueue(llmgw_grpc_stream_t *stream)
 {
@@ -286,7 +286,7 @@ stream_refuse(llmgw_grpc_stream_t *stream, llmgw_grpc_read_t why)
 }
 
 
-/* 1: nghttp2 was told, and may have something to send. */
+/* 1: nghttp2 was notified, and may have something to send. */
 static int
 stream_give_back(llmgw_grpc_stream_t *stream, size_t wire_bytes)
 {

@@ -17,7 +17,7 @@ typedef struct {
 } check_t;
 
 
-/* Wherever the text ends, that is what is wrong. */
+/* The error is at the end of the text. */
 static const uint8_t *
 check_fail(check_t *c, const uint8_t *at, const char *reason)
 {
@@ -41,7 +41,7 @@ check_space(const check_t *c, const uint8_t *p)
 }
 
 
-/* These check_ functions return the end of what they checked, or NULL. */
+/* These check_ functions return the end of the checked part, or NULL. */
 static const uint8_t *
 check_escape(check_t *c, const uint8_t *p)
 {

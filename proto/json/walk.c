@@ -227,7 +227,7 @@ llmgw_json_next(llmgw_json_items_t *items, llmgw_json_item_t *item)
 }
 
 
-/* From behind its opening bracket to behind the closing one. */
+/* From after its opening bracket to after the closing one. */
 static const uint8_t *
 json_container_end(const uint8_t *p, const uint8_t *end)
 {

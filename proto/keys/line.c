@@ -9,7 +9,7 @@
 #include "proto/date.h"
 
 
-/* Of what is wrong so much is shown. */
+/* Number of invalid bytes that are shown. */
 #define SHOWN  60
 
 typedef struct {
@@ -250,7 +250,7 @@ llmgw_key_date(const char *text, size_t len, uint64_t *unix_ms)
 }
 
 
-/* Of two times the earlier one counts. */
+/* The earlier of two times counts. */
 static int
 key_parse_date(key_line_t *line, llmgw_key_text_t value)
 {

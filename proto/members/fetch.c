@@ -3,10 +3,10 @@
  * The reader's algorithm: a whole, checked copy of the segment out of an open
  * file (steps 1 to 6 in members.h).
  *
- * It is apart from the reader because the writer needs it too: it goes on from
- * what a predecessor left, and trusts that as little as a reader does.
- * Nothing here depends on timing.  A copy whose checks are right is a view
- * that was once published; anything else is fetched again or refused.
+ * It is apart from the reader because the writer needs it too: it continues a
+ * predecessor's segment, and checks it like a reader does. Nothing here depends
+ * on timing.  A copy whose checks are right is a view that was once published;
+ * anything else is fetched again or refused.
  */
 
 #include <errno.h>
@@ -210,7 +210,7 @@ table_check(const llmgw_members_buffer_t *buffer,
 }
 
 
-/* Step 3.  Of longer records what is not known is cut off. */
+/* Step 3.  Unknown fields of longer records are cut off. */
 static llmgw_members_rc_t
 records_read(int fd, off_t at, const llmgw_members_head_t *head,
     const llmgw_members_buffer_t *buffer, llmgw_members_view_t *view,

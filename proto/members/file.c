@@ -10,8 +10,8 @@
  * was killed while making leaves at most one file, which the next removes.
  *
  * The lock is a file of its own since the segment's is replaced by rename: a
- * lock on that would be a lock on a file nobody opens any more.  The lock file
- * stays when the writer ends: to remove it would lose the lock.
+ * lock on that would be a lock on a file that is no longer opened.  The lock
+ * file stays when the writer ends: to remove it would lose the lock.
  */
 
 #include <errno.h>
@@ -133,8 +133,8 @@ llmgw_members_lock(const char *path, char *error)
 
 
 /*
- * In a directory that everybody may write to, another user may have put a file
- * in our place that they can go on writing to, or a link.
+ * In a directory that all users may write to, another user may have created a
+ * file there that they can still write to, or a link.
  */
 int
 llmgw_members_file_open(const char *path, off_t *file_bytes)

@@ -4,7 +4,7 @@
  *
  * How a view comes out of an open file is in fetch.c; here is what
  * surrounds it.  The path may be absent, be replaced, or hold anything, at any
- * time, and none of that may take away what is known already:
+ * time, and none of that may remove the last valid view:
  *
  *   - a file is opened beside the one in use, and takes its place only after
  *     a whole view has been fetched from it;
@@ -13,9 +13,9 @@
  *   - a view is fetched into arrays of the reader's own, then exchanged with
  *     the caller's, so the caller's view changes as a whole or not at all.
  *
- * A refused file is remembered by what stat() says of it and not opened again
- * before that changes: a worker that checks every 100 ms must not read 50 MB
- * of garbage each time.
+ * A refused file is remembered by its stat() data and not opened again before
+ * these change: a worker that checks every 100 ms must not read 50 MB of
+ * garbage each time.
  */
 
 #include <errno.h>

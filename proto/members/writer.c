@@ -8,11 +8,11 @@
  * A publish builds the next table, decides whether it routes differently from
  * the one in use, writes it into the buffer not in use, and flips the head
  * (members.h tells why a crash anywhere leaves a whole view).  Only when the
- * head is written do the two tables change roles here, too; a publish that
- * failed has changed nothing, and the next one begins anew.
+ * head is written do the two tables change roles here, too; a failed publish
+ * has changed nothing, and the next one starts again.
  *
- * What is in memory is also what the heartbeat holds the file against, and
- * what it makes a new file of when the old one was removed or damaged.
+ * The heartbeat compares the file with the tables in memory, and creates a new
+ * file from them if the old one was removed or damaged.
  */
 
 #include <errno.h>
@@ -78,7 +78,7 @@ generation_found(const char *path)
 }
 
 
-/* Makes a new file of what is known, in place of whatever is there. */
+/* Writes a new file from memory, replacing whatever is there. */
 static llmgw_members_rc_t
 segment_make(llmgw_members_writer_t *w, char *error)
 {
@@ -116,7 +116,7 @@ segment_make(llmgw_members_writer_t *w, char *error)
 }
 
 
-/* What a predecessor left becomes the table in use. */
+/* A predecessor's table becomes the one in use. */
 static void
 table_adopt(llmgw_members_writer_t *w, int fd,
     const llmgw_members_head_t *head, const llmgw_members_view_t *view)

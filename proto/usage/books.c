@@ -1,5 +1,5 @@
 
-/* What accounts had used before a start.  books.h has the rules. */
+/* Accounts' usage before a start.  books.h has the rules. */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,7 +73,7 @@ llmgw_books_destroy(llmgw_books_t *books)
 }
 
 
-/* Where the name is, or may be put. */
+/* The place of a name, or a free one. */
 static uint32_t *
 books_place(const llmgw_books_t *books, const char *name)
 {

@@ -114,7 +114,7 @@ log_wrong(llmgw_usage_log_t *log, const char *why)
 }
 
 
-/* The last record that begins behind another's beginning; NULL: none does. */
+/* The last record that begins after another's beginning; NULL: none does. */
 static const char *
 log_behind(const char *line, size_t len)
 {

@@ -1,5 +1,5 @@
 
-/* Reads what was used before.  past.h has the rules. */
+/* Reads earlier usage.  past.h has the rules. */
 
 #include <dirent.h>
 #include <errno.h>
@@ -65,7 +65,7 @@ past_month_began(uint64_t unix_ms)
 }
 
 
-/* NULL: errno says why; 0: the file is too large. */
+/* NULL: errno has the reason; 0: the file is too large. */
 static char *
 past_read(int fd, const struct stat *st)
 {

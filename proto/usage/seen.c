@@ -1,5 +1,5 @@
 
-/* Which records were there already.  seen.h says how. */
+/* The set of records seen so far.  seen.h says how. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -86,7 +86,7 @@ seen_is(const seen_source_t *known, const llmgw_usage_source_t *source)
 }
 
 
-/* Of many records in a row the source is the same. */
+/* Many records in a row have the same source. */
 static seen_source_t *
 seen_source(llmgw_seen_t *seen, const llmgw_usage_source_t *source)
 {

@@ -25,7 +25,7 @@ device_symbol(const devices_t *d, const char *name)
 }
 
 
-/* 0, or -1: it does not tell. */
+/* 0, or -1: unknown. */
 static int
 device_read(const devices_t *d, int i, device_memory_t *memory)
 {

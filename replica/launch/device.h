@@ -4,12 +4,12 @@
  * what the engine took the last time.
  *
  * A device frees the memory of a killed process late.  An engine that is
- * started too early fails for want of it, and again.  So the memory that was
- * in use before a start is subtracted from what is in use when the engine is
- * ready: the rest is what it takes, on each device; and the next start waits
- * until so much is free.  At the first start nothing is known, and nothing is
- * waited for.  Another process that comes to the device between the two is
- * counted, too, so the caller does not wait for ever.
+ * started too early fails for lack of memory, again and again.  So the memory
+ * that was in use before a start is subtracted from what is in use when the
+ * engine is ready: the rest is what it takes, on each device; and the next
+ * start waits until so much is free.  At the first start nothing is known, and
+ * nothing is waited for.  Another process that comes to the device between the
+ * two is counted, too, so the caller does not wait for ever.
  *
  * NVIDIA's management library is asked, if it is there, by dlopen().  It has no
  * time-out, so it is asked twice a start and not while streams run.
@@ -24,7 +24,7 @@
 #define DEVICE_LIBRARY  "libnvidia-ml.so.1"
 #define DEVICES_MAX     64
 
-/* Of what was taken so much may be missing: others come and go. */
+/* This much may be missing, since other processes come and go. */
 #define DEVICE_SLACK  64            /* a 64th */
 
 typedef struct {

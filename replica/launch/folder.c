@@ -129,7 +129,7 @@ folder_socket(const folder_t *f, char path[FOLDER_SOCKET_BYTES])
 }
 
 
-/* FNV-1a: it tells commands apart, and needs to withstand no one. */
+/* FNV-1a: it distinguishes commands, and need not withstand attacks. */
 static uint64_t
 folder_hash(const char *command)
 {

@@ -29,7 +29,7 @@ typedef struct {
 } folder_t;
 
 
-/* 0, or -1 and a line that says what is wrong. */
+/* 0, or -1 and an error in one line. */
 int folder_open(folder_t *folder, const char *id,
     char error[FOLDER_ERROR_BYTES]);
 void folder_close(folder_t *folder);
@@ -43,7 +43,7 @@ int folder_socket(const folder_t *folder, char path[FOLDER_SOCKET_BYTES]);
 
 /*
  * A number for each device, kept for one command: another one may take less.
- * What cannot be read is 0, and what cannot be written is not kept.
+ * Unreadable numbers are 0, and a failed write is ignored.
  */
 void folder_read(const folder_t *folder, const char *command,
     uint64_t *bytes, int count);

@@ -64,7 +64,7 @@ keeper_words(char *depth, const char *cgroup, char *const *command)
 }
 
 
-/* Without effect if the adapter has ended. */
+/* If the adapter has ended, the message is lost, which does no harm. */
 static void
 keeper_report(char what, const char *text)
 {
@@ -133,7 +133,7 @@ keeper_spawn_engine(const keeper_t *k, char **argv, char *error)
 }
 
 
-/* 0, or -1, which was reported to the adapter. */
+/* 0, or -1, and the adapter was notified. */
 static int
 keeper_start(keeper_t *k, char **argv)
 {
@@ -275,7 +275,9 @@ keeper_live(keeper_t *k)
 }
 
 
-/* What a terminal or an operator sends to all of a tree ends no keeper. */
+/*
+ * Signals that a terminal or an operator sends to the whole tree end no keeper.
+ */
 static int
 keeper_watch_signals(keeper_t *k)
 {

@@ -10,9 +10,9 @@
  *   adapter --- keeper --- keeper --- engine --- all that this starts
  *
  * Each of the first three is a subreaper (common/child/tree.h).  A keeper whose
- * child has ended, or whose adapter is gone, kills what it has for children
- * until there is none, and ends: its end proves that nothing of the engine is
- * left.  The adapter does the same when a keeper dies.
+ * child or adapter has ended kills its children until there are none, and ends:
+ * its end proves that no process of the engine is left.  The adapter does the
+ * same when a keeper dies.
  *
  *               its child has ended: reported
  *   WATCHING ----------------------------------------> ENDING ----> end
@@ -20,15 +20,15 @@
  *      '--'      (end of file on the socket)          every 20 ms
  *    SIGTERM: passed on to the child
  *
- * There are two, so that any two of the three may die at the same moment: what
- * they leave comes to the third.
+ * There are two, so that any two of the three may die at the same moment: the
+ * third one inherits their children.
  *
  * A keeper has no time-out: a process that hangs in the kernel keeps its
  * memory, and the keeper is what knows when that is free.  It holds the lock of
  * the engine's folder until then.
  *
  * It is this same program under another name: `llmgw-keeper`, descriptor 3 a
- * socket to the adapter, 4 the lock, and behind "--" the engine's command.
+ * socket to the adapter, 4 the lock, and after "--" the engine's command.
  */
 
 #ifndef KEEPER_H
@@ -41,8 +41,8 @@
 #define KEEPER_DEPTH  2
 
 /*
- * What it tells on its socket, one message each: KEEPER_STARTED and a pid;
- * KEEPER_ENDED and how, as child_describe_end() says it.
+ * Its messages on the socket: KEEPER_STARTED and a pid; KEEPER_ENDED and how,
+ * as child_describe_end() says it.
  */
 #define KEEPER_STARTED      '+'
 #define KEEPER_ENDED        '-'

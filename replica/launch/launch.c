@@ -30,7 +30,7 @@ launch_now_us(void)
 }
 
 
-/* Told to the agent; format NULL: there is nothing to tell.  1: it is news. */
+/* Reported to the agent; format NULL: clears the report.  1: it is news. */
 static int __attribute__((format(printf, 2, 3)))
 launch_report(launch_t *l, const char *format, ...)
 {
@@ -66,7 +66,7 @@ launch_arm(launch_t *l)
     ev_timer_stop(l->loop, &l->due);
     next_us = supervise_next_us(&l->supervise);
 
-    /* It is killed: nothing is left to do to it. */
+    /* It was killed: nothing more can be done. */
 
     if (next_us != UINT64_MAX && !ev_is_active(&l->give_up)) {
         now_us = launch_now_us();
@@ -91,7 +91,7 @@ launch_over(launch_t *l)
 }
 
 
-/* Nothing of it is left. */
+/* No process of it is left. */
 static void
 launch_gone(launch_t *l)
 {
@@ -374,7 +374,10 @@ launch_is_alone(launch_t *l)
 }
 
 
-/* 1: as much memory is free as it took the last time, or waiting is no use. */
+/*
+ * 1: as much memory is free as it took the last time, or waiting is not
+ * possible.
+ */
 static int
 launch_has_memory(launch_t *l)
 {

@@ -14,12 +14,12 @@
  *                                 '--- asked to stop: over
  *
  * When to start and to stop is decided by common/child/supervise.h, as for an
- * agent's replica.  There is no second start before nothing is left of the
- * first: that is what the end of the keeper says or, if it was killed itself,
- * an adapter without children.
+ * agent's replica.  There is no second start before all processes of the first
+ * have ended: shown by the keeper's end or, if the keeper was killed, by an
+ * adapter without children.
  *
- * What keeps an engine from running is reported in the facts' detail, for
- * `llmgwctl members`.
+ * The reason why an engine does not run is in the facts' detail, for `llmgwctl
+ * members`.
  */
 
 #ifndef LAUNCH_H
@@ -98,7 +98,7 @@ void launch_begin(launch_t *launch);
  */
 void launch_stop(launch_t *launch, int is_hurried);
 
-/* What still runs is killed by its keepers. */
+/* Processes that still run are killed by the keepers. */
 void launch_close(launch_t *launch);
 
 #endif /* LAUNCH_H */

@@ -78,7 +78,7 @@ output_byte(output_t *o, char c)
 }
 
 
-/* How many bytes came; 0: no process can write any more; -1: none now. */
+/* The number of bytes; 0: all writers have ended; -1: none now. */
 static ssize_t
 output_read(output_t *o)
 {

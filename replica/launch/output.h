@@ -1,12 +1,12 @@
 
 /*
- * What an engine's processes print, as lines of the adapter's log.
+ * Output of an engine's processes, as lines of the adapter's log.
  *
- * An engine must not wait for its log.  So what comes is read at once, and a
- * line that the adapter's own log does not take at this moment is dropped; how
- * many that were is said when it takes lines again.  Of a line longer than
- * OUTPUT_LINE_BYTES the rest is left out, and of a progress bar, which goes
- * back to the line's begin again and again, all but the last state.
+ * An engine must not wait for its log.  So output is read at once, and a line
+ * that the adapter's own log cannot take at this moment is dropped; the number
+ * of dropped lines is logged later.  Lines longer than OUTPUT_LINE_BYTES are
+ * cut, and of a progress bar, which returns to the line's beginning, only the
+ * last state is kept.
  */
 
 #ifndef OUTPUT_H
@@ -38,7 +38,7 @@ typedef struct {
 /* A pipe.  0, or -1 and errno. */
 int output_open(output_t *output, struct ev_loop *loop, const log_t *log);
 
-/* Reads what is there, and ends. */
+/* Reads the remaining output, and ends. */
 void output_close(output_t *output);
 
 #endif /* OUTPUT_H */

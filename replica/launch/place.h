@@ -1,8 +1,8 @@
 
 /*
- * Where an engine that is started here listens, and its command with that in
- * it: a port of this host that is free, or a socket in the engine's folder,
- * which no other user can open.
+ * The address of an engine that is started here, and its command with that
+ * address: a port of this host that is free, or a socket in the engine's
+ * folder, which no other user can open.
  */
 
 #ifndef PLACE_H
@@ -11,7 +11,7 @@
 #include "replica/launch/folder.h"
 
 
-/* What stands for it in a command. */
+/* The marks in a command that it replaces. */
 #define PLACE_PORT    "{port}"
 #define PLACE_SOCKET  "{socket}"
 
@@ -26,7 +26,7 @@ typedef struct {
 } place_t;
 
 
-/* Whether it can be a command: 0, or -1 and a reason. */
+/* Checks a command: 0, or -1 and a reason. */
 int place_check(const char *command, char error[PLACE_ERROR_BYTES]);
 
 /* 0, or -1 and a reason. */

@@ -7,7 +7,7 @@
 #include "replica/simulated/control.h"
 
 
-/* Only what is there changes. */
+/* Only members that are present change. */
 static void
 control_merge_faults(faults_t *f, const Llmgateway__Faults *message)
 {

@@ -2,11 +2,11 @@
 /*
  * The second key: a write lock on GROUP.lock beside the lock service's socket.
  *
- * The service says which engine is next, and this lock says that there is one.
- * It belongs to the open file description (F_OFD_SETLK), so it ends with the
- * last process that has the descriptor: workers inherit it.  The file is never
- * removed.  If somebody does so, two engines could hold two files; so the path
- * must go on to lead to the file that is held.
+ * The service decides which engine is next, and this lock shows that one is
+ * active. It belongs to the open file description (F_OFD_SETLK), so it ends
+ * with the last process that has the descriptor: workers inherit it.  The file
+ * is never removed.  If the file were removed, two engines could hold two
+ * files; so the path must continue to lead to the locked file.
  *
  * Each engine that can connect to the service can lock the file: it has the
  * mode 0660 and the group of the socket.
@@ -33,15 +33,16 @@ typedef struct {
 int key_file_init(key_file_t *file, const char *socket, const char *group);
 
 /*
- * Whether this process may have such a file.  Makes none: one that is missing
- * tells the service that nobody held it.  0, or -1 and a reason.
+ * Whether this process may create and lock such a file.  Does not create it: a
+ * missing file shows the service that no engine held it.  0, or -1 and a
+ * reason.
  */
 int key_file_check(key_file_t *file, char *error);
 
 /* Does not wait.  0, or -1 and a reason (KEY_FILE_ERROR_BYTES). */
 int key_file_take(key_file_t *file, char *error);
 
-/* Whether its path still leads to the file that is held. */
+/* Whether its path still leads to the locked file. */
 int key_file_is_ours(const key_file_t *file);
 
 #endif /* KEY_FILE_H */

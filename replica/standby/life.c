@@ -128,7 +128,7 @@ life_is_overdue(const life_t *life, uint64_t now_ms)
 }
 
 
-/* Of an Active one: does Generate get an answer? */
+/* Whether an Active engine answers Generate. */
 static int
 life_is_healthy(const life_t *life, uint64_t now_ms)
 {

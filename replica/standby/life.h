@@ -1,7 +1,7 @@
 
 /*
- * The life of an engine that stands by, as states and what they mean to those
- * who ask.  Pure: time is an argument, in ms of a clock that never goes back.
+ * The states of a standby engine, and their meaning for probes and for the lock
+ * service.  Pure: time is an argument, in ms of a clock that never goes back.
  *
  *            weights are there        granted             ready to serve
  *   INIT ----------------> STANDBY ----------> WAKING -------------> ACTIVE
@@ -10,7 +10,8 @@
  *                                       v
  *                                     DEAD
  *
- * There is no way back: a standby is used once, and then started anew.
+ * There is no way back: a standby is used once, and then its process is
+ * restarted.
  */
 
 #ifndef LIFE_H
@@ -24,10 +25,10 @@
 /* A standby without its lock service for so long could not be granted. */
 #define LIFE_AWAY_MS   3000
 
-/* A loop that has not turned for so long serves nobody. */
+/* A loop without an iteration for so long counts as hung. */
 #define LIFE_STUCK_MS  10000
 
-/* What the engine's loop says of itself in each turn. */
+/* What the engine's loop reports in each iteration. */
 typedef struct {
     int       is_ready;         /* Generate is answered */
     int       is_draining;
@@ -86,7 +87,7 @@ int life_is_lock_away(const life_t *life);
 
 void life_turned(life_t *life, const life_vitals_t *vitals, uint64_t now_ms);
 
-/* It has been waking for its timeout. */
+/* Whether the wake has exceeded its timeout. */
 int life_is_overdue(const life_t *life, uint64_t now_ms);
 
 int life_answer(const life_t *life, life_question_t question, uint64_t now_ms);

@@ -12,14 +12,14 @@
 
 
 #define LOCK_CLIENT_TICK_S  1.0
-#define LOCK_CLIENT_SILENT  3       /* PINGs, then the log says so */
+#define LOCK_CLIENT_SILENT  3       /* unanswered PINGs until a log line */
 
 /* How often a successor is looked for.  Not at once: where a whole host is
    shut down, its standby hears of that at the same moment. */
 #define LOCK_CLIENT_SEEK_S  0.1
 
 
-/* What is done without the service. */
+/* For log lines: what happens without the service. */
 static const char *
 lock_client_meanwhile(const lock_client_t *c)
 {
@@ -61,7 +61,7 @@ lock_client_say(lock_client_t *c, json_t *message, int fd)
 }
 
 
-/* One that could only throw a grant away is no waiter. */
+/* An engine that could not use a grant does not wait for one. */
 static int
 lock_client_check_file(lock_client_t *c)
 {
@@ -283,7 +283,7 @@ lock_client_on_refusal(lock_client_t *c, const json_t *message)
 }
 
 
-/* It has forgotten nobody while it was silent. */
+/* It lost no engine while it was silent. */
 static void
 lock_client_ponged(lock_client_t *c, uint64_t seq, uint64_t standbys)
 {

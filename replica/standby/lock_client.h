@@ -4,9 +4,9 @@
  * lock file.
  *
  * It lives in the watchdog's loop, so that a PING is answered whatever the
- * engine's own loop does.  A service that is not there is tried for ever: by
- * an engine that waits, since nobody else can let it serve, and by one that
- * serves, which needs nobody for that.
+ * engine's own loop does.  Connecting is tried for ever: by a waiting engine,
+ * since only the service can grant it the group, and by an active one, which
+ * serves without it meanwhile.
  */
 
 #ifndef LOCK_CLIENT_H

@@ -26,7 +26,7 @@
 #define PROBES_TIMEOUT_S      1.0
 #define PROBES_ERROR_BYTES    256
 
-/* What is true now: 1 or 0, and the name of the state. */
+/* The current answer, 1 or 0, and the name of the state. */
 typedef int (*probes_ask_pt)(void *data, life_question_t question,
                              const char **state);
 

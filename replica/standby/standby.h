@@ -38,7 +38,7 @@ typedef struct {
 typedef struct standby_s  standby_t;
 
 /*
- * What an engine has beside its own process.  begin() forks `count` processes
+ * Parts of an engine beside its own process.  begin() forks `count` processes
  * and registers each by standby_worker(); when the lock service watches all of
  * them, fill() lets them take memory, and standby_filled() is called, at once
  * or later.  Both: 0, or -1 and one line in the log.

@@ -123,7 +123,7 @@ watchdog_on_overdue(struct ev_loop *loop, ev_timer *w, int revents)
 }
 
 
-/* In whole seconds, and behind the thread's own end of the wake. */
+/* In whole seconds, and later than the thread's own timeout of the wake. */
 static void
 watchdog_set_alarm(const watchdog_t *s)
 {
@@ -239,7 +239,7 @@ watchdog_probed(void *data, life_question_t question, const char **state)
 }
 
 
-/* What the main loop wants: workers first, then the rest. */
+/* Requests of the main loop: workers first, then the rest. */
 static void
 watchdog_on_wanted(struct ev_loop *loop, ev_async *w, int revents)
 {

@@ -1,7 +1,7 @@
 
 /*
- * What has to answer while the engine's own loop may be busy, in a thread of
- * its own: the lock service's PINGs, the probes, and the clock of the wake.
+ * A thread that answers while the engine's own loop may be busy or hung: the
+ * lock service's PINGs, probes, and the timeout of the wake.
  *
  *   main loop                                 watchdog's loop
  *
@@ -11,11 +11,11 @@
  *
  * One mutex covers the life.  It is held for a few stores, never for a system
  * call other than the line in the log of a transition, so that the order of
- * these lines is the order of what happened.
+ * these lines is the order of the events.
  *
- * A fatal end is _exit(1) from here: the main loop may never turn again.  Nor
- * may this thread, as in a write(2) to a log that nobody reads: the kernel's
- * alarm(2) ends such a wake a little later.
+ * A fatal end is _exit(1) from here: the main loop may never turn again.  This
+ * thread may block, too, as in a write(2) to a log whose reader has stopped:
+ * then the kernel's alarm(2) ends the wake a little later.
  */
 
 #ifndef WATCHDOG_H
@@ -29,7 +29,7 @@
 
 
 #define WATCHDOG_ERROR_BYTES  256
-#define WATCHDOG_WORKERS_MAX  64      /* accelerators of a host, and to spare */
+#define WATCHDOG_WORKERS_MAX  64      /* more than a host has accelerators */
 
 typedef struct watchdog_s  watchdog_t;
 
@@ -47,7 +47,7 @@ typedef struct {
     void  (*on_granted)(void *data, uint64_t epoch, uint64_t lock);
     void  (*on_regranted)(void *data, uint64_t lock);
 
-    /* So many workers are registered now. */
+    /* The number of workers registered so far. */
     void  (*on_registered)(void *data, int workers);
 
     /* See watchdog_seek(); may come again. */
@@ -66,24 +66,24 @@ void watchdog_asleep(watchdog_t *watchdog);
 /* The wake is over.  0, or -1: too late, the process is about to end. */
 int watchdog_woken(watchdog_t *watchdog);
 
-/* In each turn of the main loop.  Returns what others are to be told;
-   is_lock_away: life_is_lock_away(). */
+/* In each turn of the main loop.  Returns the state to be reported;
+ * is_lock_away: life_is_lock_away(). */
 llmgw_group_state_t watchdog_turned(watchdog_t *watchdog,
     const life_vitals_t *vitals, int *is_lock_away);
 
-/* The Active engine drains, and would rather end: on_successor() comes when the
-   lock service knows a standby that would be granted then, not before it was
-   asked for that. */
+/* The Active engine drains, and ends if it has a successor: on_successor() is
+ * called when the lock service has been asked and knows a standby that would be
+ * granted the group. */
 void watchdog_seek(watchdog_t *watchdog);
 
 /* A further process, at most WATCHDOG_WORKERS_MAX: the service is told.  The
    pidfd is the watchdog's. */
 void watchdog_worker(watchdog_t *watchdog, pid_t pid, int pidfd);
 
-/* Of the lock file, for workers; -1 before on_granted. */
+/* Descriptor of the lock file, for workers; -1 before on_granted. */
 int watchdog_lock_fd(const watchdog_t *watchdog);
 
-/* The orderly end.  is_release: the service is told that it is one. */
+/* The orderly end. is_release: sends RELEASE to the service. */
 void watchdog_destroy(watchdog_t *watchdog, int is_release);
 
 #endif /* WATCHDOG_H */

@@ -19,10 +19,10 @@
  *                                                    |  adopt    | refused
  *                                                    '-----------'
  *
- * A service that is lost ends the engine in its beginning; while waking the
- * engine asks again until its time is over; and what is held stays held, and
- * is offered to the service for ever, with its id, so that nobody loads a
- * second copy beside it.
+ * If the service is lost while the engine starts, the engine ends; while waking
+ * it asks again until its timeout; and weights that it has stay mapped, and are
+ * offered to the next service with their id, so that no engine loads a second
+ * copy.
  */
 
 #include <stdio.h>
@@ -171,7 +171,7 @@ device_on_not_adopted(device_t *d, const char *reason, const char *why)
 
 /* --- the connection */
 
-/* What is held and not offered has nothing that could be refused. */
+/* Only weights that were offered can be refused. */
 static void
 device_on_refused(device_t *d, const json_t *message)
 {
@@ -190,7 +190,7 @@ device_on_refused(device_t *d, const json_t *message)
 }
 
 
-/* Its turn has not come, or it does not answer. */
+/* It was not granted a role in time, or the service does not answer. */
 static void
 device_on_timeout(device_t *d)
 {

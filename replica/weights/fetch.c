@@ -160,7 +160,7 @@ fetch_on_mapped(thread_job_t *job, int rc)
 }
 
 
-/* The slot has its descriptor and what the service says of it. */
+/* The slot has its descriptor and the service's facts. */
 static void
 fetch_take(device_t *d)
 {
@@ -209,7 +209,7 @@ fetch_on_committed(device_t *d, const json_t *message)
 }
 
 
-/* The first time it has to be the file that was asked for, then the same. */
+/* The first time it has to be the requested file, later the same bytes. */
 static int
 fetch_is_expected(device_t *d, const slot_t *fresh)
 {

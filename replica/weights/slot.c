@@ -3,8 +3,8 @@
  * A file of weights as shared memory.
  *
  * It is filled by sendfile(2): there is never a writable mapping, which would
- * keep the service from sealing it.  What comes from a service is accepted
- * only if sealed: nobody can change or cut it then, so a mapping never gives
+ * keep the service from sealing it.  Memory from a service is accepted only if
+ * it is sealed: no process can change or cut it then, so a mapping never gives
  * SIGBUS and a hash, once computed, holds.  For the same reason the descriptor
  * alone proves later that the bytes are those of the beginning.
  */
@@ -49,7 +49,7 @@ slot_base(const char *file)
 }
 
 
-/* A line for each tenth, and none for what is there in one go. */
+/* A line for each tenth, and none if it is done in one go. */
 static void
 slot_log_progress(const slot_t *slot, const log_t *log, uint64_t before,
     uint64_t now)
@@ -97,7 +97,7 @@ slot_copy(slot_t *slot, int in, const log_t *log,
 
 /*
  * A second copy that does not fit beside the first, as in an update to other
- * weights, is found here: later the kernel would kill somebody for it.
+ * weights, is found here: later the kernel would kill a process for it.
  */
 static int
 slot_check_room(const slot_t *slot, char error[WEIGHTS_ERROR_BYTES])
@@ -116,7 +116,7 @@ slot_check_room(const slot_t *slot, char error[WEIGHTS_ERROR_BYTES])
 }
 
 
-/* What is committed stays, and nobody could serve with it. */
+/* Committed memory stays, and with missing pages no engine could serve. */
 static int
 slot_check_format(const slot_t *slot, int in, const char *format,
     char error[WEIGHTS_ERROR_BYTES])

@@ -1,8 +1,8 @@
 
 /*
- * All devices of an engine: each goes its own way, and the owner hears of the
- * last one.  One that fails is the end of all, since an engine with a part of
- * its weights is none.
+ * All devices of an engine: each proceeds by itself, and the owner is notified
+ * when the last one is done.  If one fails all end, since an engine cannot
+ * serve with a part of its weights.
  */
 
 #include <stdlib.h>
@@ -211,7 +211,10 @@ weights_open(struct ev_loop *loop, const log_t *log,
 }
 
 
-/* In the state, or beyond it: what is held may be on its way back. */
+/*
+ * Whether all are in the state, or beyond it: weights may be on their way back
+ * to a service.
+ */
 static int
 weights_are(const weights_t *w, device_state_t first, device_state_t last)
 {

@@ -17,11 +17,11 @@
  *              only the bytes that were there before
  *
  * A service that ends before on_ready ends the engine.  After that the weights
- * need it no more, since sealed memory cannot change: its successor is given
- * them back (ADOPT), for the engines that come.
+ * do not depend on the service, since sealed memory cannot change: the next
+ * service gets them back (ADOPT), for further engines.
  *
- * All that takes long (copying, mapping, letting go) is done by a thread.  The
- * caller's loop never waits.
+ * Long work (copying, mapping, unmapping) is done by a thread.  The caller's
+ * loop never waits.
  */
 
 #ifndef WEIGHTS_H
@@ -66,7 +66,7 @@ typedef struct {
 
 
 /*
- * Reads role and sleep, and says whether the options go together.
+ * Reads role and sleep, and checks that the options are consistent.
  * waking_timeout_ms: of an engine that stands by; 0: it does not.  0, or -1 and
  * a line that begins with the option's name.
  */
@@ -94,7 +94,9 @@ void weights_wake(weights_t *weights);
 
 size_t weights_devices(const weights_t *weights);
 
-/* After on_ready, and anew after on_awake: what to open for the i-th file. */
+/*
+ * After on_ready, and again after on_awake: the path to open for the i-th file.
+ */
 const char *weights_path(const weights_t *weights, size_t i);
 
 /* Whatever its state.  Who has mapped a path itself keeps that mapping. */

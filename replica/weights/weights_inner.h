@@ -64,7 +64,7 @@ typedef struct {
     int        seals;
 } slot_t;
 
-/* What a file's slot is named. */
+/* The name of a file's slot. */
 const char *slot_base(const char *file);
 
 /*
@@ -76,10 +76,10 @@ int slot_fill(slot_t *slot, const char *file, const char *format,
     const log_t *log, const atomic_int *is_stopping,
     char error[WEIGHTS_ERROR_BYTES]);
 
-/* Sealed, of the size that it is said to have?  Notes what it is. */
+/* Whether it is sealed and has the announced size.  Notes what it is. */
 int slot_note(slot_t *slot, char error[WEIGHTS_ERROR_BYTES]);
 
-/* Is it still what was noted? */
+/* Whether it is unchanged since it was noted. */
 int slot_check(const slot_t *slot, char error[WEIGHTS_ERROR_BYTES]);
 
 /* Maps it with all its pages. */
@@ -92,7 +92,7 @@ void slot_release(slot_t *slot);
 
 /* --- device.c: one service, and what it has */
 
-/* While it hashes, it says so each second. */
+/* While it hashes, the service reports that each second. */
 #define DEVICE_SILENCE_MS  60000
 
 typedef enum {
@@ -145,7 +145,7 @@ int device_init(device_t *device, weights_t *weights, const char *socket,
     size_t len, const char *file);
 void device_done(device_t *device);
 
-/* No connection, no timer; what is held stays. */
+/* Ends connection and timer; weights stay mapped. */
 void device_stop(device_t *device);
 
 /* Gets the weights, and weights_moved() when it holds them. */
@@ -160,7 +160,7 @@ void device_fail(device_t *device, const char *why);
 /* The deadline, from now. */
 void device_await(device_t *device, uint64_t ms);
 
-/* All is well: what goes wrong next is news. */
+/* To be called when all is well: the next problem is logged again. */
 void device_calm(device_t *device);
 
 /* Takes the message over; fd is -1, or goes along. */

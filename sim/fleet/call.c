@@ -1,7 +1,6 @@
 
 /*
- * A request at a replica: what the replica is given, and what is done when it
- * says that a request ended.
+ * A request at a replica: sending it to the replica, and handling its end.
  *
  * A request's hashes live from its routing to its end; its outcome is written
  * as things happen, and its status last says where it stands.
@@ -217,7 +216,7 @@ fleet_measure(fleet_outcome_t *outcome, const model_request_t *call)
 }
 
 
-/* It is through: nothing happens to it any more. */
+/* The request is done: nothing happens to it afterwards. */
 void
 fleet_over(fleet_t *f, fleet_request_t *r, fleet_status_t status,
     const char *detail)
@@ -315,7 +314,7 @@ fleet_work_end(fleet_status_t status)
 }
 
 
-/* What both halves and the whole have in common when they end. */
+/* Common to the ends of halves and of whole requests. */
 static void
 fleet_left(fleet_t *f, fleet_node_t *node, fleet_request_t *r)
 {
@@ -379,7 +378,7 @@ fleet_ended(void *data, model_request_t *call, model_end_t end,
 }
 
 
-/* The first token behind a transfer: BLIS counts first tokens from it. */
+/* The first token after a transfer: BLIS counts first tokens from it. */
 static void
 fleet_token(void *data, model_request_t *call, int64_t at_us)
 {

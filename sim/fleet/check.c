@@ -1,8 +1,8 @@
 
 /*
- * Invariants, held while a run goes on and at its end; --check asks for them.
- * They are those that BLIS states for itself, as far as this simulator has what
- * they speak of.
+ * Invariants, checked during a run and at its end, with --check. They are those
+ * that BLIS states for itself, as far as this simulator has the parts
+ * concerned.
  *
  *   clock          never goes back
  *   conservation   each request is in one place; what the gateway, the

@@ -1,11 +1,12 @@
 
 /*
- * Decisions, told to whoever watches.
+ * Reports decisions to the watcher.
  *
- * A choice is told with its best candidates and its regret: what the best one
- * scored more than the chosen one.  A score is what the policy's scorers gave;
- * of a policy without scorers it is the load, negated.  Candidates with equal
- * scores come in the order of their names, as BLIS sorts them.
+ * A choice is reported with its best candidates and its regret: the difference
+ * between the scores of the best and the chosen one.  A score is what the
+ * policy's scorers gave; of a policy without scorers it is the load, negated.
+ * Candidates with equal scores come in the order of their names, as BLIS sorts
+ * them.
  */
 
 #include <inttypes.h>

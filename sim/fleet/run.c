@@ -1,5 +1,5 @@
 
-/* Sets a run up, says what each event does, and reports what is left. */
+/* Sets a run up, defines the effect of each event, and reports what is left. */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -217,9 +217,8 @@ fleet_event(void *data, const loop_event_t *event)
 
 
 /*
- * Will nothing happen any more but the steps of replicas that are stuck?  The
- * gateway's queue may still tick, and finds no room, in whatever phase the
- * ticks have met the steps.
+ * Whether only steps of stuck replicas are left.  The gateway's queue may still
+ * tick, and finds no room, in whatever phase the ticks have met the steps.
  */
 static int
 fleet_is_stuck(const fleet_t *f)

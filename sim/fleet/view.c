@@ -1,12 +1,12 @@
 
 /*
- * What the gateway sees of the replicas.
+ * The gateway's view of the replicas.
  *
  * In flight is the gateway's own count and never old.  The other facts are
  * as old as the settings say: they are read again when a decision needs them
  * and the last reading was so long ago, all replicas together.  Until the
  * first reading all are 0.  With no age, each replica's facts are written down
- * when they change, so that a decision reads one array and asks nobody.
+ * when they change, so that a decision only reads one array.
  *
  * The view of the cached blocks is frozen likewise, with an age of its own.
  */

@@ -10,8 +10,8 @@
  *                            broken        broken                final
  *
  * The model says at the start of a step what the step will bring, so a token
- * or an end is known before it leaves.  Whether it does, the replica's fate
- * until then decides: attempt_look() counts what has left by now.
+ * or an end is known before it leaves.  Whether it leaves depends on the
+ * replica until then: attempt_look() counts the tokens that have left by now.
  */
 
 #include "sim/gateway/gateway_inner.h"
@@ -114,7 +114,9 @@ attempt_start(gateway_t *g, uint32_t i, uint32_t replica)
 }
 
 
-/* What the replica is asked: to go on behind what the client has. */
+/*
+ * The request to the replica: to continue after the tokens that the client has.
+ */
 static void
 attempt_fill(gateway_t *g, uint32_t i)
 {
@@ -298,7 +300,7 @@ attempt_look(gateway_t *g, uint32_t i)
 }
 
 
-/* The replica is gone: what has left by now is all. */
+/* The replica has ended: only tokens that have left by now count. */
 void
 attempt_freeze(gateway_t *g, uint32_t i)
 {

@@ -5,8 +5,8 @@
  * requests of its own, ranks, and core's pick that draws from them.
  *
  * Facts of all replicas are read again when a claim needs them and the last
- * reading is as old as the settings say.  A replica that is down or hangs tells
- * nothing, so its facts grow old, and unknown.
+ * reading is as old as the settings say.  A replica that is down or hangs
+ * reports nothing, so its facts expire.
  */
 
 #include <stdlib.h>

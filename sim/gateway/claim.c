@@ -1,7 +1,7 @@
 
 /*
  * A claim for a request, as in attempt/claim.c: core/admission/ decides, and
- * what it says of the queue is carried out here.
+ * its results for the queue are carried out here.
  */
 
 #include "sim/gateway/gateway_inner.h"
@@ -68,7 +68,7 @@ claim_obey(gateway_t *g, uint32_t i, uint32_t entry,
 }
 
 
-/* FIFO: nobody who waits, and may go, has an older ticket. */
+/* FIFO: no eligible waiting request has an older ticket. */
 static void
 claim_check_order(gateway_t *g, const stream_t *s, const front_t *front)
 {

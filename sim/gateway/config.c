@@ -14,7 +14,7 @@
 
 #define CONFIG_WHY_BYTES  256
 
-/* The settings, and what is no setting before it was looked at. */
+/* The settings, and checks of values that are not settings yet. */
 typedef struct {
     work_yaml_t        at;
     const char        *policy;

@@ -1,7 +1,7 @@
 
 /*
- * The replicas that a request does not ask again: those that are excluded, and
- * those that told it to come later (attempt/excluded.c in nginx).
+ * The replicas that a request avoids: excluded ones, and those that asked it to
+ * come later (attempt/excluded.c in nginx).
  */
 
 #include "sim/gateway/gateway_inner.h"

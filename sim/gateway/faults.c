@@ -1,6 +1,6 @@
 
 /*
- * What goes wrong with replicas, by the clock or at random.
+ * Faults of replicas, at given times or at random.
  *
  * A process that crashes breaks its connections at once, and its agent says so.
  * A machine that dies says nothing: its streams are silent until their timers

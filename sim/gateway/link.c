@@ -118,7 +118,7 @@ link_call(gateway_t *g, uint32_t i)
     }
 
     if (link->life != node->life) {
-        /* its machine was dead, and knows nothing of it */
+        /* its machine had died, and has forgotten it */
         link_break(g, gateway_stream(g, i / 2)->front, a->replica,
                    g->loop.clock_us + g->config->network_us);
         return 0;
@@ -156,7 +156,7 @@ link_die_all(gateway_t *g, uint32_t replica)
 }
 
 
-/* Its kernel resets what is sent to it again, and it knows nothing of. */
+/* Its kernel resets connections that it does not know. */
 void
 link_revive_all(gateway_t *g, uint32_t replica)
 {

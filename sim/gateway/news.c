@@ -1,11 +1,11 @@
 
 /*
- * News of replicas, and when gateways hear of them.
+ * News of replicas, and the times at which they reach gateways.
  *
  * Without a simulated network every change reaches every gateway after one
  * fixed time, and a machine that died is suspected and then called dead after
- * others.  With one, agents gossip (sim/swim/), and what a gateway believes is
- * what its agent's table says.
+ * others.  With one, agents gossip (sim/swim/), and a gateway's view is its
+ * agent's table.
  *
  * Loads travel by themselves: once a second each replica reports how many
  * requests it serves, and other gateways' share of them is what a gateway
@@ -104,7 +104,7 @@ news_say(gateway_t *g, uint32_t replica, const front_view_t *view)
 }
 
 
-/* Gateways that believe it already will hear nothing of it. */
+/* Gateways that know it already get no news. */
 static void
 news_count(gateway_t *g, uint32_t replica, const front_view_t *said)
 {
@@ -161,8 +161,8 @@ news_tell(gateway_t *g, uint32_t replica)
 
 
 /*
- * A gateway hears of it.  What took how long is the first time that it believes
- * the truth: a false suspicion is no news, nor is its end.
+ * A gateway hears of it.  The delay is measured to the first time that its view
+ * is right: a false suspicion does not count, nor does its end.
  */
 static void
 news_heard(gateway_t *g, uint32_t i, uint32_t replica,
@@ -268,7 +268,7 @@ news_report(gateway_t *g, uint32_t replica)
 }
 
 
-/* What was reported a second ago is what gateways have heard by now. */
+/* Reports of a second ago have reached gateways by now. */
 void
 news_loads(gateway_t *g)
 {

@@ -1,5 +1,5 @@
 
-/* Sets a run up, says what each event does, and reports what is left. */
+/* Sets a run up, defines the effect of each event, and reports what is left. */
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -320,7 +320,7 @@ gateway_finish_replicas(gateway_t *g)
 }
 
 
-/* Places are held by requests that are not through, and by nobody else. */
+/* Only requests that are not done may occupy places. */
 static void
 gateway_finish_counts(gateway_t *g)
 {
@@ -405,7 +405,7 @@ gateway_free(gateway_t *g)
 }
 
 
-/* What a gateway of our own decides otherwise. */
+/* Settings that a gateway of our own does not use. */
 static const char *
 gateway_refuses(const fleet_config_t *fleet, const work_t *work)
 {

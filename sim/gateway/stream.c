@@ -1,6 +1,6 @@
 
 /*
- * A request, from its arrival to its end.  core/serve/serve.h says which
+ * A request, from its arrival to its end.  core/serve/serve.h decides which
  * attempts serve it, as in nginx; this file carries that out in virtual time.
  */
 
@@ -166,7 +166,7 @@ stream_arm(gateway_t *g, uint32_t i)
 
 /* --- steps */
 
-/* All of a step but what comes next. */
+/* A step, without the one that follows. */
 static void
 stream_settle(gateway_t *g, uint32_t i, uint32_t it,
     const llmgw_serve_step_t *step)
@@ -415,7 +415,7 @@ stream_take(gateway_t *g, uint32_t attempt)
 }
 
 
-/* What its end says of its replica and of the connection. */
+/* What its end shows about its replica and the connection. */
 static void
 stream_learn(gateway_t *g, uint32_t attempt, llmgw_ending_t ending,
     llmgw_cause_t cause)

@@ -5,10 +5,10 @@
  *
  *     serves ---> drains --- empty, or late ---> restarts ---> serves
  *
- * What still runs when the drain is late loses its connection, and goes on
- * elsewhere.  A replica that is down already is left alone.  One that a fault
- * takes down meanwhile is done when its restart is over, and stays down as
- * long as the fault has it.
+ * Streams that still run when the drain times out lose their connection, and
+ * continue elsewhere.  A replica that is down already is left alone.  One that
+ * a fault takes down meanwhile is done when its restart is over, and stays down
+ * as long as the fault has it.
  */
 
 #include "sim/gateway/gateway_inner.h"

@@ -107,7 +107,10 @@ model_batch_leave(model_replica_t *replica, uint32_t i)
 
 /* --- those that run */
 
-/* Who makes room: the last, or the least urgent and of those the latest. */
+/*
+ * The request that makes room: the last, or the least urgent and among those
+ * the latest.
+ */
 static uint32_t
 batch_victim(const model_replica_t *replica)
 {
@@ -135,7 +138,7 @@ batch_victim(const model_replica_t *replica)
 }
 
 
-/* It begins anew.  What it was granted in this step is left for others. */
+/* It begins anew.  Its tokens of this step are available to others. */
 static int
 batch_preempt(model_replica_t *replica, uint32_t i, int64_t now_us)
 {

@@ -24,7 +24,7 @@
 #define PATH_BYTES      4096
 #define FIGURE_MAX      1e15
 
-/* A file that is being read, and where its fault is told. */
+/* A file that is being read, and its error. */
 typedef struct {
     const char  *file;
     char        *text;
@@ -261,7 +261,7 @@ card_is_gated(const char *activation)
 }
 
 
-/* What is not one number: experts that all share, compressed keys. */
+/* Figures that are not one number: shared experts, compressed keys. */
 static int
 card_read_rest(const card_file_t *file, model_card_t *card)
 {

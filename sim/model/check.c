@@ -1,5 +1,5 @@
 
-/* What must hold between any two events, and a walk that finds out. */
+/* Checks the invariants between any two events. */
 
 #include <stdio.h>
 #include <stdlib.h>

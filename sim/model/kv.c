@@ -171,7 +171,7 @@ kv_push_free(model_kv_t *kv, uint32_t b)
 }
 
 
-/* Out of the queue, into the hands of its first user. */
+/* Takes it out of the queue, for its first user. */
 static void
 kv_take_free(model_kv_t *kv, uint32_t b)
 {

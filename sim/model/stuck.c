@@ -1,7 +1,7 @@
 
 /*
- * Is a replica stuck: will nothing end any more, unless something comes in or
- * is taken away?
+ * Whether a replica is stuck: no request will end unless one arrives or is
+ * removed.
  *
  * Look at the steps that compute nothing although requests wait: the batch is
  * empty after it was formed.
@@ -18,10 +18,9 @@
  *
  * A step's state that was there before therefore comes again and again, and a
  * replica that is stuck comes to such a state, since there are finitely many.
- * So this calls no replica stuck that would go on, and finds each that would
- * not.  States are compared by a hash of 64 bits, with the one at the last
- * power of two: a cycle is found however long it is, and however late it
- * begins (Brent).
+ * So this finds exactly the replicas that would not continue.  States are
+ * compared by a hash of 64 bits, with the one at the last power of two: a cycle
+ * is found however long it is, and however late it begins (Brent).
  *
  * Where a deadline will take a request away, or one is on its way into the
  * queue, something is still to come: such a replica is not stuck.

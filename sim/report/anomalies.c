@@ -1,5 +1,5 @@
 
-/* Counters of what went wrong: a row for the text and the JSON of each. */
+/* Counters of anomalies: a row for the text and the JSON of each. */
 
 #include "sim/report/summary.h"
 

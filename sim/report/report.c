@@ -1,6 +1,6 @@
 
 /*
- * What is said of a run, and where.
+ * The output of a run, and its places.
  */
 
 #include <errno.h>

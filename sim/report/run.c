@@ -286,7 +286,7 @@ run_p99_ms(double *values, size_t n)
 }
 
 
-/* One class: who completed, in the order of the ids. */
+/* One class: completed requests, in the order of the ids. */
 static void
 run_class(const report_run_t *run, const run_id_t *ids,
     const report_target_t *target, double *values, report_class_t *c)

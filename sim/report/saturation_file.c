@@ -88,7 +88,7 @@ static const work_yaml_field_t  saturation_keys[] = {
 };
 
 
-/* Settings of a detector that is not selected would be lost without a word. */
+/* Settings of a detector that is not selected would be ignored silently. */
 static int
 saturation_owner(const report_saturation_t *s, report_detector_t detector,
     const char *path, size_t line, work_error_t *error)

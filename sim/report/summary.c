@@ -1,6 +1,6 @@
 
 /*
- * What is said of a run beyond the metrics block.
+ * Figures of a run beyond the metrics block.
  */
 
 #include <math.h>

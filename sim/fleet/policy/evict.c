@@ -1,6 +1,6 @@
 
 /*
- * Which running request is given up.  The heap moves as Go's container/heap
+ * Chooses the running request to evict.  The heap moves as Go's container/heap
  * does, step by step: equal ones leave in the order that this gives.
  */
 

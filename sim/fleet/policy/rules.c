@@ -1,5 +1,5 @@
 
-/* Rules of admission.  rules.h says what each asks. */
+/* Rules of admission.  rules.h describes each of them. */
 
 #include <inttypes.h>
 #include <stdio.h>

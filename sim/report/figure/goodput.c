@@ -1,6 +1,6 @@
 
 /*
- * Targets of classes, and who met them.
+ * Targets of classes, and the requests that met them.
  */
 
 #include <ctype.h>

@@ -138,7 +138,7 @@ report_json_uint(report_json_t *j, const char *key, uint64_t value)
 }
 
 
-/* JSON has no infinities: what is not finite is null. */
+/* JSON has no infinities: numbers that are not finite become null. */
 void
 report_json_double(report_json_t *j, const char *key, double value)
 {

@@ -1,6 +1,6 @@
 
 /*
- * How pools are chosen from, as the decision log says it: by worker and pool,
+ * How replicas are chosen from pools, by the decision log: by worker and pool,
  * since each process that writes a file says it for itself.
  */
 
@@ -147,7 +147,7 @@ log_pool_add(const log_line_t *l, int64_t worker, const char *name)
 }
 
 
-/* What the ring reads; a log without it has choices that nobody can repeat. */
+/* The ring's input; without it the log's choices cannot be repeated. */
 static int
 log_ring(const log_line_t *l, report_log_pool_t *pool)
 {

@@ -2,8 +2,8 @@
 /*
  * The decision log, read.
  *
- * Unknown members are passed over, so that writers may say more; unknown
- * kinds of lines and members of another type are errors.
+ * Unknown members are skipped, so that writers may add some; unknown kinds of
+ * lines and members of another type are errors.
  */
 
 #include <errno.h>
@@ -96,7 +96,7 @@ log_one_of(const char *word, const char *const *words, size_t n)
 }
 
 
-/* What the pick reads of a candidate, and why it could not be had. */
+/* The pick's input about a candidate, and why it was not available. */
 static int
 log_eligible(const log_line_t *l, const json_t *of,
     report_log_candidate_t *c)
@@ -232,7 +232,7 @@ log_sums(const log_line_t *l, report_log_entry_t *e)
 }
 
 
-/* What became of it: a candidate, another replica, or none. */
+/* The result: a candidate, another replica, or none. */
 static int
 log_chosen(const log_line_t *l, report_log_entry_t *e)
 {
@@ -393,7 +393,7 @@ log_parse(const char *text, size_t len)
 }
 
 
-/* What another process wrote behind half a line; NULL: nothing. */
+/* Text of another process after half a line; NULL: none. */
 static json_t *
 log_parse_rest(const char *text, size_t len)
 {

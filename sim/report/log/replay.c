@@ -161,7 +161,7 @@ report_replay(report_replay_t *replay, const report_log_entry_t *entry,
 }
 
 
-/* What a policy ranks is no more than it reads; here is what the pick reads. */
+/* The policy's inputs are elsewhere; here are those of the pick. */
 static int
 replay_is_by_pick(const report_log_entry_t *e)
 {
