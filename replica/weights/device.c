@@ -260,7 +260,7 @@ device_on_lost(void *data, const char *reason)
     w = d->weights;
     was_connected = d->state != DEVICE_CONNECTING && d->state != DEVICE_LOST;
 
-    if (was_connected && !w->is_told && !w->is_waking) {
+    if (was_connected && !w->is_reported && !w->is_waking) {
         snprintf(why, sizeof(why), "lost before all weights had arrived: "
                  "%.160s", reason);
         device_fail(d, why);

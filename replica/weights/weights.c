@@ -170,7 +170,7 @@ weights_begin(weights_t *w)
 {
     size_t  i;
 
-    w->is_told = 0;
+    w->is_reported = 0;
 
     for (i = 0; i < w->ndevices && !w->is_failed; i++) {
         device_begin(&w->devices[i]);
@@ -233,12 +233,12 @@ weights_are(const weights_t *w, device_state_t first, device_state_t last)
 void
 weights_moved(weights_t *w)
 {
-    if (w->is_failed || w->is_told) {
+    if (w->is_failed || w->is_reported) {
         return;
     }
 
     if (weights_are(w, DEVICE_HELD, DEVICE_ADOPTING)) {
-        w->is_told = 1;
+        w->is_reported = 1;
 
         if (w->is_waking) {
             w->callbacks.on_awake(w->data);
@@ -248,7 +248,7 @@ weights_moved(weights_t *w)
         }
 
     } else if (weights_are(w, DEVICE_ASLEEP, DEVICE_ASLEEP)) {
-        w->is_told = 1;
+        w->is_reported = 1;
         w->callbacks.on_asleep(w->data);
     }
 }
@@ -283,7 +283,7 @@ weights_sleep(weights_t *w)
         return;
     }
 
-    w->is_told = 0;
+    w->is_reported = 0;
 
     for (i = 0; i < w->ndevices; i++) {
         device_sleep(&w->devices[i]);

@@ -136,7 +136,7 @@ struct weights_s {
     size_t                ndevices;
     unsigned              is_mapped:1;
     unsigned              is_waking:1;  /* or awake: not in its beginning */
-    unsigned              is_told:1;    /* ready, as far as the owner knows */
+    unsigned              is_reported:1;    /* ready, to the owner */
     unsigned              is_failed:1;
 };
 

@@ -28,7 +28,7 @@ extern const engine_kind_t  sim_kind;
 /* Both for an engine of this kind. */
 const faults_t *sim_faults(const engine_t *engine);
 
-/* Running streams obey them from now on. */
+/* They hold for running streams, too, from now on. */
 void sim_set_faults(engine_t *engine, const faults_t *faults);
 
 #endif /* SIM_H */
