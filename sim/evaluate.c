@@ -18,7 +18,7 @@
 #include "sim/evaluate.h"
 
 
-#define EVALUATE_JOBS  256          /* at one time: more cores than that wait */
+#define EVALUATE_JOBS  256          /* the most at one time */
 
 
 typedef struct {

@@ -36,7 +36,7 @@ typedef struct {
 
 /*
  * Runs settings[0..n-1]; evaluations[i] is of settings[i], whatever the order
- * in which they end.  0, or -1 with errno: no process could be made.
+ * in which they end.  0, or -1 with errno: no process could be created.
  */
 int evaluate(const evaluate_t *e, const sim_settings_t *settings, size_t n,
     evaluation_t *evaluations);

@@ -10,9 +10,8 @@
  * it is 0 unless the winner was not available, and by load, which shows the
  * cost of a policy's other criteria.
  *
- * A live log may have pieces that are no lines: a worker was killed while it
- * wrote, or the disk was full.  Each of these is reported, and the rest is
- * explained.
+ * A live log may have incomplete lines: a worker was killed while it wrote, or
+ * the disk was full.  Each of these is reported, and the rest is explained.
  */
 
 #include <inttypes.h>

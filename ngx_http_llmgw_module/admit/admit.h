@@ -1,6 +1,6 @@
 
 /*
- * Whose a request is, and whether it may enter.
+ * Class and tenant of a request, and its admission.
  *
  * A request may have a class, which says how urgent it is and what times it
  * wants, and a tenant, which stands for its user.  Its caller's key says both
@@ -14,7 +14,7 @@
  *                   +--- admitted: queue, replicas, tokens --------+
  *
  * A request enters once, before routing and before the queue; a retry, a
- * failover and a wait are no second entry.  A request that was admitted has
+ * failover or a wait does not admit it again.  A request that was admitted has
  * taken a place in its tenant's budget and tokens of the bucket; both are
  * returned or settled when it leaves, exactly once.
  */
@@ -103,7 +103,7 @@ ngx_int_t ngx_http_llmgw_enter(ngx_http_llmgw_pool_t *pool,
     ngx_http_llmgw_identity_t *identity,
     const ngx_http_llmgw_claim_t *claim, llmgw_end_t *end);
 
-/* Counts how it ended, and gives back what it has; idempotent. */
+/* Counts its outcome, and returns what it has taken; idempotent. */
 void ngx_http_llmgw_leave(ngx_http_llmgw_pool_t *pool,
     ngx_http_llmgw_identity_t *identity, const ngx_http_llmgw_leave_t *leave);
 

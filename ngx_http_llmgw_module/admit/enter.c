@@ -110,8 +110,8 @@ ngx_http_llmgw_enter_is_limited(const ngx_http_llmgw_identity_t *identity)
 
 
 /*
- * How many requests the routable replicas take together; -1: one of them takes
- * any number, and no share of that is a limit.
+ * The sum of the routable replicas' capacities; -1: one of them has no limit,
+ * so shares have none either.
  */
 
 static int64_t
@@ -232,7 +232,7 @@ ngx_http_llmgw_enter_count(ngx_http_llmgw_pool_t *pool,
 }
 
 
-/* Says when the client may come back, where that is known. */
+/* Sets when the client may try again, if that is known. */
 
 static void
 ngx_http_llmgw_enter_refuse(ngx_http_llmgw_pool_t *pool,
@@ -312,7 +312,7 @@ ngx_http_llmgw_leave_settle(ngx_http_llmgw_pool_t *pool,
 }
 
 
-/* A target that is not given is met. */
+/* A target that is not set counts as met. */
 
 static ngx_uint_t
 ngx_http_llmgw_leave_is_good(const ngx_http_llmgw_identity_t *identity,

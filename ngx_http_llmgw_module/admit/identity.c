@@ -1,6 +1,6 @@
 
 /*
- * Whose a request is: its class and its tenant.
+ * Class and tenant of a request.
  *
  *   class= of its key     wins over all below
  *   llmgw_class VALUE     what the operator says, perhaps by a variable

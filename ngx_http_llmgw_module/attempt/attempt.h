@@ -23,10 +23,13 @@ typedef struct ngx_http_llmgw_attempt_s  ngx_http_llmgw_attempt_t;
 
 /*
  * Callbacks of an attempt to its owner.  Both are called within callbacks of
- * the session: the owner takes note, and finalizes no request.
+ * the session: the owner must only note them, and not finalize a request.
  */
 typedef struct {
-    /* For what brings something: not for `progress`, nor for facts before. */
+    /*
+     * Called for messages with content: not for `progress`, nor for facts
+     * before it.
+     */
     void  (*token)(ngx_http_llmgw_attempt_t *attempt,
               const llmgw_token_t *token);
 
@@ -123,10 +126,10 @@ void ngx_http_llmgw_attempt_start(ngx_http_llmgw_attempt_t *attempt,
 /* Safe at any time, also for one that never started or has been stopped. */
 void ngx_http_llmgw_attempt_stop(ngx_http_llmgw_attempt_t *attempt);
 
-/* The client has taken what came: the replica may send as much again. */
+/* The client has taken what was received: opens the replica's window again. */
 void ngx_http_llmgw_attempt_consume(ngx_http_llmgw_attempt_t *attempt);
 
-/* Ends it, by a timer, gossip or a socket; nothing where it has ended. */
+/* Ends it, by a timer, gossip or a socket; no effect if it has ended. */
 void ngx_http_llmgw_attempt_end(ngx_http_llmgw_attempt_t *attempt,
     llmgw_ending_t ending, llmgw_cause_t cause);
 

@@ -140,7 +140,7 @@ ngx_http_llmgw_claim_ask(ngx_http_llmgw_claim_t *claim,
 }
 
 
-/* Lists have another number after a while: serving is made for each ask. */
+/* The numbers of lists change, so serving is computed for each ask. */
 
 static void
 ngx_http_llmgw_claim_view(ngx_http_llmgw_claim_t *claim, uint64_t chance,
@@ -310,7 +310,7 @@ ngx_http_llmgw_claim_count_held(ngx_http_llmgw_claim_t *claim,
 }
 
 
-/* 1: the pool has changed, and is worth asking again. */
+/* 1: the pool has changed: ask again. */
 
 static ngx_uint_t
 ngx_http_llmgw_claim_again(ngx_http_llmgw_claim_t *claim,

@@ -40,7 +40,10 @@ struct ngx_http_llmgw_claim_s {
 };
 
 
-/* Memory for an ask; excluded: one more, for the first attempt of a hedge. */
+/*
+ * Memory for an ask; excluded has one element more, for the first attempt of a
+ * hedge.
+ */
 typedef struct {
     llmgw_pushed_t                pushed;
     uint32_t                      excluded[NGX_HTTP_LLMGW_MAX_EXCLUDED + 1];
@@ -55,8 +58,8 @@ void ngx_http_llmgw_claim_init(ngx_http_llmgw_claim_t *claim,
 /*
  * Only replicas that serve a model of this name, the engines' name, are leased.
  * Any may serve the base model, and a name that no replica reports: then the
- * engine decides whether it knows it.  None may once the pool has another base
- * model.
+ * engine decides whether it knows it.  No replica may serve it once the pool
+ * has another base model.
  */
 void ngx_http_llmgw_claim_model(ngx_http_llmgw_claim_t *claim,
     ngx_str_t *name);
@@ -77,17 +80,17 @@ ngx_uint_t ngx_http_llmgw_claim_second(ngx_http_llmgw_claim_t *claim,
 void ngx_http_llmgw_claim_leave(ngx_http_llmgw_claim_t *claim);
 
 /*
- * Withdraws the claim, and it is made in another pool from now on, for a name
- * that this one serves.  The time in which it was held counts.
+ * Withdraws the claim and moves it to another pool, for a name that this pool
+ * serves.  The time in which it was held counts.
  */
 void ngx_http_llmgw_claim_move(ngx_http_llmgw_claim_t *claim,
     ngx_http_llmgw_pool_t *pool, ngx_str_t *name);
 
-/* How long it may wait in all, and what it ends with when that is over. */
+/* The longest wait in all, and the outcome after it. */
 ngx_msec_t ngx_http_llmgw_claim_patience(ngx_http_llmgw_claim_t *claim);
 llmgw_outcome_t ngx_http_llmgw_claim_expires(ngx_http_llmgw_claim_t *claim);
 
-/* excluded.c: failed: it has failed the claim's stream. */
+/* excluded.c: excludes a replica; failed: it has failed the claim's stream. */
 void ngx_http_llmgw_claim_exclude(ngx_http_llmgw_claim_t *claim,
     ngx_pool_t *pool, ngx_http_llmgw_replica_t *replica, ngx_uint_t failed);
 

@@ -6,8 +6,8 @@
  * A session that is read at intervals stays in epoll, and its socket gets a
  * low-water mark (SO_RCVLOWAT) that it does not reach: the kernel still wakes
  * us for a broken or closed connection, but no longer for a token.  One timer
- * of the worker reads all such sessions.  If so much arrives that the mark is
- * reached, the event is handled as usual.
+ * of the worker reads all such sessions.  If so many bytes arrive that the
+ * low-water mark is reached, the event is handled as usual.
  */
 
 #include "attempt/asking.h"
@@ -127,7 +127,7 @@ ngx_http_llmgw_coalesce_written(ngx_http_llmgw_session_t *session)
 }
 
 
-/* Back to events; stays at intervals if the mark cannot be taken back. */
+/* Returns to events; stays at intervals if the mark cannot be removed. */
 
 static void
 ngx_http_llmgw_coalesce_stop(ngx_http_llmgw_session_t *session)
@@ -138,7 +138,7 @@ ngx_http_llmgw_coalesce_stop(ngx_http_llmgw_session_t *session)
 }
 
 
-/* The session ends, or its mark was taken back. */
+/* The session ends, or its mark was removed. */
 
 void
 ngx_http_llmgw_coalesce_leave(ngx_http_llmgw_session_t *session)

@@ -5,7 +5,7 @@
  * it to come later, until that time, independent of exclusions.
  *
  * They are kept as replicas, since indexes change with the table.  A replica
- * that is another process by now is neither.
+ * that has been restarted since is neither.
  */
 
 #include "attempt/claim.h"

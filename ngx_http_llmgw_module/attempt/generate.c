@@ -139,8 +139,8 @@ ngx_http_llmgw_generate_timeout(const ngx_http_llmgw_ask_t *ask)
 
 /*
  * A replica's call is a span of its own under the client's: so the parts of a
- * stream that another replica took over can be distinguished.  Returns how many
- * fields it takes.
+ * stream that another replica took over can be distinguished.  Returns the
+ * number of fields.
  */
 
 static ngx_uint_t
@@ -170,7 +170,7 @@ ngx_http_llmgw_generate_trace(llmgw_trace_span_t *trace,
 }
 
 
-/* 1: as far as is known the replica reads nothing of an OpenAI request. */
+/* 1: the replica probably does not read OpenAI requests. */
 
 static ngx_uint_t
 ngx_http_llmgw_generate_is_plain(ngx_http_llmgw_attempt_t *attempt)
@@ -410,7 +410,10 @@ ngx_http_llmgw_generate_more(ngx_http_llmgw_attempt_t *attempt,
         ngx_http_llmgw_generate_keep_failure(attempt, more->failure);
     }
 
-    /* facts alone are no begin: what has begun serves, and wins a hedge */
+    /*
+     * facts alone do not start a stream: the attempt that starts it wins a
+     * hedge
+     */
 
     if (llmgw_token_is_output(token)
         || (attempt->state.has_begun
@@ -425,7 +428,7 @@ ngx_http_llmgw_generate_more(ngx_http_llmgw_attempt_t *attempt,
 }
 
 
-/* Nothing for the client, but a sign of life: its window is given back. */
+/* A sign of life without content for the client: returns its window. */
 
 static void
 ngx_http_llmgw_generate_quiet(ngx_http_llmgw_attempt_t *attempt,
@@ -566,7 +569,7 @@ ngx_http_llmgw_generate_on_close(llmgw_grpc_stream_t *call,
     attempt = llmgw_grpc_stream_data(call);
     session = llmgw_grpc_session_data(llmgw_grpc_stream_session(call));
 
-    /* a place is free for one that waits */
+    /* capacity is free for a waiting claim */
     ngx_http_llmgw_session_wake(session);
 
     if (attempt == NULL) {

@@ -1,6 +1,6 @@
 
 /*
- * A lease: a place at a replica that is held, from the pick to the end of the
+ * A lease: reserved capacity at a replica, from the pick to the end of the
  * attempt.  core/admission/lease.c counts it and judges; here it is counted for
  * operators, the head of the queue is woken, and a circuit that opens or closes
  * is logged, once the zone is unlocked.
@@ -29,7 +29,7 @@ ngx_http_llmgw_lease_began(ngx_http_llmgw_lease_t *lease,
 }
 
 
-/* The slot where it counts; NULL: it is another replica's by now. */
+/* The slot that counts it; NULL: another replica has the slot now. */
 
 static ngx_http_llmgw_slot_t *
 ngx_http_llmgw_lease_slot(ngx_http_llmgw_lease_t *lease)

@@ -1,6 +1,6 @@
 
 /*
- * A lease: a place at a replica that is held, from the pick to the end of the
+ * A lease: reserved capacity at a replica, from the pick to the end of the
  * attempt.
  */
 
@@ -24,13 +24,13 @@ typedef struct {
 void ngx_http_llmgw_lease_began(ngx_http_llmgw_lease_t *lease,
     llmgw_breaker_change_t change);
 
-/* The replica's first byte or token came. */
+/* To be called when the replica's first byte or token has come. */
 void ngx_http_llmgw_lease_proves(ngx_http_llmgw_lease_t *lease);
 
-/* Counts tokens that go to the client; before its end. */
+/* Counts tokens sent to the client; call it before the lease's end. */
 void ngx_http_llmgw_lease_tokens(ngx_http_llmgw_lease_t *lease, ngx_uint_t n);
 
-/* Counts a failed attempt; before its end. */
+/* Counts a failed attempt; call it before the lease's end. */
 void ngx_http_llmgw_lease_fails(ngx_http_llmgw_lease_t *lease);
 
 /* The replica's engine does not know a model that it reports; the same. */

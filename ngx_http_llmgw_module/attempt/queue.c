@@ -16,9 +16,9 @@
  * or is no longer full.
  *
  * When the last replica has disappeared all waiting claims are held, until
- * there is one again (core/admission/admission.h).  For that, each worker has
- * all of its claims made again, not just the head.  Held ones are made again at
- * each view as well: a replica that serves them may have come to another pool.
+ * there is one again (core/admission/admission.h).  For that, each worker makes
+ * all of its claims again, not just the head.  Held ones are made again at each
+ * view as well: a replica that serves them may have come to another pool.
  */
 
 #include "attempt/queue.h"
@@ -232,7 +232,7 @@ ngx_http_llmgw_queue_run(ngx_http_llmgw_pool_t *pool)
 }
 
 
-/* NULL with an entry: no claim had it, and it was dropped. */
+/* NULL with an entry: no claim had the entry, and it was dropped. */
 
 static ngx_http_llmgw_claim_t *
 ngx_http_llmgw_queue_turn(ngx_http_llmgw_pool_t *pool, uint32_t *entry,

@@ -29,7 +29,7 @@ struct ngx_http_llmgw_waiting_s {
 ngx_int_t ngx_http_llmgw_queue_init(ngx_http_llmgw_pool_t *pool);
 void ngx_http_llmgw_queue_done(ngx_http_llmgw_pool_t *pool);
 
-/* A claim of this worker waits in claim->ask.entry; has left that entry. */
+/* Add and remove a claim of this worker that waits in claim->ask.entry. */
 void ngx_http_llmgw_queue_joined(ngx_http_llmgw_claim_t *claim);
 void ngx_http_llmgw_queue_left(ngx_http_llmgw_claim_t *claim, uint32_t entry);
 

@@ -26,7 +26,7 @@
 #include "attempt/session_ssl.h"
 
 
-/* For each replica in a worker; bounds what a peer's SETTINGS ask for. */
+/* Limit for each replica in a worker, whatever a peer's SETTINGS require. */
 #define NGX_HTTP_LLMGW_MAX_SESSIONS  64
 
 
@@ -47,7 +47,7 @@ static void ngx_http_llmgw_session_timer_handler(ngx_event_t *ev);
 
 /*
  * The session for a new attempt: one that can take a stream at once, else one
- * that is about to be ready, else a new one, else any, to wait for a place.
+ * that is about to be ready, else a new one, else any, to wait until it can.
  * NULL: none to be had.
  */
 
@@ -361,8 +361,8 @@ ngx_http_llmgw_session_ready(ngx_http_llmgw_session_t *session)
 
 
 /*
- * The replica takes connections and allows no stream on them.  That counts as a
- * refusal: attempts that wait go elsewhere, and the back-off grows.
+ * The replica accepts connections but allows no stream on them.  That counts as
+ * a refusal: attempts that wait go elsewhere, and the back-off grows.
  */
 
 static void
@@ -386,7 +386,7 @@ ngx_http_llmgw_session_proves(ngx_http_llmgw_session_t *session)
 }
 
 
-/* GOAWAY: running streams end here, new ones go elsewhere. */
+/* GOAWAY: running streams finish here, new ones use another session. */
 
 void
 ngx_http_llmgw_session_retire(ngx_http_llmgw_session_t *session)

@@ -137,7 +137,7 @@ ngx_http_llmgw_session_ssl_expect(ngx_http_llmgw_session_t *session)
 }
 
 
-/* The host of a static line; NGX_DECLINED: an address stands there. */
+/* The host of a static line; NGX_DECLINED: it is an address. */
 
 static ngx_int_t
 ngx_http_llmgw_session_ssl_host(ngx_http_llmgw_session_t *session,

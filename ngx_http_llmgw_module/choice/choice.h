@@ -14,9 +14,9 @@
  * Every claim is ranked again: a granted one that has waited, a failover, a
  * hedge's second.
  *
- * A pool has one choice, with the memory for it: what the last decision was
- * made of stays there until the next one of this worker, for the decision log.
- * A pool with the policy affinity has none.
+ * A pool has one choice, with the memory for it: the inputs of the last
+ * decision stay there until this worker's next one, for the decision log. A
+ * pool with the policy affinity has none.
  */
 
 #ifndef _NGX_HTTP_LLMGW_CHOICE_H_INCLUDED_
@@ -52,7 +52,7 @@ typedef struct {
     ngx_http_llmgw_prefix_t      *prefix;       /* NULL: it reads none */
     ngx_log_t                    *log;
 
-    /* what the last decision was made of */
+    /* inputs of the last decision */
     ngx_http_llmgw_fleet_t        fleet;        /* as long as its table */
     llmgw_ranker_t                ranker;       /* policy, weights, turn */
     llmgw_scoring_t               scoring;      /* candidates, n, blocks,
@@ -91,7 +91,7 @@ llmgw_ranked_t *ngx_http_llmgw_choice_rank(ngx_http_llmgw_choice_t *choice,
 
 /*
  * The request goes to picked->peer, as ranked last; without the zone's lock.
- * The route becomes COLD where nothing of the prompt was there.
+ * The route becomes COLD if the replica had nothing of the prompt.
  */
 void ngx_http_llmgw_choice_note(ngx_http_llmgw_choice_t *choice,
     llmgw_picked_t *picked);

@@ -331,7 +331,7 @@ ngx_http_llmgw_log_ranked(ngx_http_llmgw_log_entry_t *entry,
 
 
 /*
- * Whatever comes before the chosen one could not be had.  Those that were drawn
+ * Candidates before the chosen one were not available.  Those that were drawn
  * one by one have their reason; after many of them the pick has looked at all
  * peers, and so has a claim that dropped its exclusions and asked again.
  */
@@ -416,7 +416,7 @@ ngx_http_llmgw_log_by_ring(const ngx_http_llmgw_log_entry_t *entry,
 {
     route->sums = ngx_http_llmgw_log_sums(entry, sums);
 
-    /* one that started over has been counted in the sums more than once */
+    /* a claim that started over has been counted in the sums more than once */
     if (!entry->starts_over || route->sums == NULL) {
         route->key = &entry->log->key.hash;
     }

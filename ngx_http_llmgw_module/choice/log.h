@@ -128,7 +128,7 @@ void ngx_http_llmgw_log_decided(ngx_http_llmgw_log_t *log,
     const ngx_http_llmgw_decided_t *decided);
 
 /*
- * The request was asked whether it may enter; outcome: SERVED, it may, or the
+ * The admission of a request was decided; outcome: SERVED for admitted, or the
  * refusal's.
  */
 void ngx_http_llmgw_log_entry(ngx_http_llmgw_log_t *log,
@@ -149,9 +149,9 @@ void ngx_http_llmgw_log_stop(ngx_http_llmgw_log_t *log);
 void ngx_http_llmgw_log_flush_file(ngx_open_file_t *file, ngx_log_t *errors);
 
 /*
- * A line begins: what has to stand before it is there, and the line goes to
- * *out.  ngx_http_llmgw_log_end(): 1: it has to be made once more, there is
- * room now; 0: it is written, or lost.
+ * Begins a line in *out; lines that have to precede it are written.
+ * ngx_http_llmgw_log_end(): 1: write the line again, there is room now; 0: it
+ * is written, or lost.
  */
 ngx_int_t ngx_http_llmgw_log_begin(ngx_http_llmgw_log_t *log,
     llmgw_line_t *out);

@@ -202,7 +202,7 @@ ngx_http_llmgw_log_put(ngx_http_llmgw_log_t *log, u_char *p, size_t len)
     }
 
     if (!log->begun) {
-        /* what stood before could not be written, so the head is missing */
+        /* earlier lines could not be written, so the head is missing */
         ngx_http_llmgw_log_lose(log, ngx_http_llmgw_log_count(p, len));
         return;
     }

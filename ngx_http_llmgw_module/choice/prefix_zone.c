@@ -163,7 +163,7 @@ ngx_http_llmgw_prefix_compare(ngx_conf_t *cf, ngx_http_llmgw_srv_conf_t *lscf)
     }
 
     if (same_size) {
-        /* the new one is made, and the old one given back, by these */
+        /* these flags make nginx create the new zone and free the old one */
         shm_zone->noreuse = 1;
         old->noreuse = 1;
     }

@@ -1,16 +1,16 @@
 
 /*
- * The prefix zone: what all workers know of which prompts went where, for
- * policies that read it.  There is one beside the zone of each upstream{} that
- * has such a policy, and it goes by the slots of that zone.
+ * The prefix zone: the workers' common record of the replicas to which prompts
+ * were sent, for policies that read it.  There is one beside the zone of each
+ * upstream{} that has such a policy, and it uses the slots of that zone.
  *
  *     head: layout and settings | prefix index (core/prefix/shared_index.h)
  *                               | cold list (core/policy/cold.h)
  *
  * Writers hold this zone's slab mutex, which nginx's master unlocks when its
- * holder dies; the next holder mends.  Readers need no lock: a sequence number
- * shows whether the words that they read were being changed.  After a few
- * tries, or if its writer died, they take the lock, too.  The lock of the
+ * holder dies; the next holder repairs it.  Readers need no lock: a sequence
+ * number shows whether the words that they read were being changed.  After a
+ * few tries, or if its writer died, they take the lock, too.  The lock of the
  * upstream's own zone is never held at the same time.
  *
  * A replica is known by its slot and its owner.  If a slot has another owner,
@@ -18,8 +18,8 @@
  * cache: the slot's blocks are forgotten.
  *
  * A reload keeps the zone if `block`, `blocks`, its size and the upstream's own
- * zone are what they were.  Otherwise new workers begin with an empty one,
- * which is logged once, and old workers keep theirs.
+ * zone are unchanged.  Otherwise new workers begin with an empty one, which is
+ * logged once, and old workers keep theirs.
  */
 
 #ifndef _NGX_HTTP_LLMGW_PREFIX_ZONE_H_INCLUDED_

@@ -1,6 +1,6 @@
 
 /*
- * llmgw_policy: which of the replicas that may serve a request does.
+ * llmgw_policy: how a replica is chosen among those that may serve a request.
  */
 
 #include "conf/param.h"

@@ -61,7 +61,7 @@ typedef struct {
                                     ngx_chain_t *body);
 
     /*
-     * Answers a request that did not come to the handler: it ended so.
+     * Answers a request that did not reach the handler, with this status.
      * Returns the code with which to finalize the request.
      */
     ngx_int_t                   (*answer)(ngx_http_request_t *r,

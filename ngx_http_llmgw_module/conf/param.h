@@ -2,7 +2,7 @@
 /*
  * Parameters of directives, declared as data.
  *
- * A directive has one table: how its parameters are called, what they may be,
+ * A directive has one table: the names of its parameters, their valid values,
  * and the fields that they set.  One table parses them and reports errors in
  * one form: the given value and the accepted ones.  nginx adds file and line:
  *
@@ -56,7 +56,7 @@ typedef struct {
                                                NULL: of NUMBER, MSEC and ZONE
                                                as kind and limits say */
 
-    /* NGX_DECLINED: it is not right; NGX_ERROR: the reason was logged. */
+    /* NGX_DECLINED: invalid; NGX_ERROR: the reason was logged. */
     ngx_int_t                   (*read)(ngx_conf_t *cf, ngx_str_t *value,
                                     void *field);
 
@@ -97,8 +97,8 @@ extern const ngx_http_llmgw_param_t  ngx_http_llmgw_keepalive_params[];
 
 /*
  * A directive begins: "is duplicate" if its block has it already.  conf is one
- * of the structs of conf.h, which begin with `given`.  An upstream{} block is
- * ours from now on.
+ * of the structs of conf.h, which begin with `given`.  Assigns an upstream{}
+ * block to this module.
  */
 char *ngx_http_llmgw_conf_once(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 

@@ -1,8 +1,8 @@
 
 /*
- * The lines that name an upstream{} block: llmgw_pass, and what else refers to
- * one.  The block may be defined further down, so whether it is one of ours is
- * checked when all lines are known.
+ * Lines that name an upstream{} block: llmgw_pass and others.  The block may be
+ * defined further down, so whether it is one of ours is checked when all lines
+ * are known.
  */
 
 #include "conf/conf.h"

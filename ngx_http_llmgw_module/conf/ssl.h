@@ -37,7 +37,7 @@ char *ngx_http_llmgw_ssl_conf_flag(ngx_conf_t *cf, ngx_command_t *cmd,
 
 /*
  * At the end of http{}: values that are not set get their defaults, and file
- * names become full ones.  NGX_ERROR: it was logged why not.
+ * names become full ones.  NGX_ERROR: the reason was logged.
  */
 ngx_int_t ngx_http_llmgw_ssl_check(ngx_conf_t *cf,
     ngx_http_llmgw_ssl_conf_t *ssl, ngx_str_t *upstream);

@@ -3,8 +3,8 @@
  * A request arrives, and is admitted or refused by a rule; then it is
  * routed, or waits in the gateway's queue if there is one.
  *
- * With a queue, the queue takes the rule's place, as in BLIS; budgets of
- * tenants stand before either.
+ * With a queue, the queue replaces the rule, as in BLIS; budgets of tenants are
+ * checked before either.
  */
 
 #include <stdlib.h>
@@ -77,7 +77,7 @@ admit_init(fleet_t *f)
 }
 
 
-/* NULL: it has no budget, and is not counted. */
+/* NULL: the tenant has no budget, and is not counted. */
 static llmgw_tenant_t *
 admit_tenant(fleet_t *f, const work_request_t *w)
 {

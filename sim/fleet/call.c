@@ -124,7 +124,7 @@ fleet_grow(fleet_t *f)
 
 /* --- to a replica */
 
-/* Names the blocks of its prompt, once. */
+/* Computes the names of its prompt's blocks, once. */
 void
 fleet_hash(fleet_t *f, fleet_request_t *r)
 {
@@ -182,7 +182,7 @@ fleet_fill(fleet_t *f, fleet_request_t *r, model_request_t *call)
 }
 
 
-/* Counts it as under way there, and gives it to the replica. */
+/* Counts it as in flight there, and passes it to the replica. */
 void
 fleet_send(fleet_t *f, fleet_request_t *r, model_request_t *call,
     uint32_t replica)

@@ -98,7 +98,7 @@ check_ranks(fleet_t *f, const llmgw_ranker_t *ranker, uint32_t n)
 
     for (i = 0; i < n; i++) {
 
-        /* Shares add up to 1 but for what each of them is rounded. */
+        /* Shares add up to 1 except for rounding. */
         if (!(f->ranks[i] >= 0 && f->ranks[i] <= 1 + 1e-12)) {
             check_broken(f, "check: at %lld us a score is %g",
                          (long long) f->loop.clock_us, f->ranks[i]);

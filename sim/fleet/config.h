@@ -1,7 +1,7 @@
 
 /*
  * The settings of a run: the fleet, the gateway before it, and the length of
- * the run.  Names and defaults are BLIS's where it has them.
+ * the run.  Names and defaults are those of BLIS, if it has them.
  *
  * A config is plain data.  Texts and lists belong to the caller and outlive the
  * run.
@@ -35,10 +35,10 @@ typedef struct {
     size_t                n;
 } fleet_nameds_t;
 
-/* When the gateway's queue lets requests go. */
+/* When requests leave the gateway's queue. */
 typedef enum {
-    FLEET_DISPATCH_TICK = 0,    /* when one comes, and every tick: one each */
-    FLEET_DISPATCH_COMPLETION   /* when one comes, and when one ends */
+    FLEET_DISPATCH_TICK = 0,    /* when one arrives, and at every tick: one each */
+    FLEET_DISPATCH_COMPLETION   /* when one arrives, and when one ends */
 } fleet_dispatch_t;
 
 /* The number that the scorer queue-depth reads. */
@@ -121,10 +121,10 @@ typedef struct {
 } fleet_config_t;
 
 
-/* The defaults, one replica, and no latency model. */
+/* Sets the defaults: one replica, and no latency model. */
 void fleet_config_init(fleet_config_t *config);
 
-/* 0, or -1 and one line in error: what cannot be. */
+/* Checks the settings: 0, or -1 and an error in one line. */
 int fleet_config_check(const fleet_config_t *config, char *error,
     size_t bytes);
 

@@ -71,7 +71,7 @@ typedef struct {
     void  (*decided)(void *data, const fleet_decision_t *decision);
     void  (*chose)(void *data, const fleet_chosen_t *chosen);
 
-    /* Now and then; ended: requests that are through. */
+    /* Called now and then; ended: requests that are done. */
     void  (*progress)(void *data, int64_t clock_us, size_t ended);
 
     void   *data;

@@ -12,8 +12,8 @@
  *   record.c   decisions, told to whoever watches
  *   check.c    invariants
  *
- * loop.h walks from event to event; all files schedule events there.  Memory
- * that runs out ends the run: f->failed.
+ * loop.h walks from event to event; all files schedule events there.  Lack of
+ * memory ends the run: f->failed.
  */
 
 #ifndef FLEET_INNER_H
@@ -53,7 +53,7 @@ typedef struct {
 /* Memory that outlives the run, with the result. */
 typedef struct {
     model_config_t     models[3];   /* both, prefill, decode */
-    uint64_t           view;        /* their frozen caches are of */
+    uint64_t           view;        /* time of their frozen caches */
     work_arena_t       texts;
     fleet_node_t      *nodes;
     fleet_request_t  **pages;       /* of WORK_PAGE each */
@@ -77,7 +77,7 @@ typedef struct {
     int                end;
 } split_finished_t;
 
-/* A policy, and what it remembers. */
+/* A policy and its memory. */
 typedef struct {
     fleet_policy_t         policy;
     llmgw_prefix_index_t  *index;       /* where it needs NEEDS_MATCHED */

@@ -79,7 +79,7 @@ loop_add(loop_t *loop, int64_t at_us, unsigned rank, loop_event_t event)
 }
 
 
-/* Takes the first event out and does it. */
+/* Takes the first event out and processes it. */
 static void
 loop_event(loop_t *loop)
 {

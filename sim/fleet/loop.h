@@ -33,14 +33,14 @@ typedef struct {
 } loop_event_t;
 
 typedef struct {
-    /* Before the clock is set for a turn; or NULL. */
+    /* Called before the clock is set for an event; or NULL. */
     void                (*clock)(void *data, int64_t at_us);
 
     void                (*arrive)(void *data, uint32_t request);
     void                (*event)(void *data, const loop_event_t *event);
     void                (*step)(void *data, uint32_t replica);
 
-    /* When what comes last is due; both NULL: nothing does. */
+    /* The time of a source of events that comes last; both NULL: none. */
     int64_t             (*last_us)(void *data);
     void                (*last)(void *data);
 } loop_hooks_t;
@@ -70,7 +70,7 @@ void loop_done(loop_t *loop);
 /* Below LOOP_RANKS; event.key is set here.  0, or -1: no memory. */
 int loop_add(loop_t *loop, int64_t at_us, unsigned rank, loop_event_t event);
 
-/* Until nothing is due within the horizon, or is_over. */
+/* Runs until nothing is due within the horizon, or is_over is set. */
 void loop_run(loop_t *loop, const fleet_watch_t *watch);
 
 /* Its end, in the result: clock, turns, what replicas still hold. */

@@ -12,7 +12,10 @@
 #include "sim/fleet/fleet_inner.h"
 
 
-/* Round robin goes by name; a request without a tenant is of "default". */
+/*
+ * Round robin is ordered by name; requests without a tenant belong to
+ * "default".
+ */
 static int
 queue_compare_names(const void *a, const void *b)
 {
@@ -229,7 +232,10 @@ queue_want_tick(fleet_t *f)
 }
 
 
-/* Full, and one waits that may not be shed: a running one has to go. */
+/*
+ * The fleet is full, and a waiting request may not be shed: a running one is
+ * evicted.
+ */
 static int
 queue_gives_up(fleet_t *f, double saturation)
 {
@@ -249,7 +255,7 @@ queue_gives_up(fleet_t *f, double saturation)
 }
 
 
-/* Lets at most one request go: 1, one went. */
+/* Dispatches at most one request: 1, one was dispatched. */
 static int
 queue_dispatch(fleet_t *f)
 {
@@ -306,7 +312,10 @@ queue_tick(fleet_t *f)
 }
 
 
-/* n requests ended at a replica: by one of the two rules as many may go. */
+/*
+ * n requests ended at a replica: by one of the two rules as many are
+ * dispatched.
+ */
 void
 queue_completed(fleet_t *f, size_t n)
 {

@@ -61,7 +61,10 @@ ready_set(ready_t *ready, uint32_t replica, int64_t at_us)
         right = ready->winners[2 * node + 1];
         winner = ready->times[right] < ready->times[left] ? right : left;
 
-        /* Above a match that this replica neither won nor lost, all stays. */
+        /*
+         * Nodes above a match that this replica neither won nor lost do not
+         * change.
+         */
         if (winner == ready->winners[node] && winner != replica) {
             return;
         }

@@ -3,8 +3,8 @@
  * Reports decisions to the watcher.
  *
  * A choice is reported with its best candidates and its regret: the difference
- * between the scores of the best and the chosen one.  A score is what the
- * policy's scorers gave; of a policy without scorers it is the load, negated.
+ * between the scores of the best and the chosen one.  A score is that of the
+ * policy's scorers; for a policy without scorers it is the negated load.
  * Candidates with equal scores come in the order of their names, as BLIS sorts
  * them.
  */
@@ -118,7 +118,7 @@ record_keep(fleet_t *f, const llmgw_ranker_t *ranker,
 }
 
 
-/* Why candidates[chosen] was, in BLIS's words. */
+/* Why candidates[chosen] was chosen, in BLIS's words. */
 static void
 record_reason(fleet_t *f, const fleet_policy_t *policy,
     const llmgw_scoring_t *scoring, uint32_t chosen)

@@ -20,7 +20,9 @@
 #define FLEET_NONE   UINT32_MAX         /* no replica, no request */
 
 
-/* The state of a request at the end of the run.  Each is in one place. */
+/*
+ * The state of a request at the end of the run.  Each request has exactly one.
+ */
 typedef enum {
     FLEET_NOT_ARRIVED = 0,
     FLEET_COMPLETED,
@@ -54,7 +56,7 @@ typedef struct {
     int64_t         gw_dispatch_us;     /* clock: out of it, to a replica */
     int64_t         route_us;           /* clock: the routing decision */
     int64_t         end_us;             /* clock: an end without completion */
-    const char     *detail;             /* why or where it ended so, or "" */
+    const char     *detail;             /* reason or place of that end, or "" */
     uint32_t        replica;            /* that served it, or FLEET_NONE */
     uint32_t        split;              /* place in splits, or FLEET_NONE */
     uint32_t        itl_count;

@@ -18,15 +18,15 @@ llmgw_ring_t *fleet_ring(uint32_t replicas, uint32_t vnodes);
 
 /*
  * The key of a request: the first `tokens` of its prompt, as whole blocks, one
- * at least.  A prompt without a whole block is like no other.
+ * at least.  A prompt without a whole block has a key of its own.
  */
 uint64_t fleet_key(const work_request_t *w, uint32_t tokens,
     uint32_t block_tokens);
 
 /*
- * Ranks candidates as the ring with bounded load chooses among them, by what
- * each has in flight: its choice 1, all others 0.  peers: memory for as many as
- * the ring has nodes.
+ * Ranks candidates by the ring with bounded load, with the requests in flight:
+ * its choice gets 1, all others 0.  peers: memory for as many as the ring has
+ * nodes.
  */
 void fleet_ring_rank(const llmgw_ring_t *ring, llmgw_pick_peer_t *peers,
     uint64_t key, const llmgw_scoring_t *scoring, double *ranks);

@@ -1,6 +1,6 @@
 
 /*
- * A replica is chosen: core's policies rank what the gateway sees.
+ * Chooses a replica: core's policies rank the gateway's view.
  *
  * Up to three rankers, each with its own memory: the main one, and those that
  * choose where prompts and where answers are computed, if they have scorers of
@@ -191,7 +191,7 @@ route_rank(fleet_t *f, const fleet_ranker_t *ranker,
 }
 
 
-/* The request goes to that candidate: what the policy remembers moves on. */
+/* The request goes to that candidate: updates the policy's memory. */
 static void
 route_note(fleet_ranker_t *ranker, const llmgw_scoring_t *scoring,
     uint32_t chosen)
@@ -214,7 +214,7 @@ route_note(fleet_ranker_t *ranker, const llmgw_scoring_t *scoring,
 }
 
 
-/* The position among the candidates, of which there is one at least. */
+/* Returns the position among the candidates; there is at least one. */
 uint32_t
 route_choose(fleet_t *f, fleet_ranker_t *ranker,
     const fleet_choice_t *choice, fleet_request_t *r)
@@ -267,7 +267,7 @@ route_reject(fleet_t *f, fleet_request_t *r)
 }
 
 
-/* Hands it to that replica, as a whole. */
+/* Sends it to that replica, as a whole. */
 void
 route_send(fleet_t *f, fleet_request_t *r, uint32_t replica)
 {

@@ -246,7 +246,7 @@ fleet_is_stuck(const fleet_t *f)
 }
 
 
-/* A horizon ends the run; without one nothing would. */
+/* Only a horizon ends such a run. */
 static void
 fleet_look_stuck(fleet_t *f, uint32_t replica)
 {

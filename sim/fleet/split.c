@@ -328,7 +328,7 @@ split_finished(fleet_t *f, uint32_t split, split_end_t end)
 }
 
 
-/* The half of the prompt will never have another one. */
+/* The half with the prompt will not get another half. */
 static void
 split_failed(fleet_t *f, fleet_request_t *r, model_end_t end)
 {
@@ -444,7 +444,7 @@ split_compare(const void *a, const void *b)
 }
 
 
-/* The step is over that ended these halves. */
+/* To be called at the end of the step that ended these halves. */
 void
 split_settle(fleet_t *f)
 {

@@ -130,7 +130,7 @@ view_refresh(fleet_t *f)
 
 /*
  * The candidates for a request, NULL: for any; role: of these pools only, 0:
- * of all.  None is there for a model that the fleet does not serve.
+ * of all.  There are none for a model that the fleet does not serve.
  */
 fleet_choice_t
 view_read(fleet_t *f, const work_request_t *w, uint8_t role)

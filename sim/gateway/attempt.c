@@ -310,7 +310,7 @@ attempt_freeze(gateway_t *g, uint32_t i)
     a->is_held = 0;
 
     if (a->final_us == 0 || a->final_us > g->loop.clock_us) {
-        a->serial++;            /* nothing that was to come comes */
+        a->serial++;            /* nothing more arrives */
         a->final_us = 0;
     }
 
@@ -329,7 +329,7 @@ attempt_break(gateway_t *g, uint32_t i, llmgw_ending_t ending,
 }
 
 
-/* Takes it back from its replica, and gives its place back, once. */
+/* Removes it from its replica, and frees its place, once. */
 void
 attempt_end(gateway_t *g, uint32_t i, llmgw_verdict_t verdict)
 {

@@ -69,7 +69,7 @@ choice_init_index(gateway_t *g, choice_t *choice)
 }
 
 
-/* 0: done, NULL where the ring chooses. */
+/* 0: done, with NULL if the ring chooses. */
 int
 choice_init(gateway_t *g, choice_t **made)
 {

@@ -20,10 +20,10 @@
 
 typedef enum {
     GATEWAY_CRASH = 0,          /* its process dies; its machine says so */
-    GATEWAY_DIE,                /* its machine does, without a word */
+    GATEWAY_DIE,                /* its machine dies, silently */
     GATEWAY_STALL,              /* its process hangs */
     GATEWAY_SLOW,               /* its steps take `factor` as long */
-    GATEWAY_DRAIN               /* it takes no new work */
+    GATEWAY_DRAIN               /* it accepts no new requests */
 } gateway_fault_kind_t;
 
 #define GATEWAY_FAULT_KINDS  5
@@ -77,7 +77,7 @@ typedef struct {
     uint32_t              load_factor_permille;
     uint32_t              min_load;
     fleet_policy_t        policy;
-    int64_t               facts_us;     /* as old as they may be */
+    int64_t               facts_us;     /* their greatest age */
     llmgw_breaker_conf_t  breaker;
     int64_t               hedge_us;     /* 0: none */
     uint32_t              hedge_permille;
@@ -97,8 +97,8 @@ typedef struct {
 void gateway_config_init(gateway_config_t *config);
 
 /*
- * Reads a file over the defaults, for a fleet of that many replicas.  0, or -1
- * and *error with file and line.  Lists live in the arena.
+ * Reads a file, beyond the defaults, for a fleet of that many replicas.  0, or
+ * -1 and *error with file and line.  Lists live in the arena.
  */
 int gateway_config_read(gateway_config_t *config, const char *path,
     uint32_t replicas, work_arena_t *arena, work_error_t *error);

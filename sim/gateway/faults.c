@@ -7,7 +7,7 @@
  * strike or gossip calls it dead.  A process that hangs does not answer; its
  * agent says so when reports have failed to come for a while.
  *
- * Several faults and an update may have a replica at one time.  A fault adds
+ * Several faults and an update may affect a replica at one time.  A fault adds
  * itself to the reasons of what it does, and its end takes away that one:
  *
  *     it is      as long as there is one of
@@ -189,7 +189,7 @@ faults_stalled(gateway_t *g, uint32_t replica, uint32_t hang)
 }
 
 
-/* Without a slow fault it is 1 again, whatever was rounded. */
+/* Without a slow fault it is exactly 1 again, despite rounding. */
 static void
 faults_slow(node_truth_t *node, double by)
 {

@@ -1,7 +1,7 @@
 
 /*
  * A gateway: its shared memory, in which all workers of one nginx would count,
- * its ring, and what it believes of the replicas.
+ * its ring, and its view of the replicas.
  *
  * It has one row: a process more would change nothing that a stream sees.
  */
@@ -230,7 +230,7 @@ front_view(gateway_t *g, front_t *front)
 }
 
 
-/* Attempts that these news take from their replica. */
+/* Moves attempts away from their replica because of these news. */
 static void
 front_move(gateway_t *g, uint32_t front, uint32_t replica,
     const front_view_t *view)
@@ -334,7 +334,9 @@ front_hold(gateway_t *g, front_t *front)
 }
 
 
-/* The head of the queue claims, and the next one, as long as they leave it. */
+/*
+ * The head of the queue claims, and the next ones, as long as they are granted.
+ */
 void
 front_turn(gateway_t *g, uint32_t i)
 {
@@ -366,7 +368,7 @@ front_turn(gateway_t *g, uint32_t i)
 }
 
 
-/* Circuits and replicas come back without a word: look again. */
+/* Circuits and replicas recover without an event: look again. */
 void
 front_tick(gateway_t *g, uint32_t i)
 {

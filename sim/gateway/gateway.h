@@ -30,7 +30,7 @@
     X(refused_queue)    /* the queue was full */                              \
     X(refused_timeout)  /* it took too long */                                \
     X(refused_open)     /* all circuits were open */                          \
-    X(refused_none)     /* no replica, or no try, was left */                 \
+    X(refused_none)     /* without a replica or a try left */                 \
     X(attempts)                                                               \
     X(turned_away)      /* by a replica that was full or drained */           \
     X(misrouted)        /* attempts that a replica got while a fault, a drain \

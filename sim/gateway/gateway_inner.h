@@ -14,7 +14,7 @@
  *   faults.c   crashes, stalls, slow replicas, drains
  *   update.c   a rolling update
  *
- * Memory that runs out ends the run: g->failed.
+ * Lack of memory ends the run: g->failed.
  */
 
 #ifndef GATEWAY_INNER_H
@@ -85,7 +85,7 @@ typedef struct {
     uint8_t          is_ready;          /* 0: the next call connects */
     int64_t          connect_end_us;    /* when the calls that wait for it will
                                            fail; 0: none do */
-    int64_t          heard_us;          /* when anything came by it last */
+    int64_t          heard_us;          /* time of the last arrival on it */
     int64_t          unread_us;         /* since when the dead machine reads
                                            no call; 0: there was none */
 } link_t;
@@ -136,10 +136,10 @@ typedef struct {
     uint8_t          is_dead;           /* its machine */
     uint8_t          is_draining;
     uint8_t          hangs;
-    uint8_t          is_stalled;        /* it hangs, and its agent knows */
+    uint8_t          is_stalled;        /* it hangs, and its agent has noticed */
     uint32_t         hang;              /* number of a time that it hangs */
     double           slowness;
-    int64_t          unfit_us;          /* since when it takes no requests */
+    int64_t          unfit_us;          /* time since which it accepts no requests */
 
     /*
      * Its agent's last report; liveness DEAD: the agent ended with its machine
@@ -274,7 +274,7 @@ void stream_ended(gateway_t *g, uint32_t attempt, llmgw_ending_t ending,
 llmgw_admission_rc_t claim_make(gateway_t *g, uint32_t i);
 void claim_second(gateway_t *g, uint32_t i);
 
-/* excluded.c: keeps: it outlasts a wait in the queue */
+/* excluded.c: keeps: the exclusion outlasts a wait in the queue */
 void excluded_add(stream_t *s, uint32_t replica, int keeps);
 void excluded_push_back(gateway_t *g, stream_t *s, uint32_t replica);
 void excluded_forget(stream_t *s, llmgw_forget_t forget);
@@ -312,7 +312,7 @@ int link_refused(gateway_t *g, uint32_t attempt);
 void link_received(gateway_t *g, uint32_t attempt);
 void link_timed_out(gateway_t *g, uint32_t attempt);
 
-/* The kernel gives a connection up that had that serial. */
+/* The kernel gives up the connection with that serial. */
 void link_due(gateway_t *g, uint32_t front, uint32_t replica, uint32_t serial);
 
 /* news.c */

@@ -59,7 +59,7 @@ link_break(gateway_t *g, uint32_t front, uint32_t replica, int64_t at_us)
 }
 
 
-/* There is no connection; one is not tried while the replica is left alone. */
+/* There is no connection; none is tried during the replica's back-off. */
 static int
 link_connect(gateway_t *g, uint32_t i, link_t *link)
 {

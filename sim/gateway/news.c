@@ -20,7 +20,7 @@
 #define NEWS_LOADS_US  1000000
 
 
-/* A view in a word, for an event; of a death also which one. */
+/* A view in a word, for an event; for a death with its kind. */
 static uint32_t
 news_pack(const front_view_t *view, uint8_t death)
 {
@@ -204,7 +204,7 @@ news_come(gateway_t *g, uint32_t front, uint32_t replica, uint32_t what)
 }
 
 
-/* The same from its agent: whatever else has changed in the record. */
+/* The same from its agent: any other change of the record. */
 static void
 news_changed(void *data, uint32_t front, uint32_t replica,
     const mesh_view_t *view)

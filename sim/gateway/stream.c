@@ -120,7 +120,7 @@ stream_end(gateway_t *g, uint32_t i, uint32_t it, llmgw_outcome_t outcome)
 
 /* --- what core is told */
 
-/* A time that is not to be over before it is. */
+/* Rounds a time up, so that it has not passed before it is due. */
 static uint64_t
 stream_ms(int64_t us)
 {
@@ -212,7 +212,10 @@ stream_runs(gateway_t *g, uint32_t i, const llmgw_serve_step_t *step)
 }
 
 
-/* it: the attempt that ended, or ATTEMPT_NONE.  The stream may be over. */
+/*
+ * it: the attempt that ended, or ATTEMPT_NONE.  The stream may have ended when
+ * this returns.
+ */
 static void
 stream_follow(gateway_t *g, uint32_t i, uint32_t it, llmgw_serve_step_t step)
 {
@@ -373,7 +376,7 @@ stream_begun(gateway_t *g, uint32_t attempt)
 }
 
 
-/* The replica's own word that it cannot be served, or that it is too late. */
+/* The replica's own refusal, or its report that the deadline has passed. */
 void
 stream_refused(gateway_t *g, uint32_t attempt, model_end_t end)
 {

@@ -6,8 +6,8 @@
  *     serves ---> drains --- empty, or late ---> restarts ---> serves
  *
  * Streams that still run when the drain times out lose their connection, and
- * continue elsewhere.  A replica that is down already is left alone.  One that
- * a fault takes down meanwhile is done when its restart is over, and stays down
+ * continue elsewhere.  A replica that is down already is skipped.  One that a
+ * fault takes down meanwhile is done when its restart is over, and stays down
  * as long as the fault has it.
  */
 

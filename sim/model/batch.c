@@ -480,7 +480,7 @@ model_batch_form(model_replica_t *replica, int64_t now_us)
     batch->is_preempted = 0;
 
     if (batch->next_due > replica->step && batch->n <= batch->budget) {
-        batch->granted = batch->n;      /* a token each, and that is all */
+        batch->granted = batch->n;      /* only a token each */
         batch->budget -= batch->n;
 
     } else {

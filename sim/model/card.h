@@ -77,8 +77,8 @@ double model_card_kv_bytes(const model_card_t *card, int64_t tp);
 
 /*
  * KV blocks that fit beside the weights into `utilization` (0 to 1) of the
- * memory of tp GPUs, by the estimate of llm-d's capacity planner.  0: what it
- * takes is not known, or the model does not fit.
+ * memory of tp GPUs, by the estimate of llm-d's capacity planner.  0: the
+ * memory needed is unknown, or the model does not fit.
  */
 int64_t model_card_blocks(const model_card_t *card, const model_gpu_t *gpu,
     int64_t tp, int64_t block_tokens, double utilization);

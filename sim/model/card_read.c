@@ -34,7 +34,9 @@ typedef struct {
 } card_file_t;
 
 
-/* Tells the line of key, or of the whole if key is NULL.  Returns -1. */
+/*
+ * Returns the line of key, or of the whole object if key is NULL.  Returns -1.
+ */
 static int __attribute__((format(printf, 3, 4)))
 card_wrong(const card_file_t *file, const char *key, const char *format, ...)
 {

@@ -46,7 +46,7 @@ check_blocks(const model_replica_t *replica)
 }
 
 
-/* Do its blocks hold the tokens that are computed, and no others? */
+/* Whether its blocks hold exactly the tokens that are computed. */
 static int
 check_tokens(const model_replica_t *replica, const model_request_t *request)
 {

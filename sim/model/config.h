@@ -58,12 +58,12 @@ int model_config_scheduler(const char *name, model_scheduler_t *scheduler);
 int model_config_preemption(const char *name, model_preemption_t *preemption);
 
 /*
- * Caps max_model_len to what the blocks hold.  The length that was asked for,
- * or 0: nothing was capped.
+ * Caps max_model_len to what the blocks hold.  Returns the requested length, or
+ * 0: nothing was capped.
  */
 int64_t model_config_cap(model_config_t *config);
 
-/* 0, or -1 and one line in error: a figure that cannot be. */
+/* Checks the figures: 0, or -1 and an error in one line. */
 int model_config_check(const model_config_t *config, char *error,
     size_t bytes);
 

@@ -17,7 +17,7 @@ hashes_home(const model_hashes_t *hashes, uint64_t key)
 }
 
 
-/* The place of key, or the free one where it would stand. */
+/* The place of key, or the free one where it belongs. */
 static uint32_t
 hashes_find(const model_hashes_t *hashes, uint64_t key)
 {

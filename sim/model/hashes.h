@@ -30,7 +30,7 @@ typedef struct {
 /* MODEL_HASHES_NONE if it is not there. */
 uint32_t model_hashes_get(const model_hashes_t *hashes, uint64_t key);
 
-/* Sets what key stands for.  0, or -1: memory. */
+/* Sets the value of key.  0, or -1: memory. */
 int model_hashes_put(model_hashes_t *hashes, uint64_t key, uint32_t value);
 
 /* 1 if it was there. */

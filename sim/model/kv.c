@@ -49,7 +49,9 @@ model_kv_clear(model_kv_t *kv)
 
 /* --- names */
 
-/* Notes what the frozen view has of a name that is about to come or go. */
+/*
+ * Notes the frozen view's state of a name that is about to be added or removed.
+ */
 static void
 kv_note(model_kv_t *kv, uint64_t name)
 {

@@ -81,7 +81,7 @@ uint32_t model_kv_match(model_kv_t *kv, model_request_t *request);
 
 /*
  * Blocks for the next `tokens` of the prompt, behind ncached blocks that were
- * matched.  0, or -1: too few are free, and nothing was done.
+ * matched.  0, or -1: too few are free, and nothing has changed.
  */
 int model_kv_prefill(model_kv_t *kv, model_request_t *request,
     uint32_t tokens, uint32_t ncached);

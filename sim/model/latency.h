@@ -1,6 +1,6 @@
 
 /*
- * How long a step takes, and what a request costs besides.
+ * The time of a step, and the additional time of a request.
  *
  *     linear    b0 + b1 x prefilled tokens + b2 x decoded tokens
  *     roofline  the longer of what computing and what memory takes

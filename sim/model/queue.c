@@ -88,7 +88,7 @@ queue_place(const model_queue_t *queue, const model_request_t *request)
 }
 
 
-/* Room for one at both ends: the items move to the middle. */
+/* Makes room for one at both ends: moves the items to the middle. */
 static int
 queue_reserve(model_queue_t *queue)
 {

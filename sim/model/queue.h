@@ -45,8 +45,8 @@ int model_queue_remove(model_queue_t *queue, const model_request_t *request);
 
 
 /*
- * Requests that wait for a time each; equal times go in the order of serial.
- * A binary heap; a request is in one heap at most.
+ * Requests that each wait for a time; equal times are ordered by serial. A
+ * binary heap; a request is in one heap at most.
  */
 typedef struct {
     int64_t           at_us;

@@ -11,12 +11,12 @@
  *
  * There is no clock and no I/O.  The caller asks model_replica_next() when the
  * next event is due, and has it done by model_replica_step(), in virtual time
- * or in real time.  At one time requests enter the queue first, then a step is
- * taken, then deadlines strike.
+ * or in real time.  At equal times requests enter the queue first, then a step
+ * is taken, then deadlines expire.
  *
- * A step costs what changes in it.  A decoding request is touched only when it
- * needs a block, ends, is preempted or times out; its progress and the sum of
- * its gaps are differences of the replica's own sums.
+ * The cost of a step is proportional to its changes.  A decoding request is
+ * touched only when it needs a block, ends, is preempted or times out; its
+ * progress and the sum of its gaps are differences of the replica's own sums.
  */
 
 #ifndef MODEL_REPLICA_H
@@ -183,8 +183,8 @@ void model_replica_gaps(const model_replica_t *replica,
     void (*gap)(void *data, int64_t gap_us, uint64_t count), void *data);
 
 /*
- * Walks over all that is held: 0 if blocks, queue and batch are whole (used +
- * free = total, references = holders), or -1 and one line.
+ * Checks all data: 0 if blocks, queue and batch are consistent (used + free =
+ * total, references = holders), or -1 and one line.
  */
 int model_replica_check(const model_replica_t *replica, char *error,
     size_t bytes);

@@ -123,11 +123,14 @@ uint64_t model_batch_due(const model_replica_t *replica,
 uint32_t model_batch_last(const model_replica_t *replica,
     const model_request_t *request);
 
-/* Brings its tail up to the step that is next. */
+/* Extends its tail up to the next step. */
 void model_batch_fill(const model_replica_t *replica,
     model_request_t *request);
 
-/* A request's sums and blocks go; leave: also its place. */
+/*
+ * Subtracts a request's sums and frees its blocks; leave: also removes it from
+ * the batch.
+ */
 void model_batch_drop(model_replica_t *replica, model_request_t *request);
 void model_batch_leave(model_replica_t *replica, uint32_t i);
 
@@ -153,7 +156,7 @@ int model_gaps_add(model_replica_t *replica, int64_t gap_us);
 int model_gaps_break(model_gaps_t *gaps, model_request_t *request,
     uint64_t end);
 
-/* A request completed: the steps that it was in count. */
+/* A request completed: counts the steps that it was in. */
 void model_gaps_count(model_gaps_t *gaps, const model_request_t *request,
     uint64_t end);
 void model_gaps_done(model_gaps_t *gaps);

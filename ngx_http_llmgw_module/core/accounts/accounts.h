@@ -45,8 +45,8 @@
  * (estimate.h).
  *
  * A slot's owner stores `delivered`, `wasted`, `usage.served` and
- * `usage.replicas` while it is RUNNING, without the lock.  Nobody else touches
- * a slot as long as its owner lives.
+ * `usage.replicas` while it is RUNNING, without the lock.  No other process
+ * touches a slot as long as its owner lives.
  *
  * LIMITS.  For t since the account was added, in any order of requests,
  *
@@ -66,8 +66,8 @@
  *
  * An account is given up for another name only when that changes nothing: it
  * has no slot, its buckets are full, and its budget's period is over or nothing
- * was used in it.  So a name that goes and comes back within its period finds
- * its account.
+ * was used in it.  So a name that is removed and added again within its period
+ * finds its account.
  *
  * MEMORY.  An account takes 296 bytes, a slot 1,048, and both together 8 of
  * buckets at most: 10,000 of each are 13.5 MB.  With 36 kB for the rest they
@@ -288,16 +288,17 @@ typedef struct {
 uint32_t llmgw_accounts_fit(size_t bytes);
 
 /*
- * How many bytes n of each need, and making them in memory that is zeroed and
- * aligned to 8.  birth: llmgw_usage_birth().
+ * The number of bytes for n of each, and their creation in memory that is
+ * zeroed and aligned to 8.  birth: llmgw_usage_birth().
  */
 size_t llmgw_accounts_bytes(uint32_t n);
 llmgw_accounts_t *llmgw_accounts_init(void *memory, uint32_t n,
     const char *birth);
 
 /*
- * Each time when the lock was taken, first.  1: a process was killed in a
- * change, which is undone.  May be cut off itself, and is then called again.
+ * To be called first each time after the lock was taken.  1: a process was
+ * killed in a change, which is undone.  May be interrupted itself, and is then
+ * called again.
  */
 int llmgw_accounts_mend(llmgw_accounts_t *accounts);
 
@@ -316,9 +317,9 @@ int llmgw_accounts_settle(llmgw_accounts_t *accounts, uint32_t slot,
     const llmgw_moment_t *now, llmgw_usage_t *record);
 
 /*
- * The same of a process that is dead: by what it had delivered, and the prompt
- * counts if a replica was asked.  Of a slot that it had SETTLED itself *record
- * is as it was.
+ * The same for a dead process: counts what it had delivered, and the prompt if
+ * a replica was asked.  Of a slot that it had SETTLED itself *record is as it
+ * was.
  */
 int llmgw_accounts_settle_dead(llmgw_accounts_t *accounts, uint32_t slot,
     llmgw_process_t dead, const llmgw_moment_t *now, llmgw_usage_t *record);
@@ -357,7 +358,9 @@ int llmgw_accounts_base(llmgw_accounts_t *accounts,
 int llmgw_accounts_look(const llmgw_accounts_t *accounts, uint32_t i,
     const llmgw_moment_t *now, llmgw_account_look_t *look);
 
-/* The owner's, no lock: so many tokens were delivered, or wasted, so far. */
+/*
+ * By the owner, without the lock: sets the tokens delivered, or wasted, so far.
+ */
 static inline void
 llmgw_usage_slot_delivered(llmgw_usage_slot_t *slot, uint64_t tokens)
 {

@@ -10,7 +10,7 @@
 /* Of a level in one token or request: limit x 1 ms is a whole number. */
 #define LEVEL_UNIT       60000
 
-/* Buckets look at so many slots or accounts for one that can be given up. */
+/* Number of slots or accounts that are examined for one to be reused. */
 #define LOOK_AT_MOST     256
 
 
@@ -42,7 +42,7 @@ void account_roll(llmgw_account_t *account, const llmgw_moment_t *now);
 /* As it is now, by the limit that it was filled by. */
 void level_fill(llmgw_level_t *level, uint64_t limit, uint64_t now_ms);
 
-/* Takes so many, or gives some back where n is negative; no limit: nothing. */
+/* Takes n, or returns -n if n is negative; without a limit it does nothing. */
 void level_take(llmgw_level_t *level, uint64_t limit, int64_t n);
 
 /* Of one that was filled. */

@@ -145,7 +145,7 @@ text_message(text_t *text, llmgw_json_t content)
 }
 
 
-/* Parts stand below each other. */
+/* Parts are separated by newlines. */
 static void
 text_content(text_t *text, llmgw_json_t content)
 {

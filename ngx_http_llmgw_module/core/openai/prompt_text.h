@@ -2,9 +2,9 @@
 /*
  * A body's prompt as plain text, for replicas that read only a prompt.
  *
- * Of messages: "role: text" and a newline each, and "assistant:" at the end.
- * Of parts only those with text count.  Of completions: the prompt; of several
- * prompts the first.
+ * For messages: "role: text" and a newline each, and "assistant:" at the end.
+ * Of parts only those with text count.  For completions: the prompt, or the
+ * first of several.
  */
 
 #ifndef LLMGW_OPENAI_PROMPT_TEXT_H

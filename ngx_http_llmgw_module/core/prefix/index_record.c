@@ -30,7 +30,7 @@ bucket_take(llmgw_prefix_index_t *index, uint64_t key, uint32_t i)
 }
 
 
-/* The node of a hash at a replica, given the hash's head; 0: it has none. */
+/* The node of a hash at a replica, given the hash's head; 0: none. */
 static uint32_t
 node_find(const llmgw_prefix_index_t *index, uint32_t head, uint32_t replica)
 {
@@ -132,7 +132,7 @@ set_drop(llmgw_prefix_index_t *index, uint32_t head)
 }
 
 
-/* A node that has its hash and replica joins those of its hash. */
+/* Inserts a node with its hash and replica into the list of its hash. */
 static inline void
 holders_join(llmgw_prefix_index_t *index, uint32_t head, uint32_t i)
 {
@@ -233,7 +233,7 @@ list_take_next(llmgw_prefix_index_t *index, uint32_t head, uint32_t i)
 }
 
 
-/* A node leaves those of its hash. */
+/* Removes a node from the list of its hash. */
 static void
 holders_leave(llmgw_prefix_index_t *index, uint32_t i)
 {

@@ -1,7 +1,7 @@
 
 /*
  * Chooses the running request to evict.  The heap moves as Go's container/heap
- * does, step by step: equal ones leave in the order that this gives.
+ * does, step by step: this decides the order of equal ones.
  */
 
 #include "sim/fleet/policy/evict.h"

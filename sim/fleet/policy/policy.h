@@ -2,7 +2,7 @@
 /*
  * How a replica is chosen: core's policies, and one more.
  *
- *     always-busiest  the most load; to see what a bad policy does
+ *     always-busiest the most load; shows the effect of a bad policy
  *
  * It is least-loaded with all ranks negated.
  */

@@ -7,7 +7,7 @@
  *     gaie-legacy   where the fleet is saturated (core/flow/saturation.h:
  *                   utilization), only requests that may not be shed
  *
- * core is asked first, so budgets of tenants come before either.
+ * core's rule comes first, so budgets of tenants come before either.
  *
  * Semantics, names and the words of refusals are those of BLIS.
  */

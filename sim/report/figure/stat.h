@@ -14,7 +14,10 @@
 #include <stdint.h>
 
 
-/* Values that occur often, as gaps between tokens do: ascending by value. */
+/*
+ * A histogram of values that occur often, as gaps between tokens do, ascending
+ * by value.
+ */
 typedef struct {
     int64_t    value;
     uint64_t   count;

@@ -35,7 +35,8 @@ TYPES = {"f32": F32, "q8_0": Q8_0}
 
 
 def vocabulary(more=0):
-    """[(text, type)], by id; more: further ones, which take time to load."""
+    """[(text, type)], ordered by id; more: number of further ones, which
+    take time to load."""
     tokens = [("<unk>", UNKNOWN), ("<s>", CONTROL), ("</s>", CONTROL)]
     tokens += [(f"<0x{i:02X}>", BYTE) for i in range(256)]
     tokens += [("<|im_start|>", CONTROL), ("<|im_end|>", CONTROL)]
