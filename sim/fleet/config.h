@@ -37,7 +37,7 @@ typedef struct {
 
 /* When requests leave the gateway's queue. */
 typedef enum {
-    FLEET_DISPATCH_TICK = 0,    /* when one arrives, and at every tick: one each */
+    FLEET_DISPATCH_TICK = 0,    /* on an arrival and at every tick: one each */
     FLEET_DISPATCH_COMPLETION   /* when one arrives, and when one ends */
 } fleet_dispatch_t;
 

@@ -136,10 +136,10 @@ typedef struct {
     uint8_t          is_dead;           /* its machine */
     uint8_t          is_draining;
     uint8_t          hangs;
-    uint8_t          is_stalled;        /* it hangs, and its agent has noticed */
+    uint8_t          is_stalled;        /* it hangs, as its agent knows */
     uint32_t         hang;              /* number of a time that it hangs */
     double           slowness;
-    int64_t          unfit_us;          /* time since which it accepts no requests */
+    int64_t          unfit_us;          /* since then it accepts no requests */
 
     /*
      * Its agent's last report; liveness DEAD: the agent ended with its machine
