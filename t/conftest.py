@@ -117,7 +117,7 @@ def shared(request, ports):
 
 
 class Reference:
-    """A replica outside every pool that tells the correct text."""
+    """A replica outside every pool that generates the correct text."""
 
     def __init__(self, cluster):
         self.replica = cluster.replica("reference", token_delay="0ms")

@@ -27,7 +27,7 @@ IDS = ["r1", "r2", "r3"]
 
 
 def body(file, **more):
-    """The random model needs to be told not to stop, and is faster."""
+    """The random model needs ignore_eos, and is faster."""
     random = {} if MODEL else {"ignore_eos": True}
     return {"model": file.stem, "seed": 1, "stream": True,
             "max_tokens": 1800 if random else 200,

@@ -3,8 +3,8 @@
  * A client that sends anything as a form.  The first line is the content type,
  * or if it is empty one whose boundary is X.
  *
- * What is accepted has one `model`, whose bytes stand where they are said to,
- * and goes on unchanged; a copy of it is accepted again.
+ * What is accepted has one `model`, whose bytes are at the reported place, and
+ * is passed on unchanged; a copy of it is accepted again.
  */
 
 #include <assert.h>

@@ -164,7 +164,7 @@ check_refused(const llmgw_openai_body_t *body,
     assert(error->status == 400 && error->message[0] != '\0');
     assert(body->members == NULL);
 
-    /* jansson passes over a NUL behind a number */
+    /* jansson skips a NUL after a number */
 
     if (error->code && strcmp(error->code, "invalid_json") == 0) {
         assert(json == NULL || strstr(error->message, "nested")

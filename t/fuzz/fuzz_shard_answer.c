@@ -2,7 +2,7 @@
 /*
  * Bytes as what a shard answers, raw or nearly right, to a session of the
  * orchestrator's side.  Results come in the shape and the order of the steps,
- * or not at all; a session is lost at most once, and nothing comes behind it.
+ * or not at all; a session is lost at most once, and nothing comes after that.
  *
  * Of the fleet only sessions are linked; connections are the functions below.
  */

@@ -1,7 +1,7 @@
 
 /*
- * Traces and specifications of workloads from anybody's files: the
- * first byte says which reader, and what was read is made a workload.
+ * Traces and specifications of workloads from untrusted files: the first byte
+ * says which reader, and what was read is made a workload.
  */
 
 #include <stddef.h>
@@ -60,7 +60,7 @@ replay(const work_trace_t *trace, work_replay_t mode)
 }
 
 
-/* with_columns: the data is rows behind a good first one. */
+/* with_columns: the data is rows after a good first one. */
 static void
 fuzz_data(const uint8_t *data, size_t size, int with_columns)
 {

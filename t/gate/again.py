@@ -1,4 +1,4 @@
-"""What becomes of a test whose wait expired, and did nothing else wrong.
+"""The reruns of a test whose only failure is an expired wait.
 
 It may have been the machine, or a product that hangs once in a thousand times.
 So it is run three times by itself, beside two busy loops: one failure is red;

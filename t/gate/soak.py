@@ -115,8 +115,8 @@ def soak(tally, build, names):
 
 
 def changed():
-    """The names of the slices whose rooms changed since they were green, or of
-    which nobody knows."""
+    """The names of the slices whose rooms changed since they were green, or
+    without a known commit."""
     found, known = [], lines()
     for name, part in SLICES.items():
         rooms = (*COMMON, *part.rooms,

@@ -347,7 +347,7 @@ def test_draining_replica_gets_nothing_new(cluster, load, client, expect):
 
 
 def test_draining_static_replica_uses_up_no_try(cluster, client, expect):
-    """Only the answer tells the gateway, and it has a single try."""
+    """The gateway learns it only from the answer, and has a single try."""
     a, b = cluster.replica("a"), cluster.replica("b")
     nginx = cluster.static([a, b], location="llmgw_tries 1;")
     a.client.drain()

@@ -1,4 +1,4 @@
-"""Flow control in the queue: who is served next, who is held, who is shed.
+"""Flow control in the queue: which request is served next, held or shed.
 
 The replica is a gate in this process: it notes which prompts come, in which
 order, and answers each when the test says so.  So no test looks at a clock.

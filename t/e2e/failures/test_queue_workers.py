@@ -1,4 +1,4 @@
-"""A full pool whose workers die, stand still, or exit."""
+"""A full pool whose workers die, freeze, or exit."""
 
 import os
 import signal

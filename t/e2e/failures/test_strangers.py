@@ -1,5 +1,5 @@
-"""Connections to a replica's port whose other end nobody knows: they cost
-little, and keep nobody else out."""
+"""Connections of strangers to a replica's port: they cost little, and keep no
+other client out."""
 
 import socket
 import struct
@@ -46,7 +46,7 @@ def hung_up(sock):
 
 
 def test_silent_connections_keep_no_gateway_out(cluster, client, expect):
-    """Twice as many as are served, and the gateway comes behind them."""
+    """Twice as many as are served, and the gateway comes after them."""
     replica, _ = serving(cluster, client)
     socks = silent(replica, 2 * NEW)
     nginx = cluster.static([replica])

@@ -1,5 +1,5 @@
-"""Workers that are killed, over and over, at any instruction: what they held
-is given back, nobody hangs behind them, and the pool has its capacity.
+"""Workers that are killed, over and over, at any instruction: what they held is
+freed, no request hangs because of them, and the pool has its capacity.
 
 LLMGW_KILL_SECONDS says for how long they are killed (60 for the long one).
 """

@@ -129,8 +129,8 @@ class Scene:
         return got, whole
 
     def check_clients(self):
-        """Nobody got more than was charged; who got all was charged just
-        that."""
+        """No client got more than was charged; a complete answer was charged
+        exactly."""
         found = records(self.usage)
         charged = by_key(found, "completion_tokens")
         got, whole = self.clients()
@@ -191,7 +191,7 @@ def test_books_balance_for_long(cluster, gateway, keyfile, usage, kind, asks,
 @pytest.mark.parametrize("kind", ["vllm", "sglang"])
 def test_strikes_in_mid_flight_charge_for_nothing_that_was_not_made(
         cluster, gateway, keyfile, usage, kind):
-    """What nobody saw is what was on the way when something was struck."""
+    """Only tokens in transit when a process was killed are unaccounted for."""
     scene = Scene(cluster, gateway, keyfile, usage, kind, ASKS,
                   faults='{"token_delay": 0.005}')
     random, over = rng(f"in flight {kind}"), time.monotonic() + SECONDS

@@ -358,7 +358,7 @@ def test_more_than_can_wait_is_counted_as_lost(gateway, keyfile, tiny):
 
 def test_workers_without_a_master_settle_what_they_serve(
         gateway, keyfile, usage, state, cluster):
-    """kill -9 of the master: its workers go on until somebody ends them."""
+    """kill -9 of the master: its workers continue until they are ended."""
     key = keyfile.add("alice", "budget=200/month")
     nginx = gateway(more=f" state={state}", nginx={"workers": 2})
     workers = nginx.workers()

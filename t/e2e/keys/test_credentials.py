@@ -133,7 +133,7 @@ def test_no_byte_of_the_body_is_awaited(doors):
 
 
 def test_refused_request_costs_its_connection_nothing(doors, known):
-    """A whole body behind a wrong key: the next request is read rightly."""
+    """A whole body after a wrong key: the next request is read correctly."""
     body = sse.chat("hi len=3;")
     with sse.Connection(doors.nginx.api) as c:
         for _ in range(3):
@@ -251,7 +251,7 @@ def test_50000_guesses_write_no_line_each(doors, known):
 
 
 def test_unknown_method_without_a_key(doors, known):
-    """It is not told which methods there are."""
+    """The answer does not list the methods."""
     with rpc.Client(doors.nginx.target) as c:
         got = c.raw([b""], "/llmgateway.InferenceGateway/Nothing")
         assert got.code == "UNAUTHENTICATED"

@@ -1,4 +1,4 @@
-"""How long the answer to a wrong key takes tells nothing of the right ones:
+"""The time of the answer to a wrong key reveals nothing about valid ones:
 nginx executes as many instructions for each."""
 
 import re

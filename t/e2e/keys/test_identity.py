@@ -184,7 +184,8 @@ def test_recipe_refuses_strangers_in_the_protocols_form(guarded, oidc):
 
 
 def test_recipe_while_the_service_is_away(guarded, oidc):
-    """Whoever was known stays so for the cache's time; nobody else comes in."""
+    """Cached tokens stay valid for the cache's time; others are not
+    accepted."""
     assert post(guarded, "token-ann").status == 200
     oidc.server.shutdown()
     oidc.server.server_close()

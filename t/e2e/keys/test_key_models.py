@@ -59,7 +59,8 @@ def test_list_has_what_the_key_may_use(nginx, keys, name):
 
 @pytest.mark.parametrize("name", MAY)
 def test_other_models_are_as_if_they_were_not_there(nginx, keys, name):
-    """One that the key may not use and one that nobody has: the same words."""
+    """The same message for a model that the key may not use and one that does
+    not exist."""
     key = keys[1][name]
     for stream in (True, False):
         for model in MAY["all"]:

@@ -32,7 +32,8 @@ INVALID, RATE = "invalid_api_key", "rate_limit_exceeded"
 
 
 class Ways:
-    """A gateway whose engine serves these paths; what is asked of it."""
+    """A gateway whose engine serves these paths, and the requests that it
+    gets."""
 
     def __init__(self, gateway, cluster, kind):
         port = cluster.ports.take()

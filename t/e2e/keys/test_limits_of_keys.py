@@ -1,4 +1,4 @@
-"""Limits of accounts: rpm, tpm, streams, budget, and what is told of them."""
+"""Limits of accounts: rpm, tpm, streams, budget, and their error messages."""
 
 import contextlib
 import time

@@ -59,7 +59,8 @@ def check_rpm(answers, rpm, began):
 
 @pytest.mark.soak
 def test_rpm_is_its_formula_whatever_happens(wide, keyfile, usage):
-    """Reloads and killed workers give nobody a request, and take none."""
+    """Reloads and killed workers neither add nor remove requests of an
+    account."""
     rpm = 1200
     key = keyfile.add("alice", f"rpm={rpm}")
     nginx = wide()

@@ -232,7 +232,7 @@ def test_aborted_pass_costs_to_the_token_where_a_text_is_one(
 
 def test_aborted_pass_without_a_token_costs_its_prompt_at_most(
         gateway, key, usage, cluster):
-    """The engine stands still; its answer would have told the prompt."""
+    """The engine is frozen; its answer would have had the prompt's tokens."""
     nginx = gateway()
     cluster.engines["e1"].proc.freeze()
     text = "word " * 100

@@ -65,8 +65,8 @@ def test_engine_that_ends_is_started_again(cluster, front, shape):
 
 
 def test_engine_that_cannot_start_is_tried_at_intervals(cluster):
-    """A crash tells why, in the log and to the agent; stopping waits for no
-    interval."""
+    """The reason of a crash is in the log and at the agent; stopping waits for
+    no interval."""
     pair = cluster.pair("a1", engine="vllm",
                         engine_command="/bin/sh -c 'echo no GPU >&2; exit 3' "
                                        "{port}")
@@ -112,7 +112,7 @@ def test_second_sigterm_kills_the_engine(cluster):
 
 
 def test_streams_end_before_their_engine(cluster, front):
-    """SIGTERM: the streams that run are served, then the engine is told."""
+    """SIGTERM: running streams are served, then the engine is stopped."""
     one = Launched(cluster, "a1",
                    engine=["--faults", '{"gate": 2}']).ready()
     nginx = front("a1")

@@ -1,5 +1,5 @@
-"""What a worker holds of requests and answers: bytes that came, in shares of
-their own, so that clients who announce much take nothing from the others."""
+"""A worker's memory for requests and answers: received bytes count, in separate
+shares, so that clients that announce much take nothing from others."""
 
 import contextlib
 import fcntl

@@ -1,4 +1,4 @@
-"""Real clients: what they are told, at an engine and through the gateway."""
+"""Real clients: their answers from an engine and through the gateway."""
 
 import json
 
@@ -90,7 +90,7 @@ def whole(texts):
 
 
 def check(answers, right):
-    """All clients were told what is right."""
+    """All clients got the right answer."""
     for (name, client, stream), got in answers.items():
         where = name, client, stream
         assert got["error"] is None, (where, got)

@@ -54,7 +54,7 @@ def test_later_turns_find_the_replica_of_the_first(cluster):
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
         list(pool.map(lambda n: converse(nginxes, n), range(CONVERSATIONS)))
 
-    # A line is logged behind the last byte of its answer.
+    # A line is logged after the last byte of its answer.
     turns = wait_for(lambda: (t := served(nginxes)) and sum(
         map(len, t.values())) == CONVERSATIONS * TURNS and t, "the log")
     assert len(turns) == CONVERSATIONS

@@ -19,7 +19,7 @@ SLACK_KB = 65536 if FLAVOUR == "asan" else 8192
 
 
 def said(prompt):
-    """What a replica reads of a chat whose only message this is."""
+    """The prompt that a replica reads for a chat with only this message."""
     return f"user: {prompt}\nassistant:"
 
 

@@ -116,7 +116,7 @@ def test_whole_answer_that_nobody_can_finish(cluster):
 
 # --- no room
 
-# A second queue before the same replicas, in which nobody waits long.
+# A second queue before the same replicas, in which no request waits long.
 QUICK = {"http": """upstream quick {{
         llmgw_members {members};
         llmgw_hash;
@@ -211,7 +211,7 @@ def leave(connection, how):
     pytest.param(how, marks=pytest.mark.soak) for how in ("reset", "half"))])
 def test_client_that_goes_frees_the_replica(cluster, how):
     """In the stream, in prefill, waiting for a whole answer, in the queue.  No
-    token comes that could not be sent: its end alone tells of it."""
+    token comes that could not be sent: only its end shows the failure."""
     nginx = fleet(cluster, 1, max_capacity=1)
     replica = cluster.replicas["r1"]
     cluster.hold(1)

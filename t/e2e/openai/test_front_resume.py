@@ -1,5 +1,5 @@
-"""OpenAI's API over engines that play a script: what the next replica is told,
-and what the client has of it."""
+"""OpenAI's API over engines that play a script: the request to the next
+replica, and the client's answer."""
 
 import contextlib
 import json

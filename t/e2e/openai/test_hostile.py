@@ -23,8 +23,8 @@ def raw(status, data=SMUGGLED):
 @pytest.mark.parametrize("status", [204, 205, 304])
 def test_status_without_a_body_splits_no_answer(cluster, ports, status,
                                                 stream):
-    """What followed it would be the next answer of the connection: the
-    replica has failed, and the client is not told what it sent."""
+    """Bytes after it would be the connection's next answer: the replica has
+    failed, and its bytes are not passed to the client."""
     script = Script([raw(status), raw(status), raw(status), raw(200, b"good")])
     with script.serve(ports, 2) as targets:
         nginx = cluster.static(targets, openai=True)

@@ -247,7 +247,7 @@ def test_fleet_of_one_pool_exchanges_its_model(cluster):
     assert (alpha.go_on(), beta.go_on()) == ({UNKNOWN}, {SERVED})
     assert beta.stop() == [[UNKNOWN, SERVED]] * 3
     for told in alpha.stop():
-        # while the last one drains there is nobody, and no other model yet
+        # while the last one drains there is no replica, and no other model yet
         assert [one for one in told if one != ABSENT] == [SERVED, UNKNOWN]
     assert nginx.log().count("none of them is up") == 1
     fleet.check()

@@ -13,7 +13,7 @@ from llmgw.speak import rawh2
 PAGES = ("status", "metrics", "dashboard")
 PATHS = tuple("/" + page for page in PAGES)
 
-# The peer is who X-Test-Peer says, as realip makes it.
+# The peer's address is that of X-Test-Peer, as with realip.
 REALIP = ("set_real_ip_from 127.0.0.1; set_real_ip_from unix:;"
           " real_ip_header X-Test-Peer;")
 ELSEWHERE = {"X-Test-Peer": "192.0.2.7"}
@@ -159,7 +159,7 @@ def test_a_key_with_admin_opens_pages_and_no_other_does(gateway, key_file):
     for page in ("/denied", "/off"):
         assert code(nginx, page, **ELSEWHERE, x_api_key=admin) == 403
 
-    # A client of this host needs none, and a browser is told to ask.
+    # A client of this host needs none, and a browser is asked for one.
     assert code(nginx, "/status") == 200
     c = http.client.HTTPConnection("127.0.0.1", nginx.status_port, timeout=10)
     c.request("GET", "/metrics", headers=ELSEWHERE)

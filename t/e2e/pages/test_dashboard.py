@@ -289,7 +289,7 @@ def test_models_and_engines(scene, open_page):
     assert got["r4"]["Engine"] == "–"
     assert got["r3"]["State"] == "Off another model"
 
-    # Where nobody says anything of them, there are no such columns.
+    # If no replica reports them, there are no such columns.
     for id in ("r1", "r2", "r3"):
         stage.set(id, {"models": [], "engine": None})
     refresh(page)
@@ -375,7 +375,7 @@ def test_several_pools(scene, open_page):
     refresh(page)
     wait_event(page, "llm: r2 dead")
 
-    # Those of one upstream are told apart by their models.
+    # Pools of one upstream are distinguished by their models.
     stage.pools["embed"].name = "llm"
     stage.pools["llm"].model, stage.pools["embed"].model = "a", "b"
     refresh(page)

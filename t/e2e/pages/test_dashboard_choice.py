@@ -32,7 +32,7 @@ def test_facts_are_shown_with_their_age(scene, open_page):
     assert [got[id]["Facts"] for id in got] \
         == ["240 ms", "2.60 s, not believed", "–"]
 
-    # Where no engine tells anything, only for a policy that reads them.
+    # If no engine reports facts, only for a policy that reads them.
     stage.set("r1", facts={**nothing, "age_ms": 5, "active": 0})
     refresh(page)
     wait_for(lambda: not column(page, "Facts"), "no such column")

@@ -321,7 +321,7 @@ def test_old_facts_are_shown_and_not_believed(cluster):
 
 
 def test_classes_and_tenants_are_counted(cluster, client):
-    """Those that nobody configured are `other`."""
+    """Names that are not configured are `other`."""
     nginx = cluster.static(
         [cluster.replica("r1", max_capacity=8)],
         pool="llmgw_slo gold ttft=60s; llmgw_tenant_budget acme=1;"

@@ -281,7 +281,7 @@ def ask(c, tenant="acme", of="sheddable"):
 
 
 def fits_again(nginx, c, n=3):
-    """n and no more sheddable requests of the tenant enter at once."""
+    """At most n sheddable requests of the tenant are admitted at once."""
     wait_for(lambda: not nginx.counts(), "counts of zero")
     held = hold(c, n)
     assert ask(c).trailers[words.REASON] == "admission_tenant_budget"

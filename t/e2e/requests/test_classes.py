@@ -1,4 +1,4 @@
-"""Whose a request is: class and tenant, and who may say so."""
+"""Class and tenant of a request, and where they may come from."""
 
 import json
 import time
@@ -88,7 +88,7 @@ def test_other_header_of_the_operators_choice(cluster, client):
 
 
 def test_operator_says_it_by_a_variable(cluster, client):
-    """Whatever the client claims; an empty value is none."""
+    """Whatever the client claims; an empty value means none."""
     maps = ("map $http_authorization $class { k1 gold; default \"\"; }"
             "map $http_authorization $team { k1 acme; k2 new; default \"\"; }")
     nginx = static(cluster, http=maps + "llmgw_class $class;",

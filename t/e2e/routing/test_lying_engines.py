@@ -1,5 +1,5 @@
-"""Engines whose reports are not true, or not any more: an engine denies the
-model that it reports, or has another one by now (docs/failures.md)."""
+"""Engines whose reports are wrong or outdated: an engine denies the model that
+it reports, or has another one by now (docs/failures.md)."""
 
 import collections
 import threading
@@ -79,8 +79,8 @@ def test_engine_that_denies_its_model_costs_no_request(cluster, adapters, path,
 
 
 def test_model_that_all_its_engines_deny_is_the_clients_404(cluster, adapters):
-    """Nobody else can say who is at fault: no circuit opens, and operators
-    read which replicas these are."""
+    """Without another replica the fault is unclear: no circuit opens, and the
+    metrics name the replicas."""
     nginx = adapters({"a": "m", "b": "m"})
     for engine in cluster.engines.values():
         engine.faults(loads="other", lists="m")

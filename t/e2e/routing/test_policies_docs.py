@@ -26,7 +26,7 @@ def examples():
 
 
 def part(pattern, text):
-    """What is in the braces behind it; "" if it is not there."""
+    """The text in the braces after it; "" if there is none."""
     found = re.search(rf"^ *{pattern} \{{\n(.*?)^ *\}}", text, re.M | re.S)
     return found[1].strip() if found else ""
 

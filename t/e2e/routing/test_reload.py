@@ -167,8 +167,9 @@ class Late(rawh2.RawH2):
 @pytest.mark.skipif(version() >= (1, 27, 1), reason="nginx closes it at once")
 @pytest.mark.parametrize("method", [rpc.INFER, rpc.GENERATE, rpc.CHECK])
 def test_late_connection_is_told_to_go(cluster, expect, method):
-    """It was accepted before the worker was told to exit, and speaks after: to
-    a front, to a native pass, or to a handler that has no stream."""
+    """It was accepted before the worker was asked to exit, and sends its
+    request after that: to a front, to a native pass, or to a handler that has
+    no stream."""
     nginx = cluster.fleet(1, nginx=grpc(""))
     with Late(nginx.target) as late:
         wait_for(lambda: is_accepted(late.sock), "it to be accepted")

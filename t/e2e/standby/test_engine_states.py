@@ -178,8 +178,8 @@ def looks(one):
 
 @pytest.mark.soak
 def test_a_slow_wake_survives_and_its_probes_answer(group):
-    """To touch so much memory takes the engine's own loop for a while.  A busy
-    machine may let it wake before anybody looks: again then."""
+    """To touch so much memory takes the engine's own loop for a while.  On a
+    busy machine it may wake before the test looks: try again then."""
     g = group(ids=["a"], model_memory=768)
     g.service.start()
     a = g["a"].start()
@@ -284,7 +284,7 @@ def test_a_lock_file_that_is_not_the_same_ends_the_holder(group, how):
 
 
 class Scripted:
-    """A lock service that says what it is told to, to one engine."""
+    """A lock service that sends given lines to one engine."""
 
     def __init__(self, path):
         self.path = str(path)
@@ -392,7 +392,8 @@ def test_a_take_that_was_late_waits_on(scripted):
 
 @pytest.mark.soak
 def test_a_worker_takes_no_memory_before_it_is_watched(scripted):
-    """Until the service has said so the engine wakes; it can be told to end."""
+    """Until the service has confirmed it the engine wakes; it can be
+    stopped."""
     a, service = scripted(engine="model", workers=2, model_memory=256)
     service.grant(7)
     names = {service.hear()["pid"] for _ in range(2)}

@@ -71,7 +71,7 @@ def test_two_engines_share_one_copy(cluster, service, file):
     assert one.client.generate("a", 3).tokens == \
         two.client.generate("a", 3).tokens
 
-    # The copy outlives who made it, and who comes anew loads none.
+    # The copy outlives its writer, and a new engine loads none.
     one.kill()
     wait_for(lambda: abs(memory.pss_shmem(pids[1]) - SIZE) < MB,
              "the memory to be counted once")

@@ -1,4 +1,4 @@
-"""llmgw-lock: who holds a group, whatever is killed, and when."""
+"""llmgw-lock: the holder of a group, whatever is killed, and when."""
 
 import os
 import signal
@@ -203,8 +203,8 @@ def test_a_hung_holder_is_fenced(cluster):
 
 @pytest.mark.soak
 def test_an_unknown_holder_is_waited_for(cluster):
-    """Without a state file nobody knows whom to kill: the kernel's lock keeps
-    the group."""
+    """Without a state file the holder's processes are unknown: the kernel's
+    lock keeps the group."""
     service = LockService(cluster).start_settled()
     a = service.engine("a")
     a.wait("active")
@@ -278,8 +278,8 @@ def test_a_service_that_was_stopped_blames_nobody(cluster):
     assert service.events("fenced") == []
 
 
-# What a client of the protocol sees.  The test itself is the engine, so
-# nobody is killed.
+# What a client of the protocol sees.  The test itself is the engine, so no
+# process is killed.
 
 @pytest.fixture
 def waiting(cluster):
@@ -427,7 +427,8 @@ def test_a_worker_comes_with_its_pidfd(shared_lock):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs two users")
 def test_a_process_of_another_user_is_no_worker(shared_lock):
-    """Or an engine that hangs could have the service kill whom it likes."""
+    """Otherwise an engine that hangs could have the service kill any
+    process."""
     with LockClient(shared_lock.socket, "strangers") as client, \
             subprocess.Popen(["sleep", "60"], user=65534) as stranger:
         client.acquire().expect("queued")

@@ -68,7 +68,7 @@ def test_no_request_comes_to_an_engine_that_stands_by(cluster, expect, n):
     assert nginx.replicas()["b"]["attempts"] == 0
     assert not listens(b) and b.state() == "STANDBY"
 
-    # Nobody serves, and nobody says who may: the sleeper is tried, in vain.
+    # No engine serves, and no service grants: the sleeper is tried, in vain.
     g.service.kill()
     a.kill()
     callers = [Caller(nginx).ask(f"{i}", 2) for i in range(40)]

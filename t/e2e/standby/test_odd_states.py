@@ -1,5 +1,5 @@
-"""A standby group in states that no plan foresees: a clock that went back, a
-log that nobody reads."""
+"""A standby group in unusual states: a clock that went back, a log without a
+reader."""
 
 import fcntl
 import os
@@ -84,7 +84,7 @@ def test_a_waiter_brings_the_epoch_back_that_the_service_lost(cluster,
 
 
 def fill(pipe):
-    """Nothing more goes into it, until somebody reads."""
+    """Nothing more goes into it until it is read."""
     flags = fcntl.fcntl(pipe, fcntl.F_GETFL)
     fcntl.fcntl(pipe, fcntl.F_SETFL, flags | os.O_NONBLOCK)
     try:
@@ -106,7 +106,8 @@ def read_until(pipe, text):
 
 @pytest.mark.soak
 def test_a_wake_ends_in_time_though_its_log_is_blocked(cluster):
-    """Each thread of it may stand in a write(2), and nobody is to kill it."""
+    """Each of its threads may block in a write(2), and it must not be killed
+    for that."""
     g = Group(cluster, ids=["b"], agents=False, waking_timeout=slow(300),
               service={"fence": "wait"})
     holder = g.service.start_settled().engine("a")

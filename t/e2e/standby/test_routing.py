@@ -1,5 +1,5 @@
-"""Standby groups as nginx routes them: agents are real, and are told the states
-of their members (llmgw/standby/told.py)."""
+"""Standby groups as nginx routes them: agents are real, and tests set the
+states of their members (llmgw/standby/told.py)."""
 
 import os
 import signal
@@ -168,13 +168,13 @@ def test_paused_primary_is_reset(cluster, client, expect):
 
 def test_dead_primary_that_gossip_still_lists_burns_no_try(cluster, client,
                                                            expect):
-    """Its agent says for long that it lives; nobody listens there."""
+    """Its agent reports for long that it is alive; no process listens there."""
     m, nginx = group(cluster)
     stream = Stream(client, nginx, "a", LONG)
     m["a"].replica.kill()
     calls = [client(nginx).start(f"new {i}", 5) for i in range(4)]
     wait_for(lambda: nginx.waiting() == 5, "all to wait")
-    # after each back-off one of them looks whether somebody listens there
+    # after each back-off one of them tests whether a process listens there
     before = nginx.replicas()["a"]["attempts"]
     wait_for(lambda: nginx.replicas()["a"]["attempts"] >= before + 4,
              "more looks than one of them has tries")
@@ -322,8 +322,8 @@ def test_worker_killed_in_the_wait_leaves_nothing(cluster, caller, expect):
 @pytest.mark.soak
 def test_standby_that_became_active_serves_in_a_stale_view(cluster, client,
                                                            expect):
-    """The gateway's agent is dead, and then the primary.  Nobody says who is
-    active: the standby is tried last, refuses, and is tried again."""
+    """The gateway's agent is dead, and then the primary.  No engine is known to
+    be active: the standby is tried last, refuses, and is tried again."""
     m, nginx = group(cluster, nginx=grpc(QUEUED, workers=2))
     cluster.gateway.kill()
     wait_for(lambda: nginx.pool()["view"]["stale"]

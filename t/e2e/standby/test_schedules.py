@@ -58,7 +58,7 @@ def check_exact(results, expect):
 
 
 def play(stage, number, serves):
-    """One schedule, and what must hold behind it."""
+    """One schedule, and the checks after it."""
     stage.rng = rng(f"schedule {number}")
     schedule = Schedule(stage, stage.rng)
     try:

@@ -119,7 +119,7 @@ def test_engine_that_no_agent_runs_is_told_to_end(cluster, client, expect):
     stream.cancel()
     stream.check(expect)
 
-    # Nobody stands by now; when somebody does, it goes back.
+    # There is no standby now; when there is one, it switches back.
     knows(group["b"].agent, "b", "active")
     out = group["b"].agent.ctl("group", "switch", "g")
     assert out.returncode == 3 and "has no standby" in out.stderr

@@ -1,4 +1,4 @@
-"""llmgw-weights: who writes, who reads, and that nobody can change a byte."""
+"""llmgw-weights: writers, readers, and that no byte can be changed."""
 
 import fcntl
 import json
@@ -427,7 +427,7 @@ def abandoned(cluster, slow):
 
 
 def test_adoption_ends_with_its_last_adopter(cluster, slow):
-    """Nobody else could write until all of it is hashed, for nobody."""
+    """Otherwise no engine could write until all of it is hashed, for no use."""
     service = abandoned(cluster, slow)
     late, loader = service.client("e2"), service.client("e3")
     late.adopt(memfd(DATA, seals=SEALS), id_of(DATA))
@@ -464,7 +464,7 @@ def test_other_bytes_than_the_id_says_are_not_adopted(service):
     holder.adopt(None, id_of(DATA))
     assert holder.refused() == "no_fd"
 
-    # It is as if nobody had been there.
+    # The state is that of a fresh service.
     assert loader.hello("rw_or_ro").granted() == "rw"
     holder.adopt(fd, id_of(DATA))
     assert holder.refused() == "writer"

@@ -58,7 +58,7 @@ def too_large():
 
 
 def of_huge_pages():
-    """All of it a hole, of which lseek() says that it is none."""
+    """All of it is a hole, which lseek() does not report."""
     try:
         fd = memfd(flags=os.MFD_HUGETLB | os.MFD_ALLOW_SEALING)
     except OSError as error:

@@ -13,7 +13,7 @@ RIGHT, WRONG = b"r" * 8192, b"w" * 8192
 
 
 class Engine:
-    """A connection, and what it was told."""
+    """A connection, and the messages that it got."""
 
     def __init__(self, storm, name):
         self.storm = storm
@@ -135,7 +135,7 @@ def test_engines_that_come_and_go_leave_nothing_behind(cluster, commits):
     storm.end()
     service.wait_roles()
 
-    # It serves as if nobody had been there before.
+    # It serves like a fresh service.
     with service.client("last") as last:
         if last.hello("rw_or_ro").granted() == "rw":
             assert service.memfds() == 0

@@ -1,5 +1,5 @@
-"""A replica with TLS and its clients: who comes in, and what both ends say when
-one does not."""
+"""A replica with TLS and its clients: accepted and refused clients, and the
+messages of both ends."""
 
 import os
 import socket
@@ -135,7 +135,7 @@ def test_a_handshake_that_stalls_is_named(cluster, pki):
 
 
 def test_drain_and_undrain_go_over_tls(cluster, pki):
-    """The replica reports, so it is the agent's call that tells it."""
+    """The replica reports, so its drain comes by the agent's call."""
     cluster.agent("gw", "gateway", **pki.agent("gw"))
     replica = cluster.pair("r1", agent_options=pki.agent("r1"),
                            **pki.replica("r1"))

@@ -138,7 +138,7 @@ class Client:
         self.tls.verify_mode = ssl.CERT_NONE
 
     def ask(self, path, body=None, **headers):
-        """Status and answer; (None, None) of a port that nobody has."""
+        """Status and answer; (None, None) for a port without a listener."""
         request = urllib.request.Request(self.base + path, body, headers)
         try:
             with urllib.request.urlopen(request, timeout=PATIENCE,

@@ -126,8 +126,8 @@ def test_stream_finishes_at_ctrl_c(cluster):
 
 
 def test_nothing_is_left_5_s_behind_the_drain_of_a_killed_launcher(cluster):
-    """Nor of an engine that does not hear SIGTERM, under a stream that does
-    not end."""
+    """Nor of an engine that ignores SIGTERM, under a stream that does not
+    end."""
     engine = Started(cluster, "e", engine=GATE, deaf=True)
     up = up_with(cluster, engine, options=("--drain-timeout", "1s"))
     begin(up)

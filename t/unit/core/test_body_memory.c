@@ -1,5 +1,8 @@
 
-/* What bodies and answers hold, by share and by client, and who makes room. */
+/*
+ * Memory of bodies and answers, by share and by client, and which body is ended
+ * for room.
+ */
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -36,7 +36,7 @@ late_results_do_not_confuse(void **state)
     assert_int_equal(end(&s, before[2], FAILURE), LLMGW_BREAKER_UNCHANGED);
     assert_int_equal(end(&s, before[3], SUCCESS), LLMGW_BREAKER_UNCHANGED);
     assert_int_equal(state_of(&s), LLMGW_BREAKER_HALF_OPEN);
-    assert_false(allows(&s));       /* nobody's place was given back */
+    assert_false(allows(&s));       /* no place was freed */
 
     assert_int_equal(end(&s, probe, SUCCESS), LLMGW_BREAKER_RECLOSED);
 

@@ -1,7 +1,7 @@
 
 /*
- * The directory of an upstream's models: who gets which place, for how long,
- * and what a process leaves that is killed at any store of a change.
+ * The directory of an upstream's models: the assignment of places and its
+ * duration, and the state after a process was killed at any store of a change.
  */
 
 #include <sched.h>

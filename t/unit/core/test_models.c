@@ -257,7 +257,7 @@ majority_decides_whose_pool_it_is(void **state)
     assert_int_equal(settle(s), 1);
     assert_int_equal(serves(s, "b"), LLMGW_SERVES_ALL);
 
-    /* All are gone: nobody is told from anybody. */
+    /* All are dead: no model is preferred. */
     s->models.lists[a]->nmembers = s->models.lists[b]->nmembers = 0;
     s->models.lists[b2]->nmembers = 0;
     assert_int_equal(settle(s), 0);
@@ -334,7 +334,10 @@ request_is_not_served_by_a_base_model_that_took_over(void **state)
 }
 
 
-/* Each base model by its own replicas, and what no name tells by the first. */
+/*
+ * Each base model by its own replicas, and members without a model by the
+ * first.
+ */
 static void
 names_are_told_apart_by_base_models(void **state)
 {

@@ -193,7 +193,7 @@ dead_record_of_a_former_service_is_no_conflict(void **state)
     assert_standings(&v, (llmgw_standing_t[]) { PAST, LEADS });
     assert_false(group_of(&v)->is_conflict);
 
-    /* one service, whose first engine has not gone yet */
+    /* one service, whose first engine has not ended yet */
     v.records[0].is_living = 1;
     v.records[0].lock = 2;
     look(&v, 0);

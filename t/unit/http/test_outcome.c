@@ -118,7 +118,7 @@ refusal_of_a_replica_is_passed_on(void **state)
     assert_int_equal(ngx_http_llmgw_outcome_http(&end), 502);
 
     end.status = LLMGW_GRPC_INVALID_ARGUMENT;
-    end.http = 422;         /* the engine's own, which the replica told */
+    end.http = 422;         /* the engine's own, as reported by the replica */
     assert_int_equal(ngx_http_llmgw_outcome_http(&end), 422);
     assert_int_equal(ngx_http_llmgw_outcome_grpc(&end),
                      LLMGW_GRPC_INVALID_ARGUMENT);

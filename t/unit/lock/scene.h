@@ -1,7 +1,7 @@
 
 /*
- * A world around the machine: clocks that stand still until they are told to
- * go, a lock file, a disk, and what each connection has been sent.
+ * A world around the machine: clocks that only tests advance, a lock file, a
+ * disk, and the lines sent to each connection.
  */
 
 #ifndef T_UNIT_LOCK_SCENE_H
@@ -207,7 +207,7 @@ static const machine_settings_t  scene_settings = {
 };
 
 
-/* Time passes; the machine is told as often as its server tells it. */
+/* Time passes; the machine gets it as often as from its server. */
 static inline void
 scene_pass(scene_t *s, uint64_t ms)
 {

@@ -1,5 +1,5 @@
 
-/* The state file: whole, torn at each byte, and of somebody else. */
+/* The state file: whole, torn at each byte, and owned by another process. */
 
 #include <inttypes.h>
 #include <setjmp.h>

@@ -324,7 +324,8 @@ a_holder_of_the_state_file_has_the_window_to_come_back(void **state)
 }
 
 
-/* The service died between the file and GRANTED: nobody ever heard of it. */
+/* The service died between the file and GRANTED: no engine learned of the
+ * epoch. */
 static void
 a_holder_that_knows_of_nothing_is_offered_first(void **state)
 {

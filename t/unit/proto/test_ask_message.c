@@ -1,6 +1,6 @@
 
 /*
- * A request whose body is sent behind what is written reads as if protobuf-c
+ * A request whose body is sent after the written part reads as if protobuf-c
  * had written all of it.
  */
 

@@ -1,5 +1,5 @@
 
-/* Clients of the machine, what they were told, and the time. */
+/* Clients of the machine, their events, and the time. */
 
 #ifndef ROLES_SCENE_H
 #define ROLES_SCENE_H

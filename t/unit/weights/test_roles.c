@@ -1,5 +1,5 @@
 
-/* Who may write the weights and who may read them: each rule. */
+/* The rules of writing and reading weights, one by one. */
 
 #include "t/unit/weights/roles_scene.h"
 
@@ -7,7 +7,7 @@
 #define WINDOW_MS  10000
 
 
-/* The next thing that was told was this; it is taken off. */
+/* Checks and removes the next event. */
 static void
 assert_told(int client, roles_event_t event, roles_role_t role)
 {
@@ -194,7 +194,7 @@ adoption_holds_the_writers_back(void **state)
     assert_told(1, ROLES_GRANTED, ROLES_READER);
     assert_told(2, ROLES_GRANTED, ROLES_READER);
 
-    /* And who comes later is a reader at once. */
+    /* A client that comes later is a reader at once. */
     assert_null(roles_may_adopt(&s.roles, &s.clients[0]));
     roles_adopt(&s.roles, &s.clients[0]);
     assert_told(0, ROLES_DONE, ROLES_READER);

@@ -1,7 +1,7 @@
 
 /*
  * 100,000 random events to the machine, and to a model of it that knows facts
- * and no states: after each both have told the same, in the same order.
+ * and no states: after each both have reported the same, in the same order.
  */
 
 #include "common/rnd.h"
@@ -447,7 +447,7 @@ model_role(int i)
 }
 
 
-/* Both told the same, in the same order, and gave the same roles. */
+/* Both reported the same, in the same order, and granted the same roles. */
 static void
 assert_alike(void)
 {

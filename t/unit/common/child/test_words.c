@@ -39,7 +39,7 @@ version_is_put_wherever_it_is_wanted(void **state)
 }
 
 
-/* expected: the words with "|" behind each. */
+/* expected: the words with "|" after each. */
 static void
 check(const char *text, const char *expected)
 {

@@ -1,5 +1,5 @@
 
-/* An answer of OpenAI's API: text comes out, and what is wrong is told. */
+/* An answer of OpenAI's API: its text, and its errors. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -139,7 +139,7 @@ whole_answers_have_one_object(void **state)
 }
 
 
-/* The reader's own limit of an event; here it is told. */
+/* The reader's own limit of an event is reported. */
 static void
 expect_limit(int is_stream, size_t limit, const char *wrong)
 {

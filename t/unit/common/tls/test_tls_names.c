@@ -28,7 +28,7 @@ a_name_is_one_of_the_patterns_or_not(void **state)
         { "gw1,gw2", "gw2", 1 }, { "gw1,gw2", "gw1,gw2", 0 },
         { "gw1,r*,ops", "r7", 1 }, { "gw1,r*,ops", "op", 0 },
 
-        /* A certificate for many is nobody's. */
+        /* A certificate for many members is valid for none. */
         { "*", "*", 0 }, { "*", "*.example", 0 }, { "r1", "*", 0 },
     };
 

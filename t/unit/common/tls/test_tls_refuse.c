@@ -156,7 +156,7 @@ other_clients_are_refused_for_what_they_lack(void **state)
 }
 
 
-/* As an agent does that nobody reports to. */
+/* As an agent does without a reporting replica. */
 static void
 a_look_whether_the_port_is_open_is_no_refusal(void **state)
 {

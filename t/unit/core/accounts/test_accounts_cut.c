@@ -93,7 +93,7 @@ mends(void *data)
 }
 
 
-/* The memory without what a change may leave behind. */
+/* The memory without the words that an interrupted change may leave. */
 
 static void
 image(const world_t *world, char *copy)

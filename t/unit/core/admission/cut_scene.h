@@ -53,7 +53,7 @@ is_before(const llmgw_queue_t *queue, const llmgw_queue_entry_t *a,
 }
 
 
-/* The tickets of entries whose rows live, as they are to be served. */
+/* The tickets of entries of living rows, in the expected order of service. */
 
 static inline size_t
 living(const world_t *world, uint64_t *tickets)

@@ -64,7 +64,7 @@ flow_wait(scene_t *scene, uint32_t row, uint64_t number, int32_t priority,
 }
 
 
-/* A place is given back, and that claim is who gets it: its row is woken. */
+/* A place is freed, and that claim gets it: its row is woken. */
 static inline void
 flow_next_is(scene_t *scene, uint32_t row, llmgw_claim_t *claim,
     llmgw_lease_t *lease)

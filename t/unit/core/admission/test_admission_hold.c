@@ -113,7 +113,7 @@ they_go_in_their_order_when_a_replica_is_there(void **state)
 
     states(scene, LLMGW_PEER_ALIVE);
 
-    /* the last moment: it is not refused, for somebody may serve it now */
+    /* the last moment: it is not refused, since a replica may serve it now */
     scene->now_ms = second.hold_end_ms;
     assert_int_equal(ask(scene, &second), LLMGW_ADMISSION_WAITS);
     assert_false(second.is_held);

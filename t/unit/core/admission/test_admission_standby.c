@@ -141,7 +141,7 @@ active_one_that_failed_is_tried_again_before_the_wait(void **state)
     assert_int_equal(answer.forget, LLMGW_FORGET_ALL);
     (void) scene_end(scene, 0, &lease, LLMGW_VERDICT_SUCCESS);
 
-    /* nobody listened there, which counts as no try */
+    /* no process listened there, which uses up no try */
     assert_int_equal(scene_ask(scene, 0, &claim, &lease, &answer),
                      LLMGW_ADMISSION_WAITS);
 }

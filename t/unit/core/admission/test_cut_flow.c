@@ -262,7 +262,7 @@ release(void **state)
 }
 
 
-/* It passes over a head whose worker stands still, and has its turn. */
+/* It skips a head whose worker is frozen, and is served. */
 static void
 turn_of_the_next(void **state)
 {

@@ -1,7 +1,7 @@
 
 /*
- * Requests that a replica told to come later: they do not ask it before, and
- * whoever else waits may have it meanwhile.  In time that tests make.
+ * Requests that a replica asked to come later: they do not use it before, and
+ * other waiting requests may use it meanwhile.  In time that tests make.
  */
 
 #include "t/unit/core/admission/admission_scene.h"

@@ -181,7 +181,7 @@ granted_head_that_does_not_come_is_passed_over(void **state)
 }
 
 
-/* An older one comes back before a head that was told to come. */
+/* An older one returns before a head that was granted. */
 
 static void
 head_that_an_older_one_displaced_is_not_passed_over(void **state)

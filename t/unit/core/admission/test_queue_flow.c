@@ -1,7 +1,7 @@
 
 /*
- * The queue with flow control: who gets the next place, who is held, who is
- * shed, and that nobody is lost on the way.
+ * The queue with flow control: which request is next, which are held or shed,
+ * and that none is lost.
  */
 
 #include "t/unit/core/admission/flow_cases.h"
@@ -140,13 +140,13 @@ stream_with_tokens_out_is_before_every_class_and_never_held(void **state)
 
     flow_next_is(scene, 2, &urgent, &leases[0]);
 
-    /* the other one is held, also when it is told */
+    /* the other one is held, also after a wakeup */
     assert_int_equal(scene_end(scene, 0, &leases[0],
                                LLMGW_VERDICT_SUCCESS).row, 1);
     assert_int_equal(scene_ask(scene, 1, &high, &leases[0], &answer),
                      LLMGW_ADMISSION_WAITS);
 
-    /* nobody gives a place back any more: it is told again by the timer */
+    /* no place is freed any more: the timer wakes it again */
     scene->view.saturation = 0.99;
     assert_int_equal(scene_ask(scene, 1, &high, &leases[0], &answer),
                      LLMGW_ADMISSION_LEASED);
@@ -386,7 +386,9 @@ claim_that_cannot_wait_goes_only_if_it_is_the_head(void **state)
 }
 
 
-/* Its replica is full while others have room: those behind it may go. */
+/*
+ * Its replica is full while others have capacity: requests after it may leave.
+ */
 static void
 skipped_head_lets_others_go_and_keeps_its_place(void **state)
 {

@@ -1,8 +1,8 @@
 
 /*
  * Random requests, ends, departures, deaths and mendings, against a model that
- * knows no links, no flows and no grants: it looks at all that wait, and says
- * who is next, who is shed and who is refused.
+ * knows no links, no flows and no grants: it examines all waiting requests, and
+ * determines which is next, shed or refused.
  */
 
 #include "t/unit/core/admission/flow_cases.h"
@@ -79,7 +79,7 @@ first_of(const model_t *m, const llmgw_claim_t *one, int32_t priority,
 }
 
 
-/* The tenant behind the last one; behind all of them the first. */
+/* The tenant after the last one; after all of them the first. */
 static const llmgw_claim_t *
 turn_of(const model_t *m, const llmgw_claim_t *one, int32_t priority)
 {
@@ -101,7 +101,7 @@ turn_of(const model_t *m, const llmgw_claim_t *one, int32_t priority)
 }
 
 
-/* Whose turn it is, of those that wait and *one; NULL: nobody's. */
+/* The next request, of the waiting ones and *one; NULL: none. */
 static const llmgw_claim_t *
 next_of(const model_t *m, const llmgw_claim_t *one)
 {
@@ -166,7 +166,7 @@ newest_of(const model_t *m, int32_t priority, int64_t tenant)
 }
 
 
-/* Who is given up so that one may stay; NULL: nobody. */
+/* The request that is shed so that one may stay; NULL: none. */
 static const llmgw_claim_t *
 victim_for(const model_t *m, const llmgw_claim_t *one)
 {
@@ -309,7 +309,7 @@ one_comes(model_t *m)
 }
 
 
-/* A place is free: whose turn it is gets it, until there is none. */
+/* A place is free: the next request gets it, until there is none. */
 static void
 serve(model_t *m)
 {

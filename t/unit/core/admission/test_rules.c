@@ -151,7 +151,7 @@ token_bucket_fills_with_time(void **state)
     scene.request.now_us = 160;
     assert_int_equal(ask(&scene, 4), LLMGW_RULE_ADMITTED);
 
-    /* no more than its capacity, and nothing by a clock that went back */
+    /* at most its capacity, and nothing if the clock went back */
     scene.request.now_us = 10000000;
     scene.request.tokens = 100;
     assert_int_equal(ask(&scene, 4), LLMGW_RULE_ADMITTED);

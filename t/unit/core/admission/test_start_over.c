@@ -97,7 +97,7 @@ one_that_has_waited_starts_over_without_a_pause(void **state)
 }
 
 
-/* It would only hear the same again, and later. */
+/* It would only get the same answer again, and later. */
 static void
 open_circuits_are_waited_for_without_a_pause(void **state)
 {

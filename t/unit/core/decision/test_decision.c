@@ -240,7 +240,10 @@ text_and_figures_stay_json(void **state)
 }
 
 
-/* At each size: nothing behind the end is touched, and the need is known. */
+/*
+ * At each size: nothing after the end is touched, and the needed size is
+ * returned.
+ */
 static void
 a_line_that_does_not_fit_says_how_much_it_takes(void **state)
 {

@@ -71,7 +71,7 @@ add(scene_t *scene, uint32_t request, int32_t priority, uint64_t tenant)
 }
 
 
-/* The request that goes at that saturation; NOBODY: none may. */
+/* The request that leaves at that saturation; NOBODY: none. */
 static inline uint32_t
 leaves(scene_t *scene, double saturation)
 {

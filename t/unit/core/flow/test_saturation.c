@@ -97,7 +97,7 @@ facts_that_nobody_tells_hold_nobody(void **state)
     assert_true(ask(&live) == 0);
     assert_false(live.is_known);
 
-    /* of KV alone: the others read as the one that tells */
+    /* only KV is known: the others read as the one that reports it */
     tell(&live, 1, LLMGW_FACT_KV, 0, 400);
     assert_true(ask(&live) == 0.4 / 0.8);
     assert_true(live.is_known);
@@ -126,7 +126,7 @@ own_attempts_are_always_known(void **state)
 }
 
 
-/* The pick says that there is no replica; nobody waits for one. */
+/* The pick reports that there is no replica; no request waits for one. */
 static void
 fleet_without_replicas_holds_nobody(void **state)
 {

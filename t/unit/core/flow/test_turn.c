@@ -4,7 +4,7 @@
 #include "t/unit/core/flow/flow_scene.h"
 
 
-/* Asking whose turn it is changes nothing; a removal is no turn. */
+/* Looking up the next one changes nothing; a removal is not a turn. */
 static void
 turn_moves_with_the_one_that_is_taken(void **state)
 {

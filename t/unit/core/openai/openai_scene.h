@@ -34,7 +34,7 @@
 
 static size_t  scene_blocks;            /* held now */
 static size_t  scene_largest;           /* bytes ever asked for at once */
-static size_t  scene_left = SIZE_MAX;   /* allocations until there is none */
+static size_t  scene_left = SIZE_MAX;   /* allocations before one fails */
 
 
 static inline void *

@@ -94,7 +94,7 @@ each_turn_has_all_blocks_of_the_one_before(void **state)
 }
 
 
-/* The blocks up to the change are shared, and none behind it. */
+/* The blocks up to the change are shared, and none after it. */
 static void
 what_is_said_later_changes_no_earlier_block(void **state)
 {
@@ -240,7 +240,7 @@ blocks_are_bounded(void **state)
 }
 
 
-/* Native passes look into bodies that nobody has judged. */
+/* Native passes read bodies that were not validated. */
 static void
 bodies_of_any_kind_do_no_harm(void **state)
 {

@@ -1,5 +1,5 @@
 
-/* What a client is told of its request, and what the log shows of it. */
+/* Errors as sent to a client, and as logged. */
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -18,7 +18,7 @@
 
 #define SCENE_MAX  8
 
-/* The table of scorers whose names a test says. */
+/* The table of scorers that a test names. */
 #ifndef SCENE_SCORERS
 #define SCENE_SCORERS  llmgw_scorers
 #endif

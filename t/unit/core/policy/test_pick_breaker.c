@@ -115,7 +115,7 @@ full_peer_that_is_admitted_means_waiting(void **state)
     s.fulls[2].until_ms = s.key.now_ms + 1;
     assert_refuses(&s, LLMGW_PICK_FULL);
 
-    /* one that is full behind its open circuit cannot be forced */
+    /* one that is full and has an open circuit cannot be forced */
     scene_open(&s, 2, 100);
     s.breakers[2].cooldown_ms = 901;
     assert_opens(&s, 0, s.order[0] == 0 ? LLMGW_ROUTE_AFFINITY

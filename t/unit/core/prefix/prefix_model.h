@@ -1,7 +1,7 @@
 
 /*
- * The prefix index told simply: of each replica an array of blocks that is
- * searched, the newest first.
+ * A simple prefix index: for each replica an array of blocks that is searched,
+ * the newest first.
  */
 
 #ifndef PREFIX_MODEL_H

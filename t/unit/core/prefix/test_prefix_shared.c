@@ -4,8 +4,8 @@
  * readers without a lock.
  *
  * Each prompt has as many blocks as each other, and a replica keeps a few whole
- * prompts.  So whoever reads a replica in the middle of a record sees a part of
- * a prompt, and nobody ever may.
+ * prompts.  So a reader that sees a replica in the middle of a record sees a
+ * part of a prompt, which must never happen.
  *
  * LLMGW_PREFIX_SECONDS says for how long (1).
  */

@@ -338,7 +338,7 @@ json_is_accepted(void **state)
 }
 
 
-/* In an array, as a member's value, and behind spaces it is JSON, too. */
+/* In an array, as a member's value, and after spaces it is JSON, too. */
 static void
 json_within_json_is_accepted(void **state)
 {

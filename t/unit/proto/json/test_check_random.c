@@ -158,7 +158,7 @@ jansson_gives_the_same_answer(void **state)
         is_json = llmgw_json_check_strict(t.bytes, t.len, &value, &error) == 0;
         is_taken = jansson_takes(&t);
 
-        /* jansson passes over a NUL behind a value */
+        /* jansson skips a NUL after a value */
 
         if (is_taken >= 0 && is_json != is_taken
             && (is_json || memchr(t.bytes, '\0', t.len) == NULL))

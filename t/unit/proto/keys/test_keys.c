@@ -1,5 +1,5 @@
 
-/* What a key file says, and whose a key is: proto/keys/keys.h. */
+/* Reading key files, and finding the account of a key: proto/keys/keys.h. */
 
 #include "common/rnd.h"
 #include "t/unit/core/cut.h"
@@ -278,7 +278,7 @@ lines_and_names_have_a_longest_length(void **state)
 }
 
 
-/* For those who want to hear of all that is wrong. */
+/* For callers that need all errors. */
 static void
 reading_goes_on_behind_an_error(void **state)
 {

@@ -314,7 +314,7 @@ test_generation_moves_for_routing_alone(void **state)
     assert_true(moves(f, &m, 0));
     m.service = LLMGW_SERVICE_DOWN;
     assert_true(moves(f, &m, 0));
-    m.replica_start_ms++;           /* nobody may have seen it DOWN between */
+    m.replica_start_ms++;           /* readers may have missed the DOWN */
     assert_true(moves(f, &m, 0));
     m.draining = 1;
     assert_true(moves(f, &m, 0));

@@ -1,8 +1,8 @@
 
 /*
- * The members segment's reader before files that no writer of ours has made,
- * or that somebody has spoiled: it refuses with a reason or gives out exactly
- * what was published, and the caller's view is whole either way.
+ * The members segment's reader with files that no writer of ours has made, or
+ * that were damaged: it refuses with a reason or gives out exactly what was
+ * published, and the caller's view is whole either way.
  *
  * Three kinds of lies: bytes without sense, a true segment with damage, and a
  * well-formed segment with right checks and wrong contents, which only the

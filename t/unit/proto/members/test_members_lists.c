@@ -250,7 +250,7 @@ test_older_load_records_lack_what_came_later(void **state)
     assert_int_equal(*(uint32_t *) (void *) (bytes + 24), 0x01020304);
     assert_int_equal(*(uint16_t *) (void *) (bytes + 28), 0x0105);
 
-    /* An older writer tells three and leaves the rest 0. */
+    /* An older writer reports three and leaves the rest 0. */
     load.engine = (llmgw_engine_load_t) { 1, 2, 3, 7, 0, 0, 0 };
     llmgw_members_slot_encode(&slot, "r1", &load);
     assert_true(llmgw_members_slot_decode(&slot, "r1", &read));

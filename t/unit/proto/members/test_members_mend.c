@@ -1,8 +1,8 @@
 
 /*
  * The members segment when its file is not what it should be: a file system
- * without space, and a file that somebody removes, replaces, truncates or
- * fills with garbage.  The heartbeat puts it back with a greater generation.
+ * without space, and a file that is removed, replaced, truncated or filled with
+ * garbage.  The heartbeat puts it back with a greater generation.
  *
  * posix_fallocate() stands in for the C library's, at link time.
  */

@@ -1,5 +1,7 @@
 
-/* Who of a standby group is active, and who could take over. */
+/*
+ * The active member of a standby group, and the members that could take over.
+ */
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 
 /*
- * What the tests of the members segment share: a directory on tmpfs, members
+ * Shared by the tests of the members segment: a directory on tmpfs, members
  * that can be told apart, and views whose every part carries one stamp.
  */
 
@@ -68,7 +68,7 @@ fixture_buffer_at(uint32_t capacity, uint64_t sequence)
 }
 
 
-/* Of head and buffers: what is behind them is the names area, a MiB of it. */
+/* Of head and buffers: after them is the names area of a MiB. */
 static inline size_t
 fixture_tables_bytes(uint32_t capacity)
 {
@@ -98,7 +98,7 @@ fixture_teardown(void **state)
         (void) remove(path);
     }
 
-    /* Fails where a test has left something behind that it should not. */
+    /* Fails if a test has left something behind. */
     i = (size_t) rmdir(f->dir);
     free(f);
 

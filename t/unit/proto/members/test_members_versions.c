@@ -20,7 +20,7 @@
 
 #define GOLDEN    "t/unit/proto/members/segment-0.2.0.hex"
 #define CAPACITY  8
-#define APPENDED  5000          /* bytes behind what is known of a file */
+#define APPENDED  5000          /* bytes after the known part of a file */
 #define MODELS    0xa06033fe3e861300      /* hash of the list below */
 #define LAYERS    0xa0d7ed06a9cb8601
 
@@ -357,7 +357,7 @@ directory_fill_spare(unsigned char *file, const llmgw_members_head_t *head)
 
 /*
  * The scene as a later version may write it: longer records, every spare byte
- * used, further lists, and something behind what was the file's end.
+ * used, further lists, and bytes after the former end of the file.
  */
 static unsigned char *
 later_make(const unsigned char *data, uint32_t record_bytes, size_t *bytes)

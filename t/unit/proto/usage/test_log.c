@@ -164,7 +164,7 @@ record_that_was_cut_off_is_there_once_more(void **state)
 }
 
 
-/* Its process was killed, and another one wrote behind it. */
+/* Its process was killed, and another one wrote after it. */
 static void
 record_behind_one_that_was_cut_off_counts(void **state)
 {

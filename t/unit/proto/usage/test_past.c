@@ -147,7 +147,7 @@ put_text(const char *path, const char *text, size_t len)
 }
 
 
-/* Of alice, and of others who used nothing else: up to record n. */
+/* Usage of alice, and of others without further records: up to record n. */
 static void
 put_state(scene_t *scene, const char *gateway, uint64_t n, uint32_t others)
 {

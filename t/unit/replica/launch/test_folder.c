@@ -1,5 +1,5 @@
 
-/* The folder of an engine: whose it is, who has it, and what it keeps. */
+/* The folder of an engine: its owner, its lock, and its contents. */
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 
-/* The lock file of a group: whom it is for, and what is none. */
+/* The lock file of a group: its owner and mode, and invalid files. */
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -359,7 +359,9 @@ workers_are_registered_once_and_told_again_to_a_new_service(void **state)
 }
 
 
-/* What the service had said before, and says of nobody, does not count. */
+/*
+ * Earlier reports of the service, and reports without a standby, do not count.
+ */
 static void
 a_successor_is_told_after_it_was_sought(void **state)
 {

@@ -1,7 +1,7 @@
 
 /*
- * What a call hears where nobody takes it: the connections between a simulated
- * gateway and its replicas, and the back-off.
+ * The result of a call that no process accepts: the connections between a
+ * simulated gateway and its replicas, and the back-off.
  */
 
 #include "t/unit/sim/gateway/gateway_scene.h"
@@ -37,7 +37,7 @@ slowest_us(const gateway_scene_t *scene)
 }
 
 
-/* Suspected after 2.5 s, called dead after 5 s; nobody refuses a connection. */
+/* Suspected after 2.5 s, called dead after 5 s; no connection is refused. */
 static void
 call_to_a_dead_machine_hears_nothing_until_gossip_speaks(void **state)
 {

@@ -179,7 +179,7 @@ overrides_move_classes_and_the_highest(void **state)
     assert_int_equal(fleet_priority(&classes, "gold", 4), 100);
     assert_int_equal(fleet_engine_priority(&classes, 4), 96);
 
-    /* nobody named is above the default */
+    /* no named tenant is above the default */
     assert_int_equal(llmgw_classes_set(&classes, "gold", 4, -100), 0);
     assert_int_equal(llmgw_classes_set(&classes, "critical", 8, -5), 0);
     assert_int_equal(llmgw_classes_set(&classes, "standard", 8, 0), 0);
