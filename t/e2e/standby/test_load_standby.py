@@ -182,8 +182,8 @@ def conversation(i):
 
 def caught(nginx, one, asked):
     """The engine is frozen in the middle of a stream at least; answers to all.
-    On a busy machine whole answers
-    may arrive before the test looks: try again then."""
+    On a busy machine whole answers may arrive before the test looks: try again
+    then."""
     while True:
         connections = [sse.Connection(nginx.api) for _ in asked]
         answers = [c.request(sse.CHAT, body)
