@@ -145,7 +145,7 @@ struct machine_engine_s {
     uint64_t               progress_ms; /* it rose, or no stream ran */
 
     unsigned               position;    /* as told; 0: not yet */
-    unsigned               is_silent:1; /* missed an offer, and no word since */
+    unsigned               is_silent:1; /* missed an offer, and silent since */
     unsigned               is_released:1;
 };
 

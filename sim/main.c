@@ -33,13 +33,13 @@ static const options_spec_t  main_spec = {
     "Simulates a fleet of replicas behind the gateway.",
     "commands (see COMMAND --help):\n"
     "  run                          simulate a workload that is drawn\n"
-    "  replay                       the requests of a trace\n"
-    "  compare                      several settings, request by request\n"
-    "  search                       the least replicas, or the best weights\n"
-    "  explain                      a decision log: each choice made again\n"
-    "  observe                      a real endpoint, recorded as a trace\n"
-    "  calibrate                    a simulation against what was observed\n"
-    "  convert                      nginx's access log to a trace",
+    "  replay                       simulate the requests of a trace\n"
+    "  compare                      compare settings, request by request\n"
+    "  search                       find fewest replicas, or the best weights\n"
+    "  explain                      make each choice of a decision log again\n"
+    "  observe                      record a real endpoint as a trace\n"
+    "  calibrate                    compare a simulation with a trace\n"
+    "  convert                      make a trace of nginx's access log",
     main_table
 };
 

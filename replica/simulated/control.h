@@ -7,7 +7,7 @@
 #include "replica/service.h"
 
 
-/* The methods of a kind: a model has no faults. */
+/* The methods of a kind; the model has no method for faults. */
 const service_method_t *control_methods(const engine_kind_t *kind);
 
 #endif /* CONTROL_H */

@@ -69,7 +69,10 @@ attempt_leave(gateway_t *g, uint32_t i)
 }
 
 
-/* Its gateway has not heard of what has the replica, or had no choice. */
+/*
+ * Its gateway does not know of the replica's fault yet, or had no other
+ * replica.
+ */
 static void
 attempt_count_misrouted(gateway_t *g, const node_truth_t *node)
 {

@@ -233,7 +233,7 @@ band_place(llmgw_flow_t *flow, int32_t priority)
 }
 
 
-/* Found or made; NULL: there are too many. */
+/* Finds or creates it; NULL: there are too many. */
 static flow_band_t *
 band_get(llmgw_flow_t *flow, int32_t priority)
 {

@@ -19,7 +19,7 @@ typedef struct {
     unsigned        apis;       /* elsewhere it is a key that we do not know */
     known_when_t    when;
     unsigned        feature;
-    size_t          span;       /* where the body notes it; 0: nowhere */
+    size_t          span;       /* field of the body that it sets; 0: none */
 } known_row_t;
 
 #define TYPED(name, types, apis)                                              \

@@ -10,10 +10,10 @@
  *                     +-- another body needs the room -----> the same, 408
  *                     +-- the client goes: the request ends without a call
  *
- * What is allocated counts in the requests' share of the worker's memory until
- * it is released, which the request's end does at the latest.  Before bytes
- * arrive nothing is allocated, whatever length the body announces; then the
- * block grows with the bytes received.
+ * Allocated bytes count in the requests' share of the worker's memory until
+ * they are released, at the request's end at the latest.  Before bytes arrive
+ * nothing is allocated, whatever length the body announces; then the block
+ * grows with the bytes received.
  */
 
 #ifndef _NGX_HTTP_LLMGW_OPENAI_RECEIVE_H_INCLUDED_
