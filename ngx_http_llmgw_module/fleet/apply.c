@@ -361,7 +361,7 @@ ngx_http_llmgw_table_relist(ngx_http_llmgw_replica_t *replica)
     ngx_http_llmgw_pool_t  *pool, *most;
 
     pool = replica->pool;
-    most = pool->upstream->main;        /* NULL: the first is being made */
+    most = pool->upstream->main;        /* NULL: the first one is being built */
     inert = replica->round == pool->round || (most && most != pool);
 
     if (inert && replica->listed) {

@@ -13,7 +13,7 @@
 #include "zone/directory.h"
 
 
-/* A place of the directory, as it was under its lock. */
+/* A copy of a directory's place, taken under its lock. */
 typedef struct {
     uint64_t                      hash;
     uint64_t                      binding;

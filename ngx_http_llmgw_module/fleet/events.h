@@ -25,8 +25,8 @@ struct ngx_http_llmgw_fleet_events_s {
                                     ngx_http_llmgw_worker_t *worker);
 
     /*
-     * pool->zone is there, and no view yet.  pool_ends() comes when all
-     * replicas have ended, and also where pool_begins() was not called.
+     * pool->zone is there, and no view yet.  pool_ends() is called when all
+     * replicas have ended, even if pool_begins() was not called.
      */
     ngx_int_t                   (*pool_begins)(ngx_http_llmgw_pool_t *pool);
     void                        (*pool_ends)(ngx_http_llmgw_pool_t *pool);
@@ -38,7 +38,9 @@ struct ngx_http_llmgw_fleet_events_s {
     void                        (*loads_read)(ngx_http_llmgw_pool_t *pool);
     void                        (*view_applied)(ngx_http_llmgw_pool_t *pool);
 
-    /* The replica's record is another one: attempts may have to leave it. */
+    /*
+     * The replica's record has changed: attempts may have to leave the replica.
+     */
     void                        (*replica_changed)(
                                     ngx_http_llmgw_replica_t *replica);
 

@@ -1,6 +1,6 @@
 
 /*
- * A replica as the pick sees it, and what it reports of its load.
+ * A replica's data for the pick, and its reported load.
  *
  * core/serve/reach.h decides whether it may be used.  Of a group, only the
  * active member with the greatest epoch is used (core/standby.h), and the
@@ -151,7 +151,7 @@ ngx_http_llmgw_replica_set_full(ngx_http_llmgw_replica_t *replica,
 {
     ngx_http_llmgw_zone_t  *zone;
 
-    /* without the lock, where it is not marked */
+    /* no lock if it is not marked */
 
     if (load == NULL || !llmgw_full_is_known(&replica->slot->admission.full)) {
         return;

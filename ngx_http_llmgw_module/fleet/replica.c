@@ -5,9 +5,9 @@
  *
  * Its data for the pick are in peer.c.
  *
- * A replica lives as long as it is listed, stands in a table, has attempts or
- * sessions, or is excluded by a stream.  The pool frees what is unused once a
- * second, so none is freed within a callback.
+ * A replica object lives as long as it is listed, is in a table, has attempts
+ * or sessions, or is excluded by a stream.  The pool frees what is unused once
+ * a second, so none is freed within a callback.
  */
 
 #include "fleet/events.h"
@@ -85,7 +85,7 @@ ngx_http_llmgw_replica_create(ngx_http_llmgw_pool_t *pool,
 }
 
 
-/* The fields that name it, which are added to each of its tokens. */
+/* The protobuf fields with its id, which are added to each of its tokens. */
 
 static ngx_int_t
 ngx_http_llmgw_replica_sign(ngx_http_llmgw_replica_t *replica)

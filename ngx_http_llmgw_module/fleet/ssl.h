@@ -5,9 +5,8 @@
  *
  * Settings, names and explanations are those of all our programs
  * (common/tls/).  Files are read once for a configuration; a reload reads them
- * again, and that they have changed meanwhile is a warning.  What is resumed is
- * of the same replica, worker and configuration: it was verified by what holds
- * now.
+ * again; a change in between causes a warning.  What is resumed is of the same
+ * replica, worker and configuration: it was verified by what holds now.
  */
 
 #ifndef _NGX_HTTP_LLMGW_SSL_H_INCLUDED_

@@ -1,13 +1,13 @@
 
 /*
- * The table: replicas by index, what the pick knows of each, and the ring
- * over them.
+ * The table: replicas by index, the pick's data of each, and the ring over
+ * them.
  *
  * A change of state (dead, draining, full) is written into the table that
  * serves, at once.  A change of *which replicas are listed* makes another
  * table, whose ring is built in slices between the requests; until it is whole
- * the old one serves, with those gone marked unusable.  Then the new one takes
- * its place and every replica its new index, in one step.
+ * the old one serves, with those gone marked unusable.  Then, in one step, the
+ * new table replaces it and every replica gets its new index.
  *
  *     listed changes           slices, until whole          rest is over
  *   ----------------> building --------------------> resting ------------> idle
@@ -113,7 +113,7 @@ ngx_http_llmgw_table_schedule(ngx_http_llmgw_pool_t *pool)
 }
 
 
-/* A slice an iteration of the event loop. */
+/* One slice per iteration of the event loop. */
 
 void
 ngx_http_llmgw_table_build(ngx_http_llmgw_pool_t *pool)
@@ -182,8 +182,8 @@ ngx_http_llmgw_table_slice(ngx_http_llmgw_pool_t *pool, size_t budget)
 
 
 /*
- * At once, not in slices, and without a rest: for when no other replica could
- * serve meanwhile.
+ * Builds it at once, not in slices, and without a rest: used when no other
+ * replica could serve meanwhile.
  */
 
 void
@@ -287,7 +287,7 @@ ngx_http_llmgw_table_create(ngx_http_llmgw_pool_t *pool,
 }
 
 
-/* Begins the ring, out of the one that serves. */
+/* Begins the ring, from the one that serves. */
 
 static ngx_int_t
 ngx_http_llmgw_table_ring(ngx_http_llmgw_pool_t *pool,

@@ -1,7 +1,7 @@
 
 /*
- * The table: a pool's replicas by index, what the pick knows of each, and the
- * ring over them.  They change as one.
+ * The table: a pool's replicas by index, the pick's data of each, and the ring
+ * over them.  They change as one.
  */
 
 #ifndef _NGX_HTTP_LLMGW_TABLE_H_INCLUDED_
@@ -56,13 +56,16 @@ void ngx_http_llmgw_table_peers(ngx_http_llmgw_pool_t *pool,
 double ngx_http_llmgw_table_saturation(ngx_http_llmgw_pool_t *pool,
     int *is_known);
 
-/* 1: no replica can be asked, and no standby be waited for. */
+/* 1: no replica is usable, and there is no standby to wait for. */
 ngx_uint_t ngx_http_llmgw_table_is_empty(ngx_http_llmgw_pool_t *pool);
 
 /* How long requests are held meanwhile; 0: not at all. */
 ngx_msec_t ngx_http_llmgw_table_hold_ms(ngx_http_llmgw_pool_t *pool);
 
-/* The view is stale now, or no longer: what standbys are follows from that. */
+/*
+ * To be called when the view becomes stale, or is no longer: updates the
+ * standbys.
+ */
 void ngx_http_llmgw_table_standbys(ngx_http_llmgw_pool_t *pool);
 ngx_uint_t ngx_http_llmgw_table_has_routable(ngx_http_llmgw_pool_t *pool);
 

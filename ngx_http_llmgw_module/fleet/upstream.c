@@ -326,7 +326,7 @@ ngx_http_llmgw_upstream_check_handler(ngx_event_t *ev)
 }
 
 
-/* A model may be unbound by time alone, and another one take its place. */
+/* A model may be unbound merely by time, and another one get its pool. */
 
 static void
 ngx_http_llmgw_upstream_check_models(ngx_http_llmgw_upstream_t *upstream)
@@ -406,7 +406,7 @@ ngx_http_llmgw_monotonic_ms(void)
 }
 
 
-/* The same, asked once an iteration of the event loop. */
+/* The same, computed once per iteration of the event loop. */
 
 uint64_t
 ngx_http_llmgw_upstream_clock_ms(ngx_http_llmgw_upstream_t *upstream)

@@ -77,7 +77,7 @@ void ngx_http_llmgw_upstream_look_at_loads(
 ngx_uint_t ngx_http_llmgw_upstream_is_stale(
     ngx_http_llmgw_upstream_t *upstream);
 
-/* CLOCK_MONOTONIC, asked once an iteration of the event loop; or now. */
+/* CLOCK_MONOTONIC, read once per iteration of the event loop; or now. */
 uint64_t ngx_http_llmgw_upstream_clock_ms(
     ngx_http_llmgw_upstream_t *upstream);
 uint64_t ngx_http_llmgw_monotonic_ms(void);
@@ -104,10 +104,10 @@ ngx_http_llmgw_pool_t *ngx_http_llmgw_upstream_pool_of(
     ngx_http_llmgw_upstream_t *upstream, uint64_t base);
 
 /*
- * How a name is served, as engines know it, and by which pool: where it is not,
- * by that of what names no model.  By what listed replicas report, whether they
- * live or not: a model whose replicas are all down is known, and has no
- * replica.
+ * Whether and how a name, the engines' name, is served, and the pool: if none
+ * serves it, the pool of requests without a model.  By what listed replicas
+ * report, whether they live or not: a model whose replicas are all down is
+ * known, and has no replica.
  */
 llmgw_serves_t ngx_http_llmgw_upstream_serves(
     ngx_http_llmgw_upstream_t *upstream, const ngx_str_t *name,
@@ -117,8 +117,8 @@ llmgw_serves_t ngx_http_llmgw_upstream_serves(
  * The pool for a name of the configuration that no replica reports.  Where all
  * replicas say what they serve, it is one of its own, as of a base model whose
  * replicas are gone: there requests wait for the first one.  Otherwise an
- * engine has to judge, and it is the pool of what names no model.  NULL: no
- * pool is free, or no memory.
+ * engine has to decide, and it is the pool of requests without a model.  NULL:
+ * no pool is free, or no memory.
  */
 ngx_http_llmgw_pool_t *ngx_http_llmgw_upstream_await(
     ngx_http_llmgw_upstream_t *upstream, const ngx_str_t *name);

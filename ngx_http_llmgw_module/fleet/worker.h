@@ -37,8 +37,8 @@ ngx_http_llmgw_upstream_t *ngx_http_llmgw_worker_upstream(
     ngx_http_request_t *r, ngx_http_upstream_srv_conf_t *us);
 
 /*
- * The pool of what names no model: in the upstream that the request's location
- * passes to, or in this one.
+ * The pool of requests without a model: in the upstream that the request's
+ * location passes to, or in this one.
  */
 ngx_http_llmgw_pool_t *ngx_http_llmgw_worker_pool(ngx_http_request_t *r);
 ngx_http_llmgw_pool_t *ngx_http_llmgw_worker_pool_of(ngx_http_request_t *r,

@@ -13,7 +13,8 @@
  * destroyed, and not before.  And nginx's filter for chunked answers looks at
  * the tag of a buffer that was sent some time ago.  So a chunk's head is never
  * freed: it is some other chunk's, which has the same tag, or waits to become
- * one.  There are as many heads as there once were chunks at a time.
+ * one.  The number of heads is the greatest number of chunks that were in use
+ * at a time.
  */
 
 #include "front/clients.h"

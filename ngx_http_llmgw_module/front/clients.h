@@ -42,12 +42,12 @@ struct ngx_http_llmgw_clients_s {
 };
 
 
-/* The worker's clients, made for its first stream.  NULL: no memory. */
+/* The worker's clients, created for its first stream.  NULL: no memory. */
 ngx_http_llmgw_clients_t *ngx_http_llmgw_clients_get(
     ngx_http_llmgw_worker_t *worker);
 
 /*
- * Puts the stream on the list: it runs once, at the end of the event loop's
+ * Puts the stream on the list: it is run once, at the end of the event loop's
  * iteration.  forget() takes it off the list again.
  */
 void ngx_http_llmgw_clients_post(ngx_http_llmgw_stream_t *stream);

@@ -54,7 +54,7 @@ ngx_http_llmgw_cork_fetch(void *from, void *to)
 
 
 /*
- * Called before the list is worked off: counts how many streams of each
+ * Called before the list is processed: counts how many streams of each
  * connection are on it.  It prefetches as well: nginx touched each stream's
  * memory a token ago, and the processor has cached thousands of other lines
  * since.  Asking for all of it here makes the processor wait once, and not once

@@ -305,7 +305,7 @@ ngx_http_llmgw_entry_settles(ngx_http_llmgw_stream_t *stream,
     if (prompt == -1 && stream->record.tokens == 0
         && outcome != LLMGW_OUTCOME_SERVED && outcome != LLMGW_OUTCOME_GONE)
     {
-        prompt = 0;                 /* an error, of which nothing was had */
+        prompt = 0;                 /* an error without any token */
     }
 
     end.prompt = prompt == -1 ? LLMGW_USAGE_UNKNOWN : (uint64_t) prompt;

@@ -283,7 +283,7 @@ ngx_http_llmgw_grpc_front_message(ngx_http_request_t *r, ngx_str_t *body,
 }
 
 
-/* The prompt and the ids are of any length: they get memory of their own. */
+/* The prompt and the ids have any length, so they get memory of their own. */
 
 static void *
 ngx_http_llmgw_grpc_front_alloc(void *data, size_t size)

@@ -202,7 +202,7 @@ ngx_int_t ngx_http_llmgw_entry_said(ngx_http_llmgw_stream_t *stream,
 ngx_uint_t ngx_http_llmgw_entry_refused(ngx_http_llmgw_stream_t *stream);
 void ngx_http_llmgw_entry_first_token(ngx_http_llmgw_stream_t *stream);
 
-/* The tokens that it has are thrown away. */
+/* Discards the tokens of an attempt. */
 void ngx_http_llmgw_entry_restarts(ngx_http_llmgw_stream_t *stream);
 void ngx_http_llmgw_entry_ends(ngx_http_llmgw_stream_t *stream,
     llmgw_outcome_t outcome);

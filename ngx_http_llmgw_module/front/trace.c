@@ -249,8 +249,8 @@ ngx_http_llmgw_trace_draw(ngx_http_llmgw_stream_t *stream,
 
 /*
  * Appends the id to what nginx logs of the client and the request.  An id comes
- * from outside: whatever would break the line or its quoted string is shown as
- * a dot.
+ * from outside: bytes that would break the line or its quoted string are shown
+ * as dots.
  */
 
 static u_char *

@@ -47,7 +47,7 @@ ngx_http_llmgw_header_add(ngx_list_t *list, const char *name,
     h->hash = 1;
     h->key.data = (u_char *) name;
     h->key.len = ngx_strlen(name);
-    h->lowcase_key = h->key.data;       /* in lower case wherever it is read */
+    h->lowcase_key = h->key.data;       /* lower case, as all readers expect */
     h->value = *value;
 
     return h;

@@ -67,7 +67,7 @@ typedef struct {
 } ngx_http_llmgw_record_t;
 
 
-/* Notes the time of the first token; 0: it was noted before. */
+/* Notes the time of the first token; returns 0 if it was noted before. */
 ngx_uint_t ngx_http_llmgw_record_first_token(ngx_http_llmgw_record_t *record);
 
 /*

@@ -20,7 +20,7 @@
 #include "keys/keys.h"
 
 
-/* Between two lines of the log. */
+/* The least time between two lines of the log. */
 #define NGX_HTTP_LLMGW_KEYS_TICK_MS  1000
 
 
@@ -273,7 +273,7 @@ ngx_http_llmgw_caller_by_name(ngx_http_request_t *r,
 }
 
 
-/* Empty where there is no value. */
+/* Empty if there is no value. */
 
 static ngx_int_t
 ngx_http_llmgw_caller_word(ngx_http_request_t *r,
@@ -326,7 +326,7 @@ ngx_http_llmgw_caller_may(const ngx_http_llmgw_caller_t *caller,
 }
 
 
-/* In the protocol of the location, or of a pass's client. */
+/* Answers in the protocol of the location, or of a pass's client. */
 
 static ngx_int_t
 ngx_http_llmgw_caller_refuse(ngx_http_request_t *r, const llmgw_end_t *end)

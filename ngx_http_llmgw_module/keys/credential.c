@@ -4,8 +4,8 @@
  * password of Basic, which browsers and `curl -u` send.
  *
  * A header may come once.  Bearer and x-api-key may both come if they are keys
- * of one account.  Basic beside x-api-key may be for something else in front of
- * us, and is left alone.
+ * of one account.  Basic beside x-api-key may be meant for a proxy in front of
+ * us, and is ignored.
  */
 
 #include "http/header.h"

@@ -6,8 +6,8 @@
  *     OpenAI's words   x-ratelimit-remaining-requests
  *     Anthropic's      anthropic-ratelimit-requests-remaining
  *
- * The figures are of the moment at which the request was admitted or refused.
- * A limit that the caller does not have has no headers.
+ * The figures are those at the admission or refusal of the request. A limit
+ * that the caller does not have has no headers.
  */
 
 #include "core/openai/error.h"

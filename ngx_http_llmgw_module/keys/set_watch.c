@@ -1,7 +1,7 @@
 
 /*
- * A key file that is looked at once a second, by its path: a link may be
- * exchanged, as Kubernetes does with its volumes.
+ * Checks a key file once a second, by its path: a link may be replaced, as
+ * Kubernetes does with its volumes.
  *
  * What two looks in a row find unchanged is read, a step in each iteration of
  * the event loop.  Only a set that was read whole takes the place of the one

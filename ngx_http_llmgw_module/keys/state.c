@@ -243,7 +243,7 @@ ngx_http_llmgw_books_end(ngx_http_llmgw_keys_t *keys)
 }
 
 
-/* A generation that was the oldest once stays it. */
+/* A generation that has become the oldest stays so. */
 
 static ngx_uint_t
 ngx_http_llmgw_books_may(ngx_http_llmgw_books_file_t *books)

@@ -33,7 +33,7 @@
 #include "proto/usage/past.h"
 
 
-/* A hold of the zone's lock takes some microseconds: so many accounts. */
+/* Accounts per hold of the zone's lock, which takes some microseconds. */
 #define NGX_HTTP_LLMGW_STATE_HOLD   16
 #define NGX_HTTP_LLMGW_STATE_STEP   256
 

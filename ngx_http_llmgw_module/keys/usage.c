@@ -106,7 +106,7 @@ ngx_http_llmgw_usage_conf_gateway(ngx_conf_t *cf, ngx_str_t *value,
 }
 
 
-/* A test of the configuration makes no file.  NGX_ERROR: errno says why. */
+/* A test of the configuration creates no file.  NGX_ERROR: errno says why. */
 
 static ngx_int_t
 ngx_http_llmgw_usage_make(ngx_str_t *path)

@@ -24,7 +24,7 @@
 #define NGX_HTTP_LLMGW_SWEEP_ENDED   32
 #define NGX_HTTP_LLMGW_SWEEP_REST_MS 1
 
-/* More processes are looked up more than once. */
+/* With more processes than this some are looked up more than once. */
 #define NGX_HTTP_LLMGW_SWEEP_OWNERS  64
 
 
@@ -177,7 +177,7 @@ ngx_http_llmgw_sweep_step(ngx_http_llmgw_sweep_walk_t *walk)
 }
 
 
-/* 1: it was settled, or its record is given out once more. */
+/* 1: it was settled, or its record is returned once more. */
 
 static ngx_uint_t
 ngx_http_llmgw_sweep_slot(ngx_http_llmgw_sweep_walk_t *walk, uint32_t slot,

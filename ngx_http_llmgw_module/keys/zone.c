@@ -9,9 +9,9 @@
  * holder dies; the next holder has undone what that one left half done.  While
  * it is held there are no system calls and no log.
  *
- * Limits have the version of the file's content that they stand in.  Each
- * worker reads the file by itself: the first to read a content gives it a
- * number, and the others find the same content with it.
+ * Limits carry the version of the file's content that has them.  Each worker
+ * reads the file by itself: the first to read a content gives it a number, and
+ * the others find the same content with it.
  */
 
 #include "keys/keys.h"
@@ -29,7 +29,7 @@ static ngx_int_t ngx_http_llmgw_keys_zone_make(ngx_http_llmgw_keys_t *keys,
 static uint64_t ngx_http_llmgw_keys_zone_layout(void);
 
 
-/* A zone with this tag is of keys. */
+/* The tag of zones of keys. */
 static const char  ngx_http_llmgw_keys_tag[] = "llmgw_keys";
 
 

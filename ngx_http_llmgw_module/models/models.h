@@ -48,8 +48,8 @@ ngx_uint_t ngx_http_llmgw_models_takes(ngx_http_llmgw_models_t *models,
     const llmgw_member_t *member);
 
 /*
- * A member of the view, which is taken, has this list.  stands_by: requests
- * wait for it where none is ready.
+ * Notes that a member of the view has this list.  stands_by: requests wait for
+ * it where none is ready.
  */
 void ngx_http_llmgw_models_count(ngx_http_llmgw_models_t *models,
     ngx_uint_t number, const llmgw_member_t *member, ngx_uint_t isolated,
@@ -66,7 +66,7 @@ ngx_uint_t ngx_http_llmgw_models_settle(ngx_http_llmgw_models_t *models,
 /* To be called when all pools have taken their members: frees unused lists. */
 void ngx_http_llmgw_models_end(ngx_http_llmgw_models_t *models);
 
-/* The base model of replicas with this list is not routed. */
+/* Whether the base model of replicas with this list is not routed. */
 ngx_uint_t ngx_http_llmgw_models_is_other(ngx_http_llmgw_models_t *models,
     ngx_uint_t number);
 

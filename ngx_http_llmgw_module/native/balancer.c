@@ -1,6 +1,6 @@
 
 /*
- * A pool of ours as nginx's upstream asks for it: peer.init, get, free.
+ * A pool of ours for nginx's upstream code: peer.init, get, free.
  *
  * `get` cannot wait: if the pool is full it returns NGX_BUSY, which becomes a
  * 502.  With queue= a request waits before the pass begins (wait_before.c), and
@@ -91,8 +91,8 @@ ngx_http_llmgw_native_init_peer(ngx_http_request_t *r,
 
 
 /*
- * A pass over TLS asks for them where sessions may be reused.  None is kept: a
- * session belongs to one replica, and connections are nginx's own here.
+ * A pass over TLS asks for them where sessions may be reused.  No TLS session
+ * is kept: it belongs to one replica, and connections are nginx's own here.
  */
 
 #if (NGX_HTTP_SSL)

@@ -113,7 +113,7 @@ ngx_http_llmgw_native_hash(ngx_http_llmgw_native_t *pass)
 }
 
 
-/* NGX_DECLINED: it is no such body. */
+/* NGX_DECLINED: not such a body. */
 
 static ngx_int_t
 ngx_http_llmgw_native_hash_openai(ngx_http_llmgw_native_t *pass,

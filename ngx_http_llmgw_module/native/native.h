@@ -112,7 +112,7 @@ char *ngx_http_llmgw_native_conf_key(ngx_conf_t *cf, ngx_command_t *cmd,
  */
 uint64_t ngx_http_llmgw_native_hash(ngx_http_llmgw_native_t *pass);
 
-/* How many bytes of text it asks with, as far as that is easy to see. */
+/* The number of bytes of its prompt's text, as far as easily found. */
 size_t ngx_http_llmgw_native_text_bytes(ngx_http_request_t *r);
 
 /* filter.c: adds the phase handler and the body filter */

@@ -91,8 +91,8 @@ ngx_http_llmgw_access_deny(ngx_http_request_t *r,
 
 /*
  * What shows that the request comes from another host; NULL: nothing.  A proxy
- * on this host has an address of this host, too, and shows itself by what it
- * adds.
+ * on this host also has an address of this host; it is recognized by the
+ * headers that it adds.
  */
 
 static const char *

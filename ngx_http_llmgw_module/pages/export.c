@@ -17,7 +17,7 @@
 
 #define NGX_HTTP_LLMGW_EXPORT_LINES   64    /* in a piece, about */
 #define NGX_HTTP_LLMGW_EXPORT_FAMILY  1024  /* HELP and TYPE, at most */
-#define NGX_HTTP_LLMGW_EXPORT_NUMBER  32    /* with what stands around it */
+#define NGX_HTTP_LLMGW_EXPORT_NUMBER  32    /* with the text around it */
 
 
 static u_char *
@@ -69,7 +69,7 @@ ngx_http_llmgw_export_line(ngx_http_llmgw_export_t *e, const void *more,
 
     p = ngx_cpymem(p, e->head, e->head_len);
 
-    if (label->len) {               /* "": a model that is not known */
+    if (label->len) {               /* "": an unknown model */
         p = ngx_cpymem(p, label->data, label->len);
     }
 

@@ -1,6 +1,6 @@
 
 /*
- * The front's operations: what replicas send becomes an answer.
+ * The front's operations: they turn replicas' messages into an answer.
  *
  *                  the client reads a stream      it does not
  *     data         an event, as it is             -
@@ -8,8 +8,8 @@
  *                                                 its length is known
  *     text         chunks of our own              one object of our own, held
  *
- * Clients take a body that ends well for a complete answer.  So a stream that
- * breaks off ends with an event that says so, and never with [DONE]; and
+ * Clients consider a body with a normal end a complete answer.  So a stream
+ * that breaks off ends with an event that says so, and never with [DONE]; and
  * buffered output is dropped, so that the status is correct.
  */
 
@@ -308,7 +308,7 @@ ngx_http_llmgw_openai_chunk(ngx_http_llmgw_stream_t *stream,
 
 
 /*
- * The final message, and no finish_reason has come.  A replica that sends plain
+ * The final message came without a finish_reason.  A replica that sends plain
  * tokens reports none.  An engine that says them ends without one only where
  * the gateway has seen that the last token is there.
  */
@@ -368,7 +368,9 @@ ngx_http_llmgw_openai_hold(ngx_http_llmgw_stream_t *stream, size_t bytes)
 }
 
 
-/* Within a callback of the session: the stream ends so when it runs. */
+/*
+ * Within a callback of the session: the stream ends with this when it is run.
+ */
 
 static void
 ngx_http_llmgw_openai_stop(ngx_http_llmgw_stream_t *stream,

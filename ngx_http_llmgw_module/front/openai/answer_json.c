@@ -192,8 +192,8 @@ ngx_http_llmgw_openai_chunk_choice(ngx_http_llmgw_stream_t *stream,
 
 
 /*
- * An event is some thirty times its token.  So where enough waits for a client
- * that does not read, text joins the last event.
+ * An event is some thirty times its token.  So if enough output waits for a
+ * slow client, text is appended to the last event.
  */
 
 static ngx_uint_t
@@ -229,7 +229,7 @@ ngx_http_llmgw_openai_join_text(ngx_http_llmgw_stream_t *stream,
 }
 
 
-/* The head, and the begin of the only choice. */
+/* The head, and the beginning of the only choice. */
 
 static char *
 ngx_http_llmgw_openai_choice(ngx_http_llmgw_openai_t *o, char *p)

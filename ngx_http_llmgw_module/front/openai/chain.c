@@ -327,7 +327,10 @@ ngx_http_llmgw_openai_chain_pool(ngx_http_request_t *r,
 }
 
 
-/* The replica that has it, where it is this caller's; its process lives. */
+/*
+ * The replica that has the response, if it is this caller's and the process is
+ * alive.
+ */
 
 static ngx_int_t
 ngx_http_llmgw_openai_chain_find(ngx_http_request_t *r,

@@ -23,7 +23,7 @@
 /* Anthropic's form of one, without its message and the request's id. */
 #define NGX_HTTP_LLMGW_OPENAI_ANTHROPIC_BYTES  128
 
-/* How soon clients try again where nothing else is known. */
+/* The default time after which clients try again. */
 #define NGX_HTTP_LLMGW_OPENAI_SOON_MS     1000
 
 /* An engine's text that is no JSON is cut to this. */
@@ -241,7 +241,7 @@ ngx_http_llmgw_openai_error_quote(ngx_http_request_t *r, ngx_uint_t status,
 }
 
 
-/* 1: it can be shown as a line: ASCII, and not a page. */
+/* 1: the text can be shown as a line: ASCII, and not a page. */
 
 static ngx_uint_t
 ngx_http_llmgw_openai_error_is_text(const ngx_str_t *said)

@@ -332,9 +332,9 @@ ngx_http_llmgw_openai_model_allowed(ngx_http_request_t *r,
 
 
 /*
- * Adds what the i-th upstream serves, but for names of lines, of which there
- * are nlines, and of upstreams before it.  Those are sorted: a replica reports
- * as many names as it likes, and none is compared with all others.
+ * Adds the names that the i-th upstream serves, except those of the nlines
+ * lines and of upstreams before it.  Those are sorted: a replica reports as
+ * many names as it likes, and none is compared with all others.
  */
 
 static ngx_int_t
@@ -383,7 +383,7 @@ ngx_http_llmgw_openai_model_merge(ngx_http_request_t *r,
 }
 
 
-/* 1: it is one of the location's first n upstreams. */
+/* 1: the upstream is one of the location's first n. */
 
 static ngx_uint_t
 ngx_http_llmgw_openai_model_comes_before(ngx_http_llmgw_loc_conf_t *llcf,
@@ -448,7 +448,7 @@ ngx_http_llmgw_openai_model_is_served(ngx_http_request_t *r,
 }
 
 
-/* 1: the first n of them have it. */
+/* 1: one of the first n has it. */
 
 static ngx_uint_t
 ngx_http_llmgw_openai_model_has(ngx_array_t *names, ngx_uint_t n,

@@ -139,7 +139,7 @@ ngx_int_t ngx_http_llmgw_openai_answer(ngx_http_request_t *r,
 ngx_int_t ngx_http_llmgw_openai_refuse(ngx_http_request_t *r,
     const llmgw_openai_error_t *error);
 
-/* Make an error of what others refuse (ngx_http_llmgw_protocol_t). */
+/* Turn refusals of other code into an error (ngx_http_llmgw_protocol_t). */
 ngx_int_t ngx_http_llmgw_openai_refused(ngx_http_request_t *r,
     ngx_chain_t *body);
 ngx_int_t ngx_http_llmgw_openai_end(ngx_http_request_t *r,
@@ -157,8 +157,8 @@ ngx_int_t ngx_http_llmgw_openai_error_json(ngx_http_request_t *r,
     const llmgw_openai_error_t *error, ngx_str_t *json);
 
 /*
- * The error object that an engine gave, in that form: as it is, or with what
- * lacks added, or made of a text that is no such object.
+ * An engine's error object in that form: unchanged, or with missing members
+ * added, or made from another text.
  */
 ngx_int_t ngx_http_llmgw_openai_error_shape(ngx_http_request_t *r,
     ngx_uint_t status, const ngx_str_t *said, ngx_str_t *json);
@@ -212,7 +212,7 @@ ngx_buf_t *ngx_http_llmgw_openai_room(ngx_http_llmgw_stream_t *stream,
 ngx_int_t ngx_http_llmgw_openai_head(ngx_http_llmgw_stream_t *stream);
 ngx_int_t ngx_http_llmgw_openai_chunk_data(ngx_http_llmgw_stream_t *stream,
     const ProtobufCBinaryData *data);
-/* The token's text; token NULL: the reason of the end. */
+/* Appends the token's text; token NULL: the reason of the end. */
 ngx_int_t ngx_http_llmgw_openai_chunk_choice(ngx_http_llmgw_stream_t *stream,
     const llmgw_token_t *token);
 ngx_int_t ngx_http_llmgw_openai_chunk_usage(ngx_http_llmgw_stream_t *stream);

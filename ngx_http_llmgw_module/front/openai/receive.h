@@ -44,7 +44,7 @@ typedef struct {
     u_char                        *block;       /* the body's bytes */
     size_t                         len;
     size_t                         size;        /* of the block */
-    size_t                         announced;   /* the most it may become */
+    size_t                         announced;   /* the greatest size */
     ngx_buf_t                     *buf;         /* nginx's, into the block */
     llmgw_holder_t                 holder;
 

@@ -23,7 +23,7 @@ static ngx_int_t ngx_http_llmgw_openai_error(ngx_http_request_t *r,
 static const ngx_str_t  ngx_http_llmgw_openai_json =
     ngx_string("application/json");
 
-/* Every answer of ours has it, and is known by it. */
+/* Every answer of ours has this header, which identifies it. */
 static const char  ngx_http_llmgw_openai_time[] = "openai-processing-ms";
 
 

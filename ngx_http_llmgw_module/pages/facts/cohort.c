@@ -41,7 +41,7 @@ static const ngx_http_llmgw_metric_t  ngx_http_llmgw_tenant_metrics[] = {
 };
 
 
-/* Begins one, and copies it.  NULL: it is not shown, or there is no memory. */
+/* Begins one, and copies it.  NULL: not shown, or no memory. */
 
 static const ngx_http_llmgw_cohort_copy_t *
 ngx_http_llmgw_cohort(ngx_http_llmgw_writer_t *w,

@@ -356,7 +356,7 @@ def test_an_engine_that_is_granted_without_the_lock_ends(cluster, scripted):
     service.grant(7)
     assert ended(a)
     os.close(held)
-    assert "granted epoch 7, but no lock" in a.proc.text()
+    assert "granted epoch 7, but its lock file cannot be" in a.proc.text()
     assert "another process holds it" in a.proc.text()
     assert [s.state for s in a.steps()] == ["INIT", "STANDBY", "DEAD"]
 
