@@ -126,6 +126,9 @@ static const option_t  kinds_table[] = {
       "step",
       1000, ENGINE_DELAY_MAX_MS, 0 },
 
+    { "audit", OPTION_STRING, FIELD(shards.audit), NULL, "PERCENT",
+      "orchestrate: compute this share of rows at two shards", 0, 0, 0 },
+
     { "zone", OPTION_NAME, FIELD(shards.zone), NULL, "ZONE",
       "where this replica is; shards of one zone are preferred", 0, 0, 0 },
 

@@ -4,6 +4,7 @@
  */
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "replica/shard/options.h"
@@ -30,6 +31,32 @@ shards_options_dtype(shards_options_t *o, char error[SHARDS_ERROR_BYTES])
 }
 
 
+static int
+shards_options_audit(shards_options_t *o, char error[SHARDS_ERROR_BYTES])
+{
+    char    *end;
+    double   percent;
+
+    if (o->audit == NULL) {
+        return 0;
+    }
+
+    percent = strtod(o->audit, &end);
+
+    if (end == o->audit || strcmp(end, "%") != 0
+        || !(percent >= 0 && percent <= 100))
+    {
+        snprintf(error, SHARDS_ERROR_BYTES, "--audit: \"%.80s\" is not a "
+                 "share from 0%% to 100%%, as 1%%", o->audit);
+        return -1;
+    }
+
+    o->audit_ppm = (uint32_t) (percent * 10000 + 0.5);
+
+    return 0;
+}
+
+
 static const char *
 shards_options_of_slice(const shards_options_t *o)
 {
@@ -45,7 +72,8 @@ static const char *
 shards_options_of_head(const shards_options_t *o)
 {
     return o->members != NULL ? "--members"
-           : o->fallback != NULL ? "--fallback-local" : NULL;
+           : o->fallback != NULL ? "--fallback-local"
+           : o->audit != NULL ? "--audit" : NULL;
 }
 
 
@@ -81,6 +109,7 @@ int
 shards_options_check(shards_options_t *o, char error[SHARDS_ERROR_BYTES])
 {
     if (shards_options_dtype(o, error) != 0
+        || shards_options_audit(o, error) != 0
         || shards_options_needs(shards_options_orphan(o), "--shard FILE or "
                                 "--orchestrate HEAD", error) != 0
         || (o->slice == NULL

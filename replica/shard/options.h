@@ -34,6 +34,9 @@ typedef struct shards_options_s {
     uint64_t     history_max;       /* in bytes, of all streams */
     uint64_t     start_timeout_ms;  /* until a shard has Started a step */
 
+    const char  *audit;             /* share of rows, "1%"; NULL: none */
+    uint32_t     audit_ppm;         /* the same, checked */
+
     const char  *zone;              /* NULL: none */
     const char  *dtype;             /* "fp32" or "fp16" */
     int          is_fp16;           /* the same, checked */
@@ -45,8 +48,8 @@ typedef struct shards_options_s {
 
 
 /*
- * What a table of options cannot check; sets is_fp16.  0, or -1 and a line
- * that says what would be right.
+ * What a table of options cannot check; sets is_fp16 and audit_ppm.  0, or -1
+ * and a line that says what would be right.
  */
 int shards_options_check(shards_options_t *options,
     char error[SHARDS_ERROR_BYTES]);

@@ -53,7 +53,15 @@ static const pipelines_metric_t  pipelines_whole[] = {
     { "pipeline_rewinds", "counter", "rewinds", NULL,
       "streams that were computed again from their tokens" },
     { "pipeline_histories_dropped", "counter", "histories_dropped", NULL,
-      "histories dropped for lack of memory" }
+      "histories dropped for lack of memory" },
+    { "pipeline_audited_rows", "counter", "audited_rows", NULL,
+      "positions that two shards computed, to compare" },
+    { "pipeline_audits", "gauge", "audits", NULL,
+      "audits that run" },
+    { "pipeline_audits_skipped", "counter", "audits_skipped", NULL,
+      "audits that were due and did not take place, or broke off" },
+    { "pipeline_audits_differed", "counter", "audits_differed", NULL,
+      "audits in which two shards computed different bits" }
 };
 
 /* By reason. */
@@ -70,6 +78,8 @@ static const pipelines_metric_t  pipelines_each[] = {
       "times that it was replaced under a stream" },
     { "shard_corruption_detected", "counter", "corruptions", NULL,
       "results that could not be right" },
+    { "shard_differed", "counter", "differed", NULL,
+      "audits in which it differed from two others" },
     { "shard_excluded_seconds", "gauge", "excluded_ms", NULL,
       "time until it gets new sessions again" }
 };

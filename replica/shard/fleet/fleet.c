@@ -83,10 +83,12 @@ fleet_load(const fleet_shard_t *s)
 
 
 static int
-shard_is_full(const fleet_shard_t *s, uint64_t now_ms)
+shard_is_full(const fleet_shard_t *s, int is_spare, uint64_t now_ms)
 {
     return now_ms < s->full_until_ms
-           || (s->capacity != 0 && fleet_load(s) >= s->capacity);
+           || (s->capacity != 0
+               && fleet_load(s) >= (is_spare ? s->capacity / 2
+                                             : s->capacity));
 }
 
 
@@ -195,11 +197,13 @@ shard_is_excluded(const fleet_shard_t *s, unsigned with, uint64_t now_ms)
 
 
 static int
-shard_may_serve(const fleet_shard_t *s, unsigned with, uint64_t now_ms)
+shard_may_serve(const fleet_shard_t *s, const fleet_query_t *query,
+    unsigned with, uint64_t now_ms)
 {
     return s->is_usable && s->is_match && !shard_is_excluded(s, with, now_ms)
            && (with & FLEET_WITH_SUSPECT || !s->is_suspect)
-           && (with & FLEET_WITH_FULL || !shard_is_full(s, now_ms));
+           && (with & FLEET_WITH_FULL
+               || !shard_is_full(s, query->is_spare, now_ms));
 }
 
 
@@ -216,7 +220,7 @@ fleet_collect(fleet_t *f, const fleet_query_t *query, unsigned with)
     for (n = 0, i = 0; i < f->nshards; i++) {
         s = f->shards[i];
 
-        if (!shard_may_serve(s, with, now_ms)) {
+        if (!shard_may_serve(s, query, with, now_ms)) {
             continue;
         }
 

@@ -126,6 +126,8 @@ typedef struct {
     const uint64_t  *excluded;      /* keys of shards, by this request */
     size_t           nexcluded;
     unsigned         avoid;         /* FLEET_WITH_..: not even then */
+    int              is_spare;      /* what can wait: a shard is full when half
+                                       of its places are taken */
 } fleet_query_t;
 
 /* The order of preference is path.h's.  path is written whole. */

@@ -47,6 +47,8 @@ flows_create(const flow_world_t *world, fleet_t *fleet, void *clock,
 void
 flows_close(flows_t *flows)
 {
+    audits_done(flows);
+
     if (flows->free_clock != NULL) {
         flows->free_clock(flows->clock);
     }

@@ -80,6 +80,7 @@
 
 #define FLOW_TEXT_BYTES     256
 #define FLOW_FAILURE_BYTES  160
+#define FLOW_ALERT_BYTES    320
 
 typedef struct flows_s  flows_t;
 typedef struct flow_s   flow_t;
@@ -123,6 +124,7 @@ typedef struct {
     int           has_fallback;     /* a lost stream can go on without shards */
     int           is_rounded;       /* rows are fp16 on the wire: other cuts are
                                        other bits, so a stream keeps its own */
+    uint32_t      audit_ppm;        /* share of rows that is computed twice */
     uint64_t      started_ms;       /* until a session is Opened, and a step
                                        Started; 0: FLOW_STARTED_MS */
 } flows_options_t;
@@ -161,6 +163,15 @@ typedef struct {
                                            on, for a client: layers, what it
                                            did, no name; "": there was none */
 } flow_failure_t;
+
+
+/* Of audits (audit.c). */
+typedef struct {
+    uint64_t  rows;                     /* compared */
+    uint64_t  skipped;                  /* audits that were due: no shard had
+                                           room for one, or it broke off */
+    uint64_t  differed;                 /* audits */
+} flow_audit_stats_t;
 
 
 /* Real shards, real time.  Strings and norms outlive the flows.  NULL: no

@@ -6,6 +6,7 @@
  *   hop.c      one shard's session: sends, and hears from it
  *   plan.c     which hops replace those that were lost
  *   failure.c  what the client may be told of it
+ *   audit.c    sessions that another shard computes, too, to compare
  *   turn.c     who may build, and replay, now
  *   history.c  the budget of what is kept
  *   tick.c     deadlines, and callbacks that must not come from within calls
@@ -42,6 +43,9 @@
    result, is given up before. */
 #define FLOW_TURN_MS      (FLOW_LOADED_MS + 30000)
 
+/* Audits at a time, each with a session. */
+#define AUDITS_MAX        16
+
 /* A turn goes on when no row of its replay is under way for so long, and a
    place among SHARD_BUILDS_MAX when a shard takes so long to open. */
 #define FLOW_HELD_MS      1000
@@ -52,6 +56,8 @@ typedef struct {
     uint64_t  sent_ns;
     uint64_t  started_ns;       /* 0: not yet */
 } hop_step_t;
+
+typedef struct audit_s  audit_t;
 
 typedef enum {
     HOP_LOST = 0,               /* no session; also before there ever was one */
@@ -79,6 +85,7 @@ typedef struct {
     uint64_t         since_ns;  /* when what it waits for came to be next */
     uint64_t         again_ns;  /* it is late: look once more; or 0 */
     uint64_t         built_answers;     /* the flow's, when it was built */
+    audit_t         *audit;     /* of its session; NULL: none */
 } hop_t;
 
 typedef struct {
@@ -192,6 +199,13 @@ struct flows_s {
     uint64_t             replayed_rows;
     uint64_t             rewinds;
     uint64_t             evictions;
+    uint64_t             rows;              /* that shards have computed */
+    flow_audit_stats_t   audit_stats;
+    uint64_t             audit_spent;       /* of the share of rows */
+    size_t               audit_turn;        /* which hop is next */
+    audit_t             *audits;
+    size_t               naudits;
+    char                 audit_alert[FLOW_ALERT_BYTES];     /* the last */
     uint64_t             rate_ns;
     uint64_t             rate_tokens;
     double               tokens_per_s;
@@ -258,6 +272,27 @@ void hop_lose(hop_t *hop, shard_reason_t reason, int is_stall,
    on. */
 void failure_by_shard(flow_t *flow, const hop_t *hop, shard_reason_t reason);
 void failure_by_path(flow_t *flow, fleet_rc_t rc);
+
+
+/* The flow's sessions were just asked for: those that are due. */
+void audits_begin(flow_t *flow);
+
+/* What the hop sent, and what came of its oldest step without a result; the
+   audit may end behind it. */
+void audit_sent(audit_t *audit, uint32_t position, uint32_t rows,
+    int is_asked, const float *values);
+void audit_answered(audit_t *audit, uint32_t rows, int is_logits,
+    const float *values);
+
+/* The hop's session ends. */
+void audit_leave(hop_t *hop);
+
+/* Ends those that wait in vain; returns when to look again, or 0. */
+uint64_t audits_tick(flows_t *flows, uint64_t now);
+
+/* While there are too many rows; and all of them. */
+void audits_drop(flows_t *flows);
+void audits_done(flows_t *flows);
 
 
 /* When what the hop waits for is late; 0: it waits for nothing. */

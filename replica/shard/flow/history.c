@@ -24,6 +24,8 @@ history_bound(flows_t *flows)
 {
     flow_t  *flow;
 
+    audits_drop(flows);
+
     for (flow = flows->first;
          flow != NULL && flows->history_bytes > flows->options.history_max;
          flow = flow->next)

@@ -49,6 +49,7 @@ static void
 hop_end_session(hop_t *hop)
 {
     turn_end(hop);
+    audit_leave(hop);
 
     if (hop->session != NULL) {
         hop->flow->flows->world->close(hop->session);
@@ -117,18 +118,24 @@ hop_is_asked(const hop_t *hop, uint32_t rows)
 static void
 hop_send(hop_t *hop, uint32_t rows)
 {
-    flows_t     *flows;
-    flow_t      *flow;
-    hop_step_t  *step;
-    uint64_t     now;
+    int           is_asked;
+    flows_t      *flows;
+    flow_t       *flow;
+    hop_step_t   *step;
+    uint64_t      now;
+    const float  *values;
 
     flow = hop->flow;
     flows = flow->flows;
     now = flows_now(flows);
 
-    flows->world->step(hop->session, hop->next, rows,
-                       hop_is_asked(hop, rows),
-                       rows_get(&hop->in, hop->next, rows, flows->scratch));
+    is_asked = hop_is_asked(hop, rows);
+    values = rows_get(&hop->in, hop->next, rows, flows->scratch);
+    flows->world->step(hop->session, hop->next, rows, is_asked, values);
+
+    if (hop->audit != NULL) {
+        audit_sent(hop->audit, hop->next, rows, is_asked, values);
+    }
 
     step = &hop->steps[hop->nsteps++];
     *step = (hop_step_t) { hop->next, rows, now, 0 };
@@ -439,6 +446,7 @@ hop_took(hop_t *hop, const hop_step_t *step)
     hop->since_ns = now;
     hop->again_ns = 0;
     flow->moved_ns = now;
+    flow->flows->rows += step->rows;
     hop->done = step->position + step->rows;
 
     if (hop->shard->turn == flow) {
@@ -488,6 +496,10 @@ hop_result(hop_t *hop, uint32_t rows, int is_logits, const float *values)
     flow = hop->flow;
     step = hop->steps[0];
     check = hop_check(hop, &step, rows, is_logits, values);
+
+    if (check == CHECK_GOOD && hop->audit != NULL) {
+        audit_answered(hop->audit, rows, is_logits, values);
+    }
 
     if (check != CHECK_GOOD) {
         hop_lose(hop, SHARD_CORRUPTION, 0, check_text(check));

@@ -341,5 +341,8 @@ plan_build(flow_t *flow)
 
     if (plan_open(flow, replay_to) != 0) {
         flow_lose(flow, "out_of_memory", "no memory for a session");
+
+    } else if (flow->path.n == flow->nhops && replay_to == 0) {
+        audits_begin(flow);
     }
 }

@@ -41,6 +41,7 @@ typedef struct {
     uint64_t     steps;
     uint64_t     failovers;
     uint64_t     corruptions;
+    uint64_t     differed;      /* audits in which two others agreed */
 } flow_shard_t;
 
 typedef struct {

@@ -142,13 +142,14 @@ stats_shard_json(const flows_t *flows, const flow_shard_t *shard)
     (void) snprintf(id, sizeof(id), "%s:%u-%u@%s", flows->options.model,
              shard->first, shard->last, shard->id);
 
-    return json_pack("{sssssisisisIsosIsI}", "id", id, "member", shard->id,
+    return json_pack("{sssssisisisIsosIsIsI}", "id", id, "member", shard->id,
                      "first", shard->first, "last", shard->last,
                      "sessions", shard->users,
                      "steps", (json_int_t) shard->steps,
                      "latency_us", stats_times_json(&latency),
                      "failovers", (json_int_t) shard->failovers,
-                     "corruptions", (json_int_t) shard->corruptions);
+                     "corruptions", (json_int_t) shard->corruptions,
+                     "differed", (json_int_t) shard->differed);
 }
 
 
@@ -200,31 +201,55 @@ stats_add_info(void *data, const fleet_shard_info_t *info)
 }
 
 
+static void
+stats_add_audits(json_t *report, const flows_t *flows)
+{
+    const flow_audit_stats_t  *a;
+
+    a = &flows->audit_stats;
+    json_object_set_new(report, "audited_rows", json_integer(a->rows));
+    json_object_set_new(report, "audits", json_integer(flows->naudits));
+    json_object_set_new(report, "audits_skipped", json_integer(a->skipped));
+    json_object_set_new(report, "audits_differed", json_integer(a->differed));
+
+    if (flows->audit_alert[0] != '\0') {
+        json_object_set_new(report, "audit_alert",
+                            json_string(flows->audit_alert));
+    }
+}
+
+
 json_t *
 flows_report(flows_t *flows, int is_ready, uint64_t fallbacks)
 {
-    json_t        *shards;
+    json_t        *shards, *report;
     flow_stats_t   stats;
 
     flows_stats(flows, &stats);
     shards = stats_shards_json(flows);
     flows->world->each(flows->fleet, stats_add_info, shards);
 
-    return json_pack("{sbsisIsIsIsIsIsososfsosIsIsIsIsIso}",
-                     "ready", is_ready, "streams", (int) stats.flows,
-                     "waiting", (json_int_t) stats.waiting,
-                     "tokens", (json_int_t) stats.tokens,
-                     "history_bytes", (json_int_t) stats.history_bytes,
-                     "history_max_bytes", (json_int_t) stats.history_max,
-                     "constructs", (json_int_t) stats.construct.count,
-                     "construct_us", stats_times_json(&stats.construct),
-                     "first_token_us", stats_times_json(&stats.first_token),
-                     "tokens_per_s", stats.tokens_per_s,
-                     "failovers", stats_failovers_json(flows),
-                     "fallbacks", (json_int_t) fallbacks,
-                     "replays", (json_int_t) stats.replays,
-                     "replayed_rows", (json_int_t) stats.replayed_rows,
-                     "rewinds", (json_int_t) stats.rewinds,
-                     "histories_dropped", (json_int_t) stats.evictions,
-                     "shards", shards);
+    report = json_pack("{sbsisIsIsIsIsIsososfsosIsIsIsIsIso}",
+                       "ready", is_ready, "streams", (int) stats.flows,
+                       "waiting", (json_int_t) stats.waiting,
+                       "tokens", (json_int_t) stats.tokens,
+                       "history_bytes", (json_int_t) stats.history_bytes,
+                       "history_max_bytes", (json_int_t) stats.history_max,
+                       "constructs", (json_int_t) stats.construct.count,
+                       "construct_us", stats_times_json(&stats.construct),
+                       "first_token_us", stats_times_json(&stats.first_token),
+                       "tokens_per_s", stats.tokens_per_s,
+                       "failovers", stats_failovers_json(flows),
+                       "fallbacks", (json_int_t) fallbacks,
+                       "replays", (json_int_t) stats.replays,
+                       "replayed_rows", (json_int_t) stats.replayed_rows,
+                       "rewinds", (json_int_t) stats.rewinds,
+                       "histories_dropped", (json_int_t) stats.evictions,
+                       "shards", shards);
+
+    if (flows->options.audit_ppm > 0) {
+        stats_add_audits(report, flows);
+    }
+
+    return report;
 }

@@ -287,7 +287,6 @@ flows_tick(flows_t *flows)
     flows_enter(flows);
     flows->wake_ns = 0;
     now = flows_now(flows);
-    due = 0;
 
     for (flow = flows->first; flow != NULL; flow = flow->next) {
         if (!flow->is_closed) {
@@ -297,6 +296,8 @@ flows_tick(flows_t *flows)
             tick_flow(flow, now);
         }
     }
+
+    due = audits_tick(flows, now);
 
     for (flow = flows->first; flow != NULL; flow = flow->next) {
         if (!flow->is_closed) {

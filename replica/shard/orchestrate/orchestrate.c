@@ -322,6 +322,7 @@ orchestrate_open_flows(orchestrate_t *o)
         .has_fallback = o->options->fallback != NULL,
         .is_rounded = o->options->is_fp16,
         .history_max = o->options->history_max,
+        .audit_ppm = o->options->audit_ppm,
         .started_ms = o->options->start_timeout_ms
     };
 

@@ -254,6 +254,11 @@ def test_nobody_else_has_the_layers(cluster):
     *(pytest.param(*case, marks=pytest.mark.soak) for case in (
         ({"members": "m"}, "--members: needs --orchestrate HEAD"),
         ({"fallback_local": "f"}, "--fallback-local: needs --orchestrate HEAD"),
+        ({"audit": "1%"}, "--audit: needs --orchestrate HEAD"),
+        ({"orchestrate": "h", "members": "m", "audit": "1"},
+         '--audit: "1" is not a share from 0% to 100%'),
+        ({"orchestrate": "h", "members": "m", "audit": "101%"},
+         '--audit: "101%" is not a share'),
         ({"orchestrate": "h", "members": "m", "engine": "llama",
           "model": "f"}, "--orchestrate: not with --engine llama"),
         ({"orchestrate": "h", "members": "m", "exact": "off"},

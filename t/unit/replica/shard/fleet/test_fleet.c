@@ -211,6 +211,27 @@ a_suspect_is_asked_if_nobody_else_has_its_layers(void **state)
 }
 
 
+/* Audits: streams find half of the places, whatever those take. */
+static void
+what_can_wait_leaves_half_of_the_places(void **state)
+{
+    scene_t        *s = *state;
+    fleet_path_t    path;
+    fleet_query_t   spare = { .to_layer = SCENE_LAYERS - 1, .is_spare = 1 };
+
+    scene_add(s, "s1", 0, 3);
+    scene_add(s, "s2", 4, 7);
+    s->loads[1].active_requests = 31;
+    scene_open(s);
+    assert_int_equal(fleet_find(s->fleet, &spare, &path), FLEET_FOUND);
+
+    s->loads[1].active_requests = 32;
+    scene_publish(s);
+    assert_int_equal(fleet_find(s->fleet, &spare, &path), FLEET_FULL);
+    assert_int_equal(scene_find(s, 0), FLEET_FOUND);
+}
+
+
 static void
 full_shards_are_told_from_missing_ones(void **state)
 {
@@ -541,6 +562,7 @@ main(void)
         fleet_test(other_ids_are_never_mixed_in),
         fleet_test(only_those_alive_ready_and_not_draining_serve),
         fleet_test(a_suspect_is_asked_if_nobody_else_has_its_layers),
+        fleet_test(what_can_wait_leaves_half_of_the_places),
         fleet_test(full_shards_are_told_from_missing_ones),
         fleet_test(the_shorter_queue_is_preferred_with_our_own_sessions_in_it),
         fleet_test(an_excluded_shard_is_left_out_and_named),

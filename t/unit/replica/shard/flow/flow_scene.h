@@ -46,7 +46,7 @@
 typedef enum {
     GOOD = 0,
     LIE_NAN,
-    LIE_INFINITE,
+    LIE_INFINITE, LIE_BIT,
     LIE_LONG,               /* ten thousand times as long */
     BAD_SHAPE,
     BAD_POSITION,

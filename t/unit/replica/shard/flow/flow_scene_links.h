@@ -101,6 +101,9 @@ scene_open(fleet_t *fleet, const fleet_hop_t *hop, uint32_t rows,
     size_t           i;
     link_session_t  *session;
 
+    /* The first session is a hop's; others may be an audit's. */
+    static const link_callbacks_t  *of_hops;
+
     session = calloc(1, sizeof(link_session_t));
     session->key = hop->key;
     session->first = hop->first;
@@ -125,7 +128,9 @@ scene_open(fleet_t *fleet, const fleet_hop_t *hop, uint32_t rows,
     scene.sessions[scene.nsessions++] = session;
     scene.opens++;
 
-    if (((const hop_t *) data)->replay_to > 0) {
+    of_hops = of_hops != NULL ? of_hops : callbacks;
+
+    if (callbacks == of_hops && ((const hop_t *) data)->replay_to > 0) {
         fake_count_replays(session->shard);
     }
 
@@ -214,6 +219,8 @@ fake_lie(fault_t fault, float *values, size_t n)
         values[n - 1] = NAN;
     } else if (fault == LIE_INFINITE) {
         values[0] = -INFINITY;
+    } else if (fault == LIE_BIT) {
+        *(uint32_t *) &values[n / 2] ^= 1;
     } else {
         for (i = 0; i < n; i++) {
             values[i] *= 10000;

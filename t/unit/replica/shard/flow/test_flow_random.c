@@ -20,6 +20,7 @@ static struct {
     uint64_t  rewinds;
     uint64_t  replays;
     uint64_t  evictions;
+    uint64_t  audited;
 } sums;
 
 
@@ -251,6 +252,7 @@ a_schedule(uint64_t seed)
     scene.is_mixed = below(4) == 0;
     scene.flows->options.history_max = below(3)
         ? 1ULL << 40 : below(300) * WIDTH * sizeof(float);
+    scene.flows->options.audit_ppm = seed % 3 == 0 ? 1000000 : 0;
     scene.latency = below(MS / 5);
     scene.jitter = 1 + below(MS / 5);
     random_shards();
@@ -269,6 +271,7 @@ a_schedule(uint64_t seed)
     sums.rewinds += stats.rewinds;
     sums.replays += stats.replays;
     sums.evictions += stats.evictions;
+    sums.audited += scene.flows->audit_stats.rows;
 
     for (i = 0; i < scene.nstreams; i++) {
         stream_check(&scene.streams[i]);
@@ -320,6 +323,7 @@ a_stream_says_what_the_model_says_or_why_not(void **state)
     if (n >= 1000) {
         assert_true(sums.done > 2 * sums.lost);
         assert_true(sums.lost > 0 && sums.closed > 0 && sums.evictions > 0);
+        assert_true(sums.audited > n);
         assert_true(sums.replays > n / 4 && sums.rewinds > n / 8);
     }
 }
