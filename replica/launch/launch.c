@@ -374,10 +374,7 @@ launch_is_alone(launch_t *l)
 }
 
 
-/*
- * 1: as much memory is free as it took the last time, or waiting is not
- * possible.
- */
+/* 1: as much memory is free as it took the last time, or it cannot wait. */
 static int
 launch_has_memory(launch_t *l)
 {
