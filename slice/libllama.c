@@ -1,12 +1,31 @@
 
+#include <dlfcn.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "slice/libllama.h"
 
 
 #define LIBLLAMA_THREADS_MAX  64
+
+
+int
+libllama_folder(char folder[PATH_MAX])
+{
+    Dl_info  info;
+
+    if (dladdr((void *) llama_version, &info) == 0
+        || realpath(info.dli_fname, folder) == NULL)
+    {
+        return -1;
+    }
+
+    *strrchr(folder, '/') = '\0';
+
+    return 0;
+}
 
 
 static void

@@ -7,6 +7,7 @@
 #ifndef LIBLLAMA_H
 #define LIBLLAMA_H
 
+#include <limits.h>
 #include <llama.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -20,6 +21,10 @@ typedef struct {
     char               error[LIBLLAMA_ERROR_BYTES];     /* "": none */
 } libllama_t;
 
+
+/* Where libllama's own file is, and ggml's code for processors beside it.  0,
+   or -1. */
+int libllama_folder(char folder[PATH_MAX]);
 
 /*
  * From now on the first error that libllama logs becomes l->error, and nothing

@@ -1,6 +1,4 @@
 
-#include <dlfcn.h>
-#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -97,18 +95,13 @@ norms_on_tensor(struct ggml_tensor *tensor, bool is_asking, void *data)
 static int
 norms_load_backend(char error[SLICED_ERROR_BYTES])
 {
-    char     folder[PATH_MAX], *slash;
-    Dl_info  info;
+    char  folder[PATH_MAX];
 
     if (ggml_backend_reg_count() > 0) {
         return 0;
     }
 
-    if (dladdr((void *) llama_version, &info) != 0
-        && realpath(info.dli_fname, folder) != NULL)
-    {
-        slash = strrchr(folder, '/');
-        *slash = '\0';
+    if (libllama_folder(folder) == 0) {
         ggml_backend_load_all_from_path(folder);
     }
 

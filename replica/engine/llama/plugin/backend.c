@@ -23,30 +23,11 @@
 
 #include "replica/engine/llama/plugin/backend.h"
 #include "replica/engine/llama/plugin/file.h"
+#include "slice/libllama.h"
 
 
 #define BACKEND_PREFIX  "libggml-cpu-"
 #define BACKEND_SUFFIX  ".so"
-
-
-/* Of libllama itself. */
-static int
-backend_folder(char folder[PATH_MAX])
-{
-    char     *slash;
-    Dl_info   info;
-
-    if (dladdr((void *) llama_version, &info) == 0
-        || realpath(info.dli_fname, folder) == NULL)
-    {
-        return -1;
-    }
-
-    slash = strrchr(folder, '/');
-    *slash = '\0';
-
-    return 0;
-}
 
 
 /* "haswell" of "libggml-cpu-haswell.so"; 0, or -1: another file. */
@@ -197,7 +178,7 @@ backend_load(const char *cpu, const atomic_int *is_stopping,
     }
 
     if (ggml_backend_reg_count() == 0) {
-        if (backend_folder(folder) != 0
+        if (libllama_folder(folder) != 0
             || backend_find(folder, cpu, best) == 0)
         {
             snprintf(error, CORE_ERROR_BYTES, "no %s%s%s beside libllama "

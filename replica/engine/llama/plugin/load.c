@@ -47,6 +47,18 @@ load_model(core_t *core, const char *file, struct llama_model_params params,
 }
 
 
+uint32_t
+load_context_tokens(const core_t *core, uint32_t trained)
+{
+    uint32_t  asked;
+
+    asked = core->options.context > 0 ? core->options.context
+                                      : CORE_CONTEXT_DEFAULT;
+
+    return asked < trained ? asked : trained;
+}
+
+
 int
 load_context(core_t *core, uint32_t n, uint32_t tokens, uint32_t rows,
     ggml_backend_sched_eval_callback on_tensor)

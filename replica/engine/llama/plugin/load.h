@@ -18,6 +18,9 @@ int load_backend(core_t *core);
 struct llama_model *load_model(core_t *core, const char *file,
     struct llama_model_params params, char *const *files, size_t n);
 
+/* Of a sequence: as many as were asked for, at most what the model knows. */
+uint32_t load_context_tokens(const core_t *core, uint32_t trained);
+
 /*
  * Opens core->context: n sequences of so many tokens, calls of at most so many
  * rows, whose tensors on_tensor sees, if it is not NULL; sets

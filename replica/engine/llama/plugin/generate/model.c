@@ -83,21 +83,6 @@ model_open_vocabulary(generator_t *g)
 }
 
 
-static uint32_t
-model_context_tokens(const generator_t *g)
-{
-    uint32_t  asked;
-
-    asked = g->core.options.context;
-
-    if (asked == 0) {
-        asked = CORE_CONTEXT_DEFAULT;
-    }
-
-    return asked < g->trained ? asked : g->trained;
-}
-
-
 /* Above it the kernel would end the process in mid-stream. */
 static int
 model_check_memory(generator_t *g, uint64_t file_bytes)
@@ -108,7 +93,7 @@ model_check_memory(generator_t *g, uint64_t file_bytes)
             * (uint64_t) llama_model_n_embd(g->core.model)
             / (uint64_t) llama_model_n_head(g->core.model);
     kv = 2 * width * (uint64_t) llama_model_n_layer(g->core.model)
-         * model_context_tokens(g) * g->core.options.sequences;
+         * g->core.facts.context * g->core.options.sequences;
     memory = file_memory_bytes();
 
     if (file_bytes + kv <= memory) {
@@ -118,7 +103,7 @@ model_check_memory(generator_t *g, uint64_t file_bytes)
     return core_fail(&g->core, "not enough memory: %lu MB for the model, %lu "
                      "MB for %u sequences of %u tokens, of %lu MB",
                      file_bytes >> 20, kv >> 20, g->core.options.sequences,
-                     model_context_tokens(g), memory >> 20);
+                     g->core.facts.context, memory >> 20);
 }
 
 
@@ -168,7 +153,7 @@ model_open_small_context(generator_t *g)
 static int
 model_open_rooms(generator_t *g)
 {
-    g->core.facts.context = model_context_tokens(g);
+    g->core.facts.context = load_context_tokens(&g->core, g->trained);
     g->chunk = g->core.options.is_exact ? CHUNK_TOKENS : CHUNK_TOKENS_FAST;
     g->core.batch = llama_batch_init((int32_t) model_batch_tokens(g), 0, 1);
     g->places = calloc(g->core.options.sequences, sizeof(core_seq_t *));

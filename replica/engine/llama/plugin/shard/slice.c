@@ -131,7 +131,6 @@ static int
 slice_sizes(shard_t *s)
 {
     char          *path;
-    uint32_t       trained, asked;
     tensors_t      t;
     core_facts_t  *f;
 
@@ -142,10 +141,8 @@ slice_sizes(shard_t *s)
         return -1;
     }
 
-    trained = slice_fact(&t, "context_length", CORE_CONTEXT_DEFAULT);
-    asked = s->core.options.context > 0 ? s->core.options.context
-                                      : CORE_CONTEXT_DEFAULT;
-    f->context = asked < trained ? asked : trained;
+    f->context = load_context_tokens(&s->core, slice_fact(
+                     &t, "context_length", CORE_CONTEXT_DEFAULT));
     f->bytes = s->sliced.bytes + slice_logits_bytes(s)
                + slice_cell_bytes(s, &t) * slice_cells(s)
                  * (s->last_layer + 1);
@@ -181,14 +178,14 @@ slice_start(core_t *core)
 
 /* --- the model */
 
-/* It is still the file whose facts were told, and has the weights. */
+/* It is still the file whose facts were published, and has the weights. */
 static int
 slice_check_weights(shard_t *s)
 {
     int       is_same;
-    sliced_t  now, *told;
+    sliced_t  now, *before;
 
-    told = &s->sliced;
+    before = &s->sliced;
 
     if (sliced_check(&now, s->core.file, &s->core.is_stopping,
                      s->core.facts.error)
@@ -197,9 +194,10 @@ slice_check_weights(shard_t *s)
         return -1;
     }
 
-    is_same = now.kind == told->kind && now.first_layer == told->first_layer
-              && now.last_layer == told->last_layer
-              && memcmp(now.weights_id, told->weights_id,
+    is_same = now.kind == before->kind
+              && now.first_layer == before->first_layer
+              && now.last_layer == before->last_layer
+              && memcmp(now.weights_id, before->weights_id,
                         sizeof(now.weights_id)) == 0;
     sliced_done(&now);
 
