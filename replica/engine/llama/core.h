@@ -55,8 +55,8 @@
 #define CORE_REASON_BYTES     32
 #define CORE_TEXT_BYTES       192
 
-/* The reasons of lose() by which a replica says that it is full, and that
-   nobody has room for so long a sequence. */
+/* The reasons of lose() that say that all shards are full, and that none has
+   room for so long a sequence. */
 #define CORE_FULL             "shard_full"
 #define CORE_CONTEXT_FULL     "context_full"
 
@@ -229,7 +229,8 @@ typedef struct {
 typedef struct {
     uint32_t       abi;                             /* CORE_ABI */
 
-    /* NULL: see error.  Loading goes on behind it, and tells by notify(). */
+    /* NULL: see error.  It returns before the model is loaded; notify() is
+       called at each change of state. */
     core_t      *(*open)(const core_options_t *options,
                          char error[CORE_ERROR_BYTES]);
 
@@ -253,7 +254,7 @@ typedef struct {
     /* 0, or -1: none is waiting.  After a last one no other comes. */
     int          (*take)(core_seq_t *seq, core_event_t *event);
 
-    /* Ends it wherever it is, with its steps; the handle is gone. */
+    /* Ends it in any state, with its steps; the handle is invalid then. */
     void         (*release)(core_seq_t *seq);
 
     /* The bytes of a token, not always whole characters: their number. */
@@ -272,13 +273,13 @@ typedef struct {
                          const float *logits);
 
     /*
-     * The steps of all ids come anew, and are to be answered anew; those
-     * taken before must not be answered any more.
+     * The steps of all ids come again, and have to be answered again; those
+     * taken before must not be answered.
      */
     void         (*rewind)(core_seq_t *seq);
 
     /*
-     * Nobody computes its steps any more: it goes on with the fallback, from
+     * No shard computes its steps: it continues with the fallback, from
      * the same ids, or ends CORE_FAILED with reason and text, which are cut
      * to CORE_REASON_BYTES and CORE_TEXT_BYTES.
      */

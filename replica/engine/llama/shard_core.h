@@ -60,8 +60,8 @@ typedef enum {
  * from submit() until take() gives it DONE, or close() returns, none may be
  * touched.
  *
- * After any status but DONE the session is not to be gone on with: its
- * further steps end with an error, too.
+ * After any status but DONE the session is of no use: its further steps end
+ * with an error, too.
  */
 typedef struct shard_step_s  shard_step_t;
 
@@ -89,7 +89,7 @@ struct shard_step_s {
         uint32_t       rows_done;
         int            is_running;      /* in the call of the moment */
         int            is_started;
-        int            is_told;         /* that it is started */
+        int            is_reported;     /* that it is started */
         int            is_done;
         int            is_listed;       /* among the events */
     } own;                          /* the core's */
@@ -131,7 +131,7 @@ typedef struct {
        free at once. */
     void          (*end)(core_t *core, uint32_t place);
 
-    /* What is wrong with a step is told by its status. */
+    /* Its status says what is wrong with a step. */
     void          (*submit)(core_t *core, shard_step_t *step);
 
     /* STARTED, then DONE of each step, in each place in order; one that never

@@ -15,7 +15,7 @@ thread_become(core_t *core, core_state_t state)
 {
     pthread_mutex_lock(&core->lock);
     core->state = state;
-    core->told = core->facts;
+    core->published = core->facts;
     pthread_mutex_unlock(&core->lock);
 
     core->options.notify(core->options.data);
@@ -220,7 +220,7 @@ thread_state(core_t *core, core_facts_t *facts)
 
     pthread_mutex_lock(&core->lock);
     state = core->state;
-    *facts = core->told;
+    *facts = core->published;
     pthread_mutex_unlock(&core->lock);
 
     return state;

@@ -5,16 +5,14 @@
  * tokens (generate/) and for one that computes a slice (shard/); what each of
  * them does in a state is a table of operations.
  *
- *   thread_open()
- *        |
- *     WAITING --thread_wake()--+     is_deferred only
- *                              v
- *     STARTING ----start()----> ASLEEP --thread_wake()--> LOADING
- *        |                        ^                          |
- *        | start(), no is_standby |                       load()
- *        v                        |                          v
- *     LOADING              thread_sleep() <---------------- READY
- *                                                has_work(), work()
+ *   is_deferred
+ *     WAITING -thread_wake()-> STARTING --start()--> LOADING --load()--> READY
+ *                                 |                     ^                  |
+ *                      is_standby |       thread_wake() |                  |
+ *                                 +------start()----> ASLEEP <-------------+
+ *                                                            thread_sleep()
+ *
+ * In READY the thread calls work() as long as has_work() finds some.
  *
  * start() and load() may fail: BROKEN, and the thread ends.  thread_wake() and
  * thread_sleep() change the state at once and the thread follows: one that
@@ -45,7 +43,8 @@ typedef struct {
     /* In thread_open(), which calls done() if it fails. */
     int        (*init)(core_t *core);
 
-    /* STARTING: all that is a fact, and no memory that others could use. */
+    /* STARTING: all facts.  With is_standby it keeps no memory that another
+       process may need until this one wakes. */
     int        (*start)(core_t *core);
 
     /* LOADING: the model and the context are there. */
@@ -70,7 +69,7 @@ struct core_s {
     pthread_mutex_t        lock;
     pthread_cond_t         work;
     core_state_t           state;
-    core_facts_t           told;        /* those of the last change of state */
+    core_facts_t           published;   /* facts at the last change of state */
     core_load_t            load;
 
     core_facts_t           facts;

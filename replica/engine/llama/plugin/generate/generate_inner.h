@@ -79,15 +79,18 @@ struct core_seq_s {
 
 struct generator_s {
     core_t                 core;
-    char                 **parts;       /* what is loaded; under the lock
-                                           until wake() */
-    size_t                 nparts;
 
-    int                    has_news;    /* since has_work(); under the lock,
-                                           like all that follows */
+    /* under the lock */
+
+    char                 **parts;       /* what is loaded; the thread's while
+                                           it starts or loads */
+    size_t                 nparts;
+    int                    has_news;    /* since has_work() */
     core_seq_t            *seqs;        /* in the order in which they came */
     remote_step_t         *steps;       /* to be taken, in their order */
     remote_step_t        **last_step;   /* where the next one goes */
+
+    /* the thread's */
 
     int                    is_busy;     /* the last work() found something */
     core_seq_t            *fresh;       /* has a place, and no ids yet */
@@ -195,7 +198,7 @@ void worker_work(core_t *core);
 void worker_done(generator_t *g);
 
 /* Under the lock: decode_step() may find something to do.  The thread may be
-   in it just now, so a signal alone would be lost. */
+   in it at this moment, so a signal alone would be lost. */
 void worker_call(generator_t *g);
 
 void worker_event(core_seq_t *seq, const core_event_t *event);

@@ -1,8 +1,8 @@
 
 /*
  * Steps on their way back.  A step stands in the list of events once, however
- * much there is to tell of it: take() tells that it started, then, perhaps at
- * once, that it is done.
+ * much there is to report of it: take() reports that it started, then, perhaps
+ * at once, that it is done.
  */
 
 #include "replica/engine/llama/plugin/shard/shard_inner.h"
@@ -49,9 +49,9 @@ queue_take(shard_t *s, shard_event_t *event)
 
     event->step = step;
 
-    if (step->own.is_started && !step->own.is_told) {
+    if (step->own.is_started && !step->own.is_reported) {
         event->kind = SHARD_EVENT_STARTED;
-        step->own.is_told = 1;
+        step->own.is_reported = 1;
 
         if (!step->own.is_done) {
             queue_unlist(s, step);

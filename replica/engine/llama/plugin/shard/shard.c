@@ -122,22 +122,25 @@ shard_free_place(shard_t *s)
 static int
 shard_begin(core_t *core, uint32_t last_layer)
 {
-    int       rc;
-    place_t  *place;
-    shard_t  *s;
+    int        rc;
+    place_t   *place;
+    shard_t   *s;
+    uint32_t   first;
 
     rc = -1;
     s = shard_of(core);
 
     pthread_mutex_lock(&core->lock);
 
-    if (core->state == CORE_READY && last_layer >= core->told.first_layer
-        && last_layer <= core->told.last_layer
+    first = core->published.first_layer;
+
+    if (core->state == CORE_READY && last_layer >= first
+        && last_layer <= core->published.last_layer
         && (place = shard_free_place(s)) != NULL)
     {
         place->is_used = 1;
         place->session++;
-        place->last_layer = last_layer - core->told.first_layer;
+        place->last_layer = last_layer - first;
         place->next = 0;
         place->status = SHARD_STEP_DONE;
         core->load.running++;

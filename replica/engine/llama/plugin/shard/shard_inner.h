@@ -44,23 +44,26 @@ typedef struct {
 } call_t;
 
 typedef struct {
-    core_t  core;
+    core_t           core;
 
-    place_t  *places;               /* by libllama's sequence; this and the
-                                       events are under the lock */
-    shard_step_t   *first_event;
-    shard_step_t  **last_event;
-    int             has_news;       /* events not notified of */
+    /* under the lock */
 
-    sliced_t  sliced;
-    int       is_probed;
-    uint32_t  last_layer;           /* of the file, in its count */
-    size_t    row_bytes;            /* of one that is told */
-    float    *rows;                 /* those of a step; a batch has another
+    place_t         *places;        /* by libllama's sequence */
+    shard_step_t    *first_event;
+    shard_step_t   **last_event;
+    int              has_news;      /* events not notified of */
+
+    /* the thread's */
+
+    sliced_t         sliced;
+    int              is_probed;
+    uint32_t         last_layer;    /* of the file, in its count */
+    size_t           row_bytes;     /* as steps have them */
+    float           *rows;          /* those of a step; a batch has another
                                        room for its own */
-    part_t   *parts;                /* of a turn, one a place */
-    uint32_t  turn;                 /* the place whose chunk is next */
-    call_t    call;
+    part_t          *parts;         /* of a turn, one a place */
+    uint32_t         turn;          /* the place whose chunk is next */
+    call_t           call;
 } shard_t;
 
 
@@ -109,7 +112,7 @@ void queue_done(shard_t *s, shard_step_t *step,
 /* All of a place; the one that runs stays out until it is done. */
 void queue_cancel(shard_t *s, place_t *place);
 
-/* There is something to tell of it. */
+/* There is something to report of it. */
 void queue_event(shard_t *s, shard_step_t *step);
 int queue_take(shard_t *s, shard_event_t *event);
 
