@@ -226,6 +226,10 @@ decode_step(generator_t *g)
 
     if (seq != NULL) {
         decode_prefill(seq);
+
+        if (seq->state != SEQ_PREFILL) {    /* a first token does not wait */
+            g->core.options.notify(g->core.options.data);
+        }
     }
 
     return decode_running(g) > 0 || seq != NULL || has_answers;

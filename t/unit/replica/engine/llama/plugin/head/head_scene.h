@@ -96,15 +96,19 @@ files_drop(void **state)
 
 /* --- a core, and what came out of it */
 
+typedef struct stream_s  stream_t;
+
 typedef struct {
     core_t           *core;
     core_facts_t      facts;
     pthread_mutex_t   lock;
     pthread_cond_t    is_told;
     int               has_news;
+    stream_t         *watched;      /* its events are taken in notify() */
+    uint32_t          most;         /* tokens that one notify() found */
 } engine_t;
 
-typedef struct {
+struct stream_s {
     core_seq_t         *seq;
     int                 place;              /* in the context that computes */
     uint32_t            ids[CONTEXT];
@@ -112,32 +116,44 @@ typedef struct {
     uint32_t            n;
     core_event_t        last;
     int                 has_ended;
-} stream_t;
+};
 
 static const core_plugin_t  *plugin;
+
+
+static void stream_take(stream_t *s);
 
 
 static void
 engine_on_notify(void *data)
 {
+    uint32_t   before;
     engine_t  *e;
 
     e = data;
     pthread_mutex_lock(&e->lock);
+
+    if (e->watched != NULL) {
+        before = e->watched->n;
+        stream_take(e->watched);
+        e->most = e->watched->n - before > e->most ? e->watched->n - before
+                                                   : e->most;
+    }
+
     e->has_news = 1;
     pthread_cond_signal(&e->is_told);
     pthread_mutex_unlock(&e->lock);
 }
 
 
+/* Under the lock. */
 static void
-engine_wait(engine_t *e)
+engine_await_news(engine_t *e)
 {
     struct timespec  until;
 
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += WAIT_S;
-    pthread_mutex_lock(&e->lock);
 
     while (!e->has_news) {
         assert_int_equal(pthread_cond_timedwait(&e->is_told, &e->lock,
@@ -145,6 +161,14 @@ engine_wait(engine_t *e)
     }
 
     e->has_news = 0;
+}
+
+
+static void
+engine_wait(engine_t *e)
+{
+    pthread_mutex_lock(&e->lock);
+    engine_await_news(e);
     pthread_mutex_unlock(&e->lock);
 }
 

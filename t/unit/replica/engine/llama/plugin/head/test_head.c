@@ -37,6 +37,33 @@ test_rows_computed_elsewhere_give_the_same_tokens(void **state)
 }
 
 
+static void
+test_each_token_is_notified_before_the_next_is_computed(void **state)
+{
+    engine_t  e;
+    stream_t  s;
+
+    whole_make();
+    engine_open_ready(&e, NULL, model_path);
+
+    pthread_mutex_lock(&e.lock);
+    stream_begin(&s, &e, 1);
+    e.watched = &s;
+
+    while (!s.has_ended) {
+        engine_await_news(&e);
+    }
+
+    e.watched = NULL;
+    pthread_mutex_unlock(&e.lock);
+
+    stream_check(&s, 1);
+    assert_int_equal(e.most, 1);
+    plugin->release(s.seq);
+    engine_close(&e);
+}
+
+
 /* Of a prompt of 100 tokens: 32, 32, 32 and 4. */
 static void
 test_only_the_last_row_of_a_prompt_asks_for_logits(void **state)
@@ -336,6 +363,8 @@ main(void)
 {
     const struct CMUnitTest  tests[] = {
         cmocka_unit_test(test_rows_computed_elsewhere_give_the_same_tokens),
+        cmocka_unit_test(
+            test_each_token_is_notified_before_the_next_is_computed),
         cmocka_unit_test(test_only_the_last_row_of_a_prompt_asks_for_logits),
         cmocka_unit_test(test_a_sequence_has_so_many_steps_out_and_no_more),
         cmocka_unit_test(test_a_rewind_at_any_answer_changes_no_token),
