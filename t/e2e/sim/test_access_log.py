@@ -55,10 +55,10 @@ def test_lines_become_requests_that_are_replayed(tmp_path):
 
 @pytest.mark.parametrize("text,error", [
     (log(LINE) + "nonsense\n", "a.log:2: no JSON object: "),
-    (log(LINE | {"request_time": "-1"}), "a.log:1: no times "),
+    (log(LINE | {"request_time": "-1"}), "a.log:1: a request lacks times "),
     *(pytest.param(*case, marks=pytest.mark.soak) for case in (
-        (log(LINE | {"time": "noon"}), "a.log:1: no times "),
-        (log(LINE | {"tokens": "1e300"}), "a.log:1: no times "),
+        (log(LINE | {"time": "noon"}), "a.log:1: a request lacks times "),
+        (log(LINE | {"tokens": "1e300"}), "a.log:1: a request lacks times "),
         ("[]\n", "a.log:1: no JSON object: another value"),
         ("", "a.log: no requests"))),
 ])
