@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "client/bench_inner.h"
+#include "common/os/mono.h"
 
 
 double
@@ -167,7 +168,7 @@ bench_report_progress(void *data)
         return;
     }
 
-    now_ns = pace_now_ns();
+    now_ns = mono_ns();
 
     fprintf(stderr, "\r%s %.1f s, %" PRIu64 " tokens, %" PRIu64
             " requests, %zu running, %" PRIu64 " failed\033[K",

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 
 #include "client/bench_inner.h"
+#include "common/os/mono.h"
 
 
 #define BENCH_RUN_CONNECT_MS  15000
@@ -60,7 +61,7 @@ static void
 bench_run_measure(bench_t *bench)
 {
     bench->phase = BENCH_MEASURING;
-    bench->began_ns = pace_now_ns();
+    bench->began_ns = mono_ns();
     (void) getrusage(RUSAGE_SELF, &bench->usage_began);
     bench_run_wait(bench, bench->options.duration_ms);
 }
@@ -69,7 +70,7 @@ bench_run_measure(bench_t *bench)
 static void
 bench_run_drain(bench_t *bench)
 {
-    bench->ended_ns = pace_now_ns();
+    bench->ended_ns = mono_ns();
     (void) getrusage(RUSAGE_SELF, &bench->usage_ended);
     bench->waiting = bench_start_waiting(bench, bench->ended_ns);
     bench->phase = BENCH_DRAINING;
@@ -89,7 +90,7 @@ static void
 bench_run_warm(bench_t *bench)
 {
     bench->phase = BENCH_WARMING;
-    bench->schedule_ns = pace_now_ns();
+    bench->schedule_ns = mono_ns();
 
     if (bench->options.warmup_ms > 0) {
         bench_run_wait(bench, bench->options.warmup_ms);

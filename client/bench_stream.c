@@ -20,6 +20,7 @@
 
 #include "client/bench_inner.h"
 #include "common/grpc/asker.h"
+#include "common/os/mono.h"
 #include "common/sim_token.h"
 #include "llmgateway.pb-c.h"
 
@@ -98,7 +99,7 @@ bench_stream_fail(bench_slot_t *slot, bench_tally_class_t class,
 
     if (slot->tokens == 0) {
         histogram_record(&bench->counts.refusal,
-                         pace_now_ns() - slot->due_ns);
+                         mono_ns() - slot->due_ns);
     }
 }
 
@@ -113,7 +114,7 @@ bench_stream_succeed(bench_slot_t *slot)
 
     if (bench_stream_is_counted(bench)) {
         bench->counts.ok++;
-        histogram_record(&bench->counts.total, pace_now_ns() - slot->due_ns);
+        histogram_record(&bench->counts.total, mono_ns() - slot->due_ns);
     }
 }
 
@@ -286,7 +287,7 @@ bench_stream_record(bench_slot_t *slot, const bench_token_t *token)
 
     bench = slot->conn->bench;
     counts = &bench->counts;
-    now_ns = pace_now_ns();
+    now_ns = mono_ns();
     is_takeover = bench_stream_changes_replica(slot, token);
 
     if (bench_stream_is_counted(bench)) {

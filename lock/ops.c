@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "common/os/mono.h"
 #include "lock/lock_state.h"
 #include "lock/lock_file.h"
 #include "lock/process.h"
@@ -14,27 +15,20 @@
 
 
 static uint64_t
-ops_clock_us(clockid_t clock)
-{
-    struct timespec  now;
-
-    clock_gettime(clock, &now);
-
-    return (uint64_t) now.tv_sec * 1000000 + (uint64_t) now.tv_nsec / 1000;
-}
-
-
-static uint64_t
 server_mono_us(void *data)
 {
-    return ops_clock_us(CLOCK_MONOTONIC);
+    return mono_us();
 }
 
 
 static uint64_t
 server_wall_us(void *data)
 {
-    return ops_clock_us(CLOCK_REALTIME);
+    struct timespec  now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+
+    return (uint64_t) now.tv_sec * 1000000 + (uint64_t) now.tv_nsec / 1000;
 }
 
 

@@ -8,7 +8,7 @@
  *                                                          |
  *                     goodbye to the agent, end  <---------'
  *                     of the loop                 no connection is left,
- *                          ^                      or RETIRE_FLUSH_S
+ *                          ^                      or RETIRE_FLUSH_MS
  *                          | engine ended            |
  *                      STOPPING <--------------------'
  *                                 it was started here
@@ -30,11 +30,12 @@
  */
 
 #include "replica/retire.h"
+#include "common/os/mono.h"
 
 
 /* For clients that do not read their last trailers. */
-#define RETIRE_FLUSH_S  1.0
-#define RETIRE_POLL_S   0.005
+#define RETIRE_FLUSH_MS  1000
+#define RETIRE_POLL_S    0.005
 
 
 void
@@ -73,7 +74,7 @@ retire_flush(retire_t *r)
     run_end_all(r->engine, "replica is stopping", 1);
     grpc_server_goaway(r->server);
 
-    r->flush_until = ev_now(r->loop) + RETIRE_FLUSH_S;
+    r->flush_until_ms = mono_ms() + RETIRE_FLUSH_MS;
 
     ev_prepare_stop(r->loop, &r->watch);
     ev_timer_stop(r->loop, &r->timer);
@@ -150,7 +151,7 @@ retire_on_timer(struct ev_loop *loop, ev_timer *w, int revents)
         return;
     }
 
-    if (grpc_server_conns(r->server) == 0 || ev_now(loop) >= r->flush_until) {
+    if (grpc_server_conns(r->server) == 0 || mono_ms() >= r->flush_until_ms) {
         retire_leave(r);
     }
 }

@@ -44,7 +44,7 @@ typedef struct {
     ev_prepare        watch;
     ev_timer          timer;
     retire_state_t    state;
-    double            flush_until;      /* of the loop's clock */
+    uint64_t          flush_until_ms;   /* monotonic */
     int               is_hurried;       /* a second signal came */
 } retire_t;
 

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/os/mono.h"
 #include "weights/store_inner.h"
 
 
@@ -29,7 +30,7 @@ bytes_reclaim_done(void *data)
     log_write(store->log, LOG_INFO, "\"%s\" is dropped, %" PRIu64 " bytes",
               store->name, store->file.bytes);
     store->file.fd = -1;
-    roles_reclaimed(&store->roles, service_now_ms());
+    roles_reclaimed(&store->roles, mono_ms());
 }
 
 
@@ -90,7 +91,7 @@ bytes_hashed(void *data, const char *id)
         return;
     }
 
-    now_ms = service_now_ms();
+    now_ms = mono_ms();
     took_s = (double) (now_ms - store->digest_ms) / 1000;
     is_right = id != NULL && (store->roles.state == ROLES_HASHING
                               || strcmp(id, store->id) == 0);
@@ -112,7 +113,7 @@ bytes_hashed(void *data, const char *id)
 void
 bytes_hash(store_t *store)
 {
-    store->digest_ms = service_now_ms();
+    store->digest_ms = mono_ms();
     store->told_ms = store->digest_ms;
     ev_timer_again(store->loop, &store->beat);
     bytes_tell(store, 0);
@@ -141,7 +142,7 @@ bytes_tell_progress(store_t *store)
     uint64_t  done, now_ms;
 
     done = digest_done_bytes(&store->digest);
-    now_ms = service_now_ms();
+    now_ms = mono_ms();
     bytes_tell(store, done);
 
     if (now_ms - store->told_ms >= STORE_LOG_S * 1000) {

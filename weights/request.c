@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "common/duration.h"
+#include "common/os/mono.h"
 #include "proto/members/members.h"
 #include "weights/store_inner.h"
 
@@ -157,7 +158,7 @@ request_hello(store_conn_t *conn, const json_t *json)
     }
 
     return roles_ask(&conn->store->roles, &conn->client, mode, timeout_ms,
-                     service_now_ms());
+                     mono_ms());
 }
 
 
@@ -241,7 +242,7 @@ request_abort(store_conn_t *conn, const json_t *json)
 {
     const char  *reason;
 
-    reason = roles_abort(&conn->store->roles, &conn->client, service_now_ms());
+    reason = roles_abort(&conn->store->roles, &conn->client, mono_ms());
 
     if (reason == NULL) {
         service_send(&conn->base, json_pack("{s:s}", "type", "aborted"), -1);

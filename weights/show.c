@@ -1,6 +1,7 @@
 
 /* The answer to STATE. */
 
+#include "common/os/mono.h"
 #include "weights/store_inner.h"
 
 
@@ -73,7 +74,7 @@ store_show(const store_t *store)
     uint64_t       now_ms;
     roles_state_t  state;
 
-    now_ms = service_now_ms();
+    now_ms = mono_ms();
     state = store->roles.state;
     has_file = store->file.fd != -1;
     is_committed = state == ROLES_COMMITTED;

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/os/mono.h"
 #include "weights/store_inner.h"
 
 
@@ -137,7 +138,7 @@ store_on_close(service_conn_t *base)
                   ? " before it committed" : "");
     }
 
-    roles_gone(&store->roles, &conn->client, service_now_ms());
+    roles_gone(&store->roles, &conn->client, mono_ms());
 }
 
 
@@ -169,7 +170,7 @@ store_on_wake(struct ev_loop *loop, ev_timer *wake, int events)
     store_t  *store = wake->data;
 
     ev_timer_stop(loop, wake);
-    roles_tick(&store->roles, service_now_ms());
+    roles_tick(&store->roles, mono_ms());
 }
 
 
@@ -187,7 +188,7 @@ store_on_prepare(struct ev_loop *loop, ev_prepare *prepare, int events)
         return;
     }
 
-    now_ms = service_now_ms();
+    now_ms = mono_ms();
     ev_now_update(loop);
     ev_timer_set(&store->wake, next_ms > now_ms
                                ? (double) (next_ms - now_ms) / 1000 : 0, 0);
@@ -253,7 +254,7 @@ store_create(struct ev_loop *loop, const log_t *log, const char *path,
     store->log = log;
     store->device = device;
     store->file.fd = -1;
-    roles_init(&store->roles, service_now_ms() + adopt_window_ms, &callbacks,
+    roles_init(&store->roles, mono_ms() + adopt_window_ms, &callbacks,
                store);
     store_start_watchers(store);
 

@@ -36,6 +36,7 @@
 
 #include "common/grpc/conn.h"
 #include "common/grpc/conn_inner.h"
+#include "common/os/mono.h"
 
 
 #define GRPC_CONN_READ_BYTES   65536
@@ -405,7 +406,7 @@ grpc_conn_on_readable(struct ev_loop *loop, ev_io *w, int revents)
     n = grpc_conn_get(c, buf, sizeof(buf));
 
     if (n > 0) {
-        c->read_at = ev_now(loop);
+        c->read_ms = mono_ms();
         c->is_pinged = 0;
 
         if (!c->is_heard) {
@@ -475,8 +476,8 @@ grpc_conn_on_silence(grpc_conn_t *c)
         return;
     }
 
-    left_s = (double) c->options.ping_ms / 1000
-             - (ev_now(c->loop) - c->read_at);
+    left_s = ((double) c->options.ping_ms
+              - (double) (mono_ms() - c->read_ms)) / 1000;
 
     if (left_s > 0) {
         grpc_conn_wait_for_silence(c, left_s);

@@ -28,7 +28,7 @@ struct grpc_conn_s {
     address_t               peer;
     int                     fd;
     int                     connect_errno;
-    ev_tstamp               read_at;    /* the peer's last byte, loop's time */
+    uint64_t                read_ms;    /* the peer's last byte, monotonic */
 
     uint8_t                *rest;       /* bytes the socket did not take */
     size_t                  rest_start;

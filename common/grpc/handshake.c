@@ -12,6 +12,7 @@
  */
 
 #include "common/grpc/conn_inner.h"
+#include "common/os/mono.h"
 
 
 /* Of a server's client, until its first frame. */
@@ -44,7 +45,7 @@ grpc_conn_settle(grpc_conn_t *c)
     ev_timer_stop(c->loop, &c->timer);
 
     if (c->options.ping_ms > 0) {
-        c->read_at = ev_now(c->loop);
+        c->read_ms = mono_ms();
         grpc_conn_wait_for_silence(c, (double) c->options.ping_ms / 1000);
     }
 }

@@ -10,21 +10,11 @@
 #include <unistd.h>
 
 #include "common/load/pace.h"
+#include "common/os/mono.h"
 
 
 #define PACE_NS_S        1000000000ULL
 #define PACE_PROGRESS_S  0.5
-
-
-uint64_t
-pace_now_ns(void)
-{
-    struct timespec  ts;
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-
-    return (uint64_t) ts.tv_sec * PACE_NS_S + (uint64_t) ts.tv_nsec;
-}
 
 
 static void
@@ -45,7 +35,7 @@ pace_look(pace_t *pace)
 {
     uint64_t  due_ns, now_ns;
 
-    now_ns = pace_now_ns();
+    now_ns = mono_ns();
 
     while ((due_ns = pace->source->next(pace->data)) != PACE_NEVER) {
 

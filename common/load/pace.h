@@ -30,7 +30,7 @@
 
 typedef struct {
     /*
-     * When the next is due, by pace_now_ns(); 0: at once; PACE_NEVER: there is
+     * When the next is due, by mono_ns(); 0: at once; PACE_NEVER: there is
      * none, as far as is known.
      */
     uint64_t  (*next)(void *data);
@@ -58,9 +58,6 @@ typedef struct {
     ev_signal             interrupt;
 } pace_t;
 
-
-/* CLOCK_MONOTONIC. */
-uint64_t pace_now_ns(void);
 
 /*
  * Of a loop that outlives it; source, too.  Nothing starts before pace_look().

@@ -4,21 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "common/service/service.h"
-
-
-uint64_t
-service_now_ms(void)
-{
-    struct timespec  now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-
-    return (uint64_t) now.tv_sec * 1000 + (uint64_t) now.tv_nsec / 1000000;
-}
+#include "common/os/mono.h"
 
 
 /* --- what is said */
@@ -76,7 +65,7 @@ service_on_line(line_conn_t *line, char *text, size_t len)
     service_conn_t  *conn;
 
     conn = line_conn_data(line);
-    conn->heard_ms = service_now_ms();
+    conn->heard_ms = mono_ms();
     conn->service->type->on_line(conn, text, len);
 }
 
@@ -169,7 +158,7 @@ service_link(service_t *service, service_conn_t *conn)
     }
 
     conn->service = service;
-    conn->heard_ms = service_now_ms();
+    conn->heard_ms = mono_ms();
     conn->next = service->conns;
     service->conns = conn;
     service->nconns++;
@@ -252,7 +241,7 @@ service_tick(service_t *service)
     service_conn_t  *idle;
 
     while ((idle = service_most_idle(service)) != NULL
-           && service_now_ms() >= idle->heard_ms + service->type->idle_ms)
+           && mono_ms() >= idle->heard_ms + service->type->idle_ms)
     {
         service_drop(idle);
     }

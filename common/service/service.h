@@ -69,9 +69,6 @@ struct service_s {
 };
 
 
-/* Monotonic. */
-uint64_t service_now_ms(void);
-
 /*
  * Listens at path; service is zero before.  0, or -1 and one line in error
  * (UNIX_LISTENER_ERROR_BYTES).

@@ -267,9 +267,6 @@ void engine_publish(engine_t *engine);
    that this can be a callback. */
 void engine_fail(void *engine);
 
-/* The monotonic clock, for what an engine's own time is judged by. */
-uint64_t engine_clock_ms(void);
-
 /* "READY" and so on, as reports have it. */
 const char *engine_state_name(engine_state_t state);
 

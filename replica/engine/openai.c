@@ -31,6 +31,7 @@
 #include <sys/random.h>
 
 #include "common/http/sse.h"
+#include "common/os/mono.h"
 #include "replica/engine/connect.h"
 #include "replica/engine/openai.h"
 #include "replica/engine/run.h"
@@ -115,7 +116,7 @@ openai_look_at_models(openai_t *o)
 {
     uint64_t  now_ms;
 
-    now_ms = engine_clock_ms();
+    now_ms = mono_ms();
     o->scrape.once_ms = 0;
 
     if (now_ms - o->models_ms >= OPENAI_MODELS_MS) {
@@ -162,7 +163,7 @@ openai_send(openai_run_t *r)
             return -1;
         }
 
-        r->sent_ms = engine_clock_ms();
+        r->sent_ms = mono_ms();
     }
 
     return 0;
@@ -213,7 +214,7 @@ openai_on_head(http_request_t *request, unsigned status,
     openai_run_t  *r;
 
     r = http_data(request);
-    r->bytes_ms = engine_clock_ms();
+    r->bytes_ms = mono_ms();
     r->retry_ms = http_retry_ms(request);
 
     if (is_sent) {
@@ -271,7 +272,7 @@ openai_on_bytes(http_request_t *request, const char *bytes, size_t len)
 
     r = http_data(request);
     o = r->run.engine->data;
-    r->bytes_ms = engine_clock_ms();
+    r->bytes_ms = mono_ms();
 
     if (r->is_generated) {
         scrape_bytes(&o->scrape, r->bytes_ms);
@@ -411,7 +412,7 @@ openai_start(run_t *run)
     r = (openai_run_t *) run;
     o = run->engine->data;
     sse_init(&r->sse, openai_on_event, r);
-    r->sent_ms = engine_clock_ms();
+    r->sent_ms = mono_ms();
     r->bytes_ms = r->sent_ms;
     r->call = dialect_call_create(o->scrape.dialect, &o->scrape.facts,
                                   run->request);
@@ -433,7 +434,7 @@ openai_resume(run_t *run)
 
     r = (openai_run_t *) run;
     r->is_paused = 0;
-    r->bytes_ms = engine_clock_ms();
+    r->bytes_ms = mono_ms();
 
     if (r->http != NULL) {
         http_resume(r->http);
@@ -482,7 +483,7 @@ openai_on_pulse(struct ev_loop *loop, ev_timer *w, int revents)
     openai_run_t  *r;
 
     o = w->data;
-    now_ms = engine_clock_ms();
+    now_ms = mono_ms();
     is_late = now_ms - o->pulse_ms > 2 * HEALTH_LOOK_MS;
     waiting = 0;
 
@@ -539,7 +540,7 @@ openai_open(engine_t *engine, const engine_options_t *options)
     scrape_init(&o->scrape, options);
 
     o->idle_ms = options->stream_idle_timeout_ms;
-    o->pulse_ms = engine_clock_ms();
+    o->pulse_ms = mono_ms();
     ev_timer_init(&o->pulse, openai_on_pulse, HEALTH_LOOK_MS / 1000.0,
                   HEALTH_LOOK_MS / 1000.0);
     o->pulse.data = o;

@@ -16,7 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "common/grpc/conn.h"
 #include "replica/engine/run.h"
@@ -68,17 +67,6 @@ engine_fail(void *data)
     engine->facts.state = ENGINE_DOWN;
     engine_publish(engine);
     ev_break(engine->loop, EVBREAK_ALL);
-}
-
-
-uint64_t
-engine_clock_ms(void)
-{
-    struct timespec  ts;
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-
-    return (uint64_t) ts.tv_sec * 1000 + (uint64_t) ts.tv_nsec / 1000000;
 }
 
 

@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "replica/engine/scrape.h"
+#include "common/os/mono.h"
 
 
 #define SCRAPE_PERIOD_MS     1500
@@ -55,7 +56,7 @@ scrape_hits(scrape_t *s)
 
     return f->hits < 0 || f->looked_up < 0
            ? f->hit_permille
-           : hits_permille(&s->hits, engine_clock_ms(), (uint64_t) f->hits,
+           : hits_permille(&s->hits, mono_ms(), (uint64_t) f->hits,
                            (uint64_t) f->looked_up);
 }
 
@@ -181,7 +182,7 @@ scrape_pause_ms(const scrape_t *s)
         return HEALTH_HURRY_MS;
     }
 
-    now_ms = engine_clock_ms();
+    now_ms = mono_ms();
     least_ms = s->dialect->pause_ms;
     pause_ms = now_ms - s->began_ms + least_ms < SCRAPE_PERIOD_MS
                ? SCRAPE_PERIOD_MS - (now_ms - s->began_ms) : least_ms;
@@ -226,7 +227,7 @@ scrape_is_due(const scrape_t *s)
     return s->dialect == NULL
            || s->dialect->probes[s->at].pace == DIALECT_OFTEN
            || s->once_ms == 0
-           || engine_clock_ms() - s->once_ms >= SCRAPE_ONCE_MS;
+           || mono_ms() - s->once_ms >= SCRAPE_ONCE_MS;
 }
 
 
@@ -235,7 +236,7 @@ scrape_pause(scrape_t *s, uint64_t pause_ms)
 {
     uint64_t  most_ms;
 
-    most_ms = health_pause_ms(&s->health, engine_clock_ms());
+    most_ms = health_pause_ms(&s->health, mono_ms());
     pause_ms = pause_ms < most_ms ? pause_ms : most_ms;
 
     if (s->is_urgent) {
@@ -264,7 +265,7 @@ scrape_finish(scrape_t *s)
 {
     uint64_t  now_ms;
 
-    now_ms = engine_clock_ms();
+    now_ms = mono_ms();
 
     if (s->dialect == NULL) {
 
@@ -385,7 +386,7 @@ scrape_answered(scrape_t *s)
 {
     uint64_t  now_ms;
 
-    now_ms = engine_clock_ms();
+    now_ms = mono_ms();
     health_answered(&s->health, now_ms);
     s->trouble = HTTP_COMPLETE;
     s->is_answered |= s->dialect != NULL || s->answer.status == 200;
@@ -460,7 +461,7 @@ scrape_ask(scrape_t *s)
     }
 
     rc = http_whole_ask(&s->answer, scrape_path(s), SCRAPE_TIMEOUT_MS);
-    health_asked(&s->health, engine_clock_ms());
+    health_asked(&s->health, mono_ms());
 
     if (rc != 0) {
         scrape_pause(s, SCRAPE_PERIOD_MS);
@@ -476,7 +477,7 @@ scrape_on_timer(struct ev_loop *loop, ev_timer *w, int revents)
     s = w->data;
     s->at = 0;
     s->is_answered = 0;
-    s->began_ms = engine_clock_ms();
+    s->began_ms = mono_ms();
     scrape_ask(s);
 }
 
@@ -525,7 +526,7 @@ scrape_init(scrape_t *s, const engine_options_t *o)
     s->answer.data = s;
     s->max_capacity = o->max_capacity;
     s->engine->facts.state = ENGINE_STARTING;
-    health_init(&s->health, o->stall_timeout_ms, engine_clock_ms());
+    health_init(&s->health, o->stall_timeout_ms, mono_ms());
     dialect_facts_init(&s->facts);
 
     ev_timer_init(&s->timer, scrape_on_timer, 0, 0);

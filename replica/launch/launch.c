@@ -10,6 +10,7 @@
 
 #include "common/child/tree.h"
 #include "common/child/words.h"
+#include "common/os/mono.h"
 #include "replica/engine/openai.h"
 #include "replica/launch/keeper.h"
 #include "replica/launch/launch.h"
@@ -21,13 +22,6 @@
 #define LAUNCH_MEMORY_MS    300000      /* so long; the estimate may be wrong */
 
 static void launch_do(launch_t *l, supervise_action_t action);
-
-
-static uint64_t
-launch_now_us(void)
-{
-    return engine_clock_ms() * 1000;
-}
 
 
 /* Reported to the agent; format NULL: clears the report.  1: it is news. */
@@ -69,7 +63,7 @@ launch_arm(launch_t *l)
     /* It was killed: nothing more can be done. */
 
     if (next_us != UINT64_MAX && !ev_is_active(&l->give_up)) {
-        now_us = launch_now_us();
+        now_us = mono_us();
         ev_timer_set(&l->due,
                      next_us > now_us ? (double) (next_us - now_us) / 1e6 : 0.,
                      0.);
@@ -101,7 +95,7 @@ launch_gone(launch_t *l)
         cgroup_remove(l->cgroup);
     }
 
-    action = supervise_exited(&l->supervise, launch_now_us());
+    action = supervise_exited(&l->supervise, mono_us());
 
     if (l->supervise.state == SUPERVISE_BACKOFF) {
         log_write(l->log, LOG_WARN, "engine, pid %d, ended (%s), starting it "
@@ -315,12 +309,12 @@ launch_start(launch_t *l)
     words_destroy(words);
 
     if (rc == 0) {
-        supervise_started(&l->supervise, launch_now_us());
+        supervise_started(&l->supervise, mono_us());
         (void) launch_report(l, NULL);
         return;
     }
 
-    supervise_exited(&l->supervise, launch_now_us());
+    supervise_exited(&l->supervise, mono_us());
     log_write(l->log, LOG_ERROR, "cannot start the engine: %s, trying again "
               "in %llu ms", error, (unsigned long long)
               supervise_pause_us(&l->supervise) / 1000);
@@ -387,14 +381,14 @@ launch_has_memory(launch_t *l)
     }
 
     if (l->waiting_ms == 0) {
-        l->waiting_ms = engine_clock_ms();
+        l->waiting_ms = mono_ms();
         log_write(l->log, LOG_WARN, "device %d has %llu MiB free, and the "
                   "engine took %llu MiB: waiting", device,
                   (unsigned long long) free_bytes >> 20,
                   (unsigned long long) l->devices.took[device] >> 20);
     }
 
-    if (engine_clock_ms() - l->waiting_ms >= LAUNCH_MEMORY_MS) {
+    if (mono_ms() - l->waiting_ms >= LAUNCH_MEMORY_MS) {
         log_write(l->log, LOG_WARN, "device %d still lacks memory: starting "
                   "the engine all the same", device);
         l->waiting_ms = 0;
@@ -468,7 +462,7 @@ launch_on_due(struct ev_loop *loop, ev_timer *w, int revents)
         return;
     }
 
-    launch_do(l, supervise_tick(&l->supervise, launch_now_us()));
+    launch_do(l, supervise_tick(&l->supervise, mono_us()));
 }
 
 
@@ -554,7 +548,7 @@ launch_begin(launch_t *l)
     l->watch.data = l;
 
     ev_prepare_start(l->loop, &l->watch);
-    supervise_init(&l->supervise, 0, 0, launch_now_us());
+    supervise_init(&l->supervise, 0, 0, mono_us());
     supervise_set_stop(&l->supervise, 1, l->stop_timeout_ms * 1000);
     launch_arm(l);
 }
@@ -565,7 +559,7 @@ launch_stop(launch_t *l, int is_hurried)
 {
     if (l->supervise.state != SUPERVISE_STOPPING) {
         l->is_waiting = 0;
-        launch_do(l, supervise_stop(&l->supervise, launch_now_us()));
+        launch_do(l, supervise_stop(&l->supervise, mono_us()));
     }
 
     if (l->supervise.state == SUPERVISE_ENDED) {

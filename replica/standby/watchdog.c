@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "common/os/mono.h"
 #include "replica/standby/lock_client.h"
 #include "replica/standby/probes.h"
 #include "replica/standby/watchdog.h"
@@ -51,24 +51,6 @@ struct watchdog_s {
 };
 
 
-static uint64_t
-watchdog_now_us(void)
-{
-    struct timespec  ts;
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-
-    return (uint64_t) ts.tv_sec * 1000000 + (uint64_t) ts.tv_nsec / 1000;
-}
-
-
-static uint64_t
-watchdog_now_ms(void)
-{
-    return watchdog_now_us() / 1000;
-}
-
-
 /* One line a transition, with the monotonic time: logs of several engines of
    one host can be laid over each other.  Under the mutex. */
 static void
@@ -76,7 +58,7 @@ watchdog_log_life(const watchdog_t *s)
 {
     uint64_t  now_us;
 
-    now_us = watchdog_now_us();
+    now_us = mono_us();
     log_write(s->log, LOG_INFO, "standby: %s, epoch %llu, at %llu.%06llu s",
               life_name(&s->life), (unsigned long long) s->life.epoch,
               (unsigned long long) (now_us / 1000000),
@@ -142,7 +124,7 @@ watchdog_granted(void *data, uint64_t epoch, uint64_t lock)
     watchdog_set_alarm(s);
     pthread_mutex_lock(&s->mutex);
 
-    if (life_granted(&s->life, epoch, lock, watchdog_now_ms()) == 0) {
+    if (life_granted(&s->life, epoch, lock, mono_ms()) == 0) {
         s->is_granted = 1;
         watchdog_log_life(s);
     }
@@ -178,7 +160,7 @@ watchdog_queued(void *data, int is_queued)
 
     s = data;
     pthread_mutex_lock(&s->mutex);
-    life_queued(&s->life, is_queued, watchdog_now_ms());
+    life_queued(&s->life, is_queued, mono_ms());
     pthread_mutex_unlock(&s->mutex);
     ev_async_send(s->main_loop, &s->to_main);       /* let it turn */
 }
@@ -231,7 +213,7 @@ watchdog_probed(void *data, life_question_t question, const char **state)
 
     s = data;
     pthread_mutex_lock(&s->mutex);
-    answer = life_answer(&s->life, question, watchdog_now_ms());
+    answer = life_answer(&s->life, question, mono_ms());
     *state = life_name(&s->life);
     pthread_mutex_unlock(&s->mutex);
 
@@ -347,7 +329,7 @@ watchdog_woken(watchdog_t *s)
     int  rc;
 
     pthread_mutex_lock(&s->mutex);
-    rc = life_woken(&s->life, watchdog_now_ms());
+    rc = life_woken(&s->life, mono_ms());
 
     if (rc == 0) {
         (void) alarm(0);
@@ -366,7 +348,7 @@ watchdog_turned(watchdog_t *s, const life_vitals_t *vitals, int *is_lock_away)
     uint64_t             now_ms;
     llmgw_group_state_t  shown;
 
-    now_ms = watchdog_now_ms();
+    now_ms = mono_ms();
     pthread_mutex_lock(&s->mutex);
     life_turned(&s->life, vitals, now_ms);
     shown = life_shown(&s->life, now_ms);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/os/mono.h"
 #include "common/rnd.h"
 
 
@@ -14,7 +15,7 @@
 static int64_t
 now_us(const live_driver_t *d)
 {
-    return (int64_t) ((pace_now_ns() - d->began_ns) / 1000) + 1;
+    return (int64_t) ((mono_ns() - d->began_ns) / 1000) + 1;
 }
 
 
@@ -333,7 +334,7 @@ run(live_driver_t *d)
         queue_request(d, work_at(d->work, i));
     }
 
-    d->began_ns = pace_now_ns();
+    d->began_ns = mono_ns();
     pace_look(&d->pace);
 
     /* Where nothing could be sent it is over already. */

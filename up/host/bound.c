@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "common/child/child.h"
-#include "common/service/service.h"
+#include "common/os/mono.h"
 #include "up/host/bound.h"
 
 
@@ -69,7 +69,7 @@ bound_left_ms(uint64_t until_ms)
 {
     uint64_t  now_ms;
 
-    now_ms = service_now_ms();
+    now_ms = mono_ms();
 
     return now_ms >= until_ms ? 0 : (int) (until_ms - now_ms);
 }
@@ -85,7 +85,7 @@ bound_read(int fd, char *text, size_t bytes)
     uint64_t       until_ms;
     struct pollfd  ready = { fd, POLLIN, 0 };
 
-    until_ms = service_now_ms() + BOUND_ASK_S * 1000;
+    until_ms = mono_ms() + BOUND_ASK_S * 1000;
     len = 0;
     text[0] = '\0';
 

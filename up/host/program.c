@@ -7,20 +7,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/service/service.h"
+#include "common/os/mono.h"
 #include "up/host/bound.h"
 #include "up/host/program.h"
 
 
 /* What is read of the end of a log. */
 #define PROGRAM_TAIL_BYTES  2048
-
-
-static uint64_t
-program_now_us(void)
-{
-    return service_now_ms() * 1000;
-}
 
 
 /* --- its log */
@@ -112,12 +105,12 @@ program_spawn(program_t *p)
     }
 
     if (rc == 0) {
-        supervise_started(&p->supervise, program_now_us());
+        supervise_started(&p->supervise, mono_us());
         return;
     }
 
     snprintf(p->why, sizeof(p->why), "not started: %s", error);
-    (void) supervise_exited(&p->supervise, program_now_us());
+    (void) supervise_exited(&p->supervise, mono_us());
 }
 
 
@@ -127,7 +120,7 @@ program_arm(program_t *p)
 {
     uint64_t  next_us, now_us;
 
-    now_us = program_now_us();
+    now_us = mono_us();
     next_us = p->supervise.state == SUPERVISE_ENDED
               ? now_us : supervise_next_us(&p->supervise);
     ev_timer_stop(p->child.loop, &p->due);
@@ -177,7 +170,7 @@ program_on_due(struct ev_loop *loop, ev_timer *w, int events)
         return;
     }
 
-    program_do(p, supervise_tick(&p->supervise, program_now_us()));
+    program_do(p, supervise_tick(&p->supervise, mono_us()));
 }
 
 
@@ -198,7 +191,7 @@ program_on_end(void *data, pid_t pid, const char *how)
                  last);
     }
 
-    program_do(p, supervise_exited(&p->supervise, program_now_us()));
+    program_do(p, supervise_exited(&p->supervise, mono_us()));
 }
 
 
@@ -220,7 +213,7 @@ program_start(program_t *program)
 {
     uint64_t  now_us;
 
-    now_us = program_now_us();
+    now_us = mono_us();
     supervise_init(&program->supervise, 0, 0, now_us);
     program_do(program, supervise_tick(&program->supervise, now_us));
 }
@@ -233,7 +226,7 @@ program_stop(program_t *program, double patience_s)
 
     s = &program->supervise;
     supervise_set_stop(s, s->terms + 1, (uint64_t) (patience_s * 1e6));
-    program_do(program, supervise_stop(s, program_now_us()));
+    program_do(program, supervise_stop(s, mono_us()));
 }
 
 

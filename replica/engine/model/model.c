@@ -24,8 +24,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "common/os/mono.h"
 #include "common/sim_token.h"
 #include "replica/engine/engine_weights.h"
 #include "replica/engine/hits.h"
@@ -59,17 +59,6 @@ typedef struct {
     int32_t            made, promised, ready, next;     /* from begin on */
     int                is_refused;
 } model_run_t;
-
-
-static int64_t
-model_now_us(void)
-{
-    struct timespec  ts;
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-
-    return (int64_t) ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
-}
 
 
 /* --- tokens */
@@ -239,7 +228,7 @@ model_publish(model_engine_t *m)
 
     to->kv_free_blocks = facts.free_blocks;
     to->hit_permille = hits_permille(&m->hits,
-                                     (uint64_t) model_now_us() / 1000,
+                                     (uint64_t) (int64_t) mono_us() / 1000,
                                      counters.prompt_hits,
                                      counters.prompt_blocks);
 
@@ -299,7 +288,7 @@ model_advance(model_engine_t *m)
     int      left;
     int64_t  now_us, next_us, due_us;
 
-    now_us = model_now_us();
+    now_us = (int64_t) mono_us();
     left = MODEL_TURN_EVENTS;
 
     while (left > 0 && model_do_next(m, now_us)) {
@@ -315,7 +304,7 @@ model_advance(model_engine_t *m)
     ev_timer_stop(m->engine->loop, &m->timer);
 
     if (next_us != INT64_MAX) {
-        now_us = model_now_us();
+        now_us = (int64_t) mono_us();
         ev_timer_set(&m->timer, next_us > now_us
                      ? (double) (next_us - now_us) / 1e6 : 0, 0);
         ev_now_update(m->engine->loop);
@@ -480,7 +469,7 @@ model_run_arrive(model_engine_t *m, model_run_t *r)
                                           (uint32_t) r->begin);
     q->output_tokens = (uint32_t) (r->max_tokens - r->begin);
     q->max_output_tokens = q->output_tokens;
-    q->arrival_us = model_now_us();
+    q->arrival_us = (int64_t) mono_us();
 
     return model_replica_arrive(m->replica, q, q->arrival_us);
 }

@@ -29,8 +29,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <time.h>
 
+#include "common/os/mono.h"
 #include "common/sim_token.h"
 #include "replica/engine/engine_weights.h"
 #include "replica/engine/sim/due.h"
@@ -59,17 +59,6 @@ typedef struct {
     int32_t     max_tokens;
     int         is_paused;              /* the client does not read */
 } sim_run_t;
-
-
-static uint64_t
-sim_now_us(void)
-{
-    struct timespec  ts;
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-
-    return (uint64_t) ts.tv_sec * 1000000 + (uint64_t) ts.tv_nsec / 1000;
-}
 
 
 static sim_run_t *
@@ -216,7 +205,7 @@ sim_on_timer(struct ev_loop *loop, ev_timer *w, int revents)
     due_item_t  *first;
 
     sim = w->data;
-    now_us = sim_now_us();
+    now_us = mono_us();
 
     for (budget = SIM_TURN_TOKENS; budget > 0; /* void */) {
         first = due_first(&sim->heap);
@@ -332,7 +321,7 @@ sim_start(run_t *run)
 
     r = (sim_run_t *) run;
     sim = run->engine->data;
-    now_us = sim_now_us();
+    now_us = mono_us();
 
     r->prompt_hash = sim_token_hash(run->request->prompt.data,
                                     run->request->prompt.len);
@@ -373,7 +362,7 @@ sim_resume(run_t *run)
 
     r->is_paused = 0;
     due_move(&sim->heap, &r->due, sim_due_us(sim, r));
-    sim_arm(sim, sim_now_us());
+    sim_arm(sim, mono_us());
 }
 
 
@@ -423,5 +412,5 @@ sim_set_faults(engine_t *engine, const faults_t *faults)
         (void) due_push(&sim->heap, item);
     }
 
-    sim_arm(sim, sim_now_us());
+    sim_arm(sim, mono_us());
 }

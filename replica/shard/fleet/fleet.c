@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <time.h>
 
+#include "common/os/mono.h"
 #include "replica/shard/fleet/peer.h"
 
 
@@ -24,11 +24,7 @@
 uint64_t
 fleet_now_ms(void)
 {
-    struct timespec  now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-
-    return (uint64_t) now.tv_sec * 1000 + (uint64_t) now.tv_nsec / 1000000;
+    return mono_ms();
 }
 
 

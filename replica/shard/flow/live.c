@@ -3,8 +3,8 @@
 
 #include <ev.h>
 #include <stdlib.h>
-#include <time.h>
 
+#include "common/os/mono.h"
 #include "replica/shard/flow/flow_inner.h"
 
 
@@ -18,11 +18,7 @@ typedef struct {
 static uint64_t
 live_now_ns(void *clock)
 {
-    struct timespec  ts;
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-
-    return (uint64_t) ts.tv_sec * 1000000000 + ts.tv_nsec;
+    return mono_ns();
 }
 
 

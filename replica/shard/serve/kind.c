@@ -14,6 +14,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "common/os/mono.h"
 #include "proto/members/shards.h"
 #include "replica/engine/engine.h"
 #include "replica/shard/serve/kind.h"
@@ -28,14 +29,11 @@
 void
 kind_enter(kind_t *k)
 {
-    struct timespec  now, wall;
+    struct timespec  wall;
 
-    clock_gettime(CLOCK_MONOTONIC, &now);
     clock_gettime(CLOCK_REALTIME, &wall);
 
-    serve_at(k->serve, (uint64_t) now.tv_sec * 1000
-                       + (uint64_t) now.tv_nsec / 1000000,
-             (uint64_t) wall.tv_sec);
+    serve_at(k->serve, mono_ms(), (uint64_t) wall.tv_sec);
     serve_drain(k->serve, engine_is_draining(k->engine));
 }
 

@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
+#include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -28,6 +30,7 @@
 #define FRAME_HEAD    9
 #define FRAME_PING    6
 #define FLAG_ACK      1
+#define DAY           86400
 
 typedef struct {
     struct ev_loop        *loop;
@@ -47,6 +50,22 @@ typedef struct {
 } scene_t;
 
 static const llmgw_grpc_callbacks_t  callbacks;
+
+static int  days;                   /* that the wall clock is ahead */
+
+
+/* libev asks for the wall clock so. */
+int
+gettimeofday(struct timeval *now, void *zone)
+{
+    struct timespec  real;
+
+    clock_gettime(CLOCK_REALTIME, &real);
+    now->tv_sec = real.tv_sec + (time_t) days * DAY;
+    now->tv_usec = real.tv_nsec / 1000;
+
+    return 0;
+}
 
 
 static void
@@ -285,6 +304,31 @@ an_answer_that_waits_in_the_socket_counts(void **state)
 
 
 static void
+a_clock_that_is_set_back_hides_no_silence(void **state)
+{
+    int       i;
+    scene_t  *s;
+
+    static const uint8_t  settings[FRAME_HEAD] = { 0, 0, 0, 4 };
+
+    s = *state;
+    s->options.ping_ms = 1000;      /* libev looks after half a second */
+    connect_to_bare(s);
+    assert_int_equal(send(s->fd, settings, sizeof(settings), 0),
+                     sizeof(settings));
+
+    for (i = 0; i < 20; i++) {      /* the peer's bytes are read */
+        ev_run(s->loop, EVRUN_NOWAIT);
+        usleep(1000);
+    }
+
+    days = -1;
+    turn_until(s, &s->pings, 1);
+    days = 0;
+}
+
+
+static void
 a_server_gives_up_a_silent_client(void **state)
 {
     int                   is_gone;
@@ -338,6 +382,8 @@ main(void)
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(
             an_answer_that_waits_in_the_socket_counts, setup, teardown),
+        cmocka_unit_test_setup_teardown(
+            a_clock_that_is_set_back_hides_no_silence, setup, teardown),
         cmocka_unit_test_setup_teardown(a_server_gives_up_a_silent_client,
                                         setup, teardown)
     };

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "common/load/pace.h"
+#include "common/os/mono.h"
 
 
 #define SCENE_MAX  8
@@ -52,7 +53,7 @@ scene_start(void *data, uint64_t due_ns)
 
     s->room--;
     s->said_ns[s->n] = due_ns;
-    s->started_ns[s->n++] = pace_now_ns();
+    s->started_ns[s->n++] = mono_ns();
 
     return 0;
 }
@@ -116,7 +117,7 @@ nothing_starts_before_its_time(void **state)
     uint64_t  now_ns;
 
     scene_init(&s, SCENE_MAX);
-    now_ns = pace_now_ns();
+    now_ns = mono_ns();
 
     for (i = 0; i < 4; i++) {
         s.dues[s.ndues++] = now_ns + i / 2 * 3000000;   /* two at a time */
@@ -144,7 +145,7 @@ what_waits_for_room_keeps_its_time(void **state)
     uint64_t  now_ns;
 
     scene_init(&s, 1);
-    now_ns = pace_now_ns();
+    now_ns = mono_ns();
     s.dues[0] = now_ns - 2000;
     s.dues[1] = now_ns - 1000;
     s.ndues = 2;
@@ -169,7 +170,7 @@ what_is_due_at_once_is_due_now(void **state)
     uint64_t  now_ns;
 
     scene_init(&s, 3);
-    now_ns = pace_now_ns();
+    now_ns = mono_ns();
     s.ndues = 3;
     pace_look(&s.pace);
     assert_int_equal(s.n, 3);
@@ -185,12 +186,12 @@ an_earlier_time_that_appears_is_kept(void **state)
     scene_t  s;
 
     scene_init(&s, 2);
-    s.dues[0] = pace_now_ns() + 3600 * UINT64_C(1000000000);
+    s.dues[0] = mono_ns() + 3600 * UINT64_C(1000000000);
     s.ndues = 1;
     pace_look(&s.pace);
     assert_int_equal(s.n, 0);
 
-    s.dues[0] = pace_now_ns() + 1000000;
+    s.dues[0] = mono_ns() + 1000000;
     pace_look(&s.pace);
     ev_run(s.pace.loop, 0);
     assert_int_equal(s.n, 1);
@@ -204,7 +205,7 @@ ctrl_c_reaches_the_source(void **state)
     scene_t  s;
 
     scene_init(&s, 1);
-    s.dues[0] = pace_now_ns() + 3600 * UINT64_C(1000000000);
+    s.dues[0] = mono_ns() + 3600 * UINT64_C(1000000000);
     s.ndues = 1;
     pace_look(&s.pace);
     raise(SIGINT);

@@ -16,8 +16,8 @@
  * step of many rows has one row a turn.
  */
 
-#include <time.h>
 
+#include "common/os/mono.h"
 #include "replica/engine/llama/plugin/shard/shard_inner.h"
 
 
@@ -183,27 +183,16 @@ turn_finish(shard_t *s, const part_t *parts, uint32_t n, uint64_t ns)
 }
 
 
-static uint64_t
-turn_now_ns(void)
-{
-    struct timespec  now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-
-    return (uint64_t) now.tv_sec * 1000000000u + (uint64_t) now.tv_nsec;
-}
-
-
 static void
 turn_call(shard_t *s, part_t *parts, uint32_t n)
 {
     uint64_t  start_ns;
 
     turn_start(s, parts, n);
-    start_ns = turn_now_ns();
+    start_ns = mono_ns();
 
     call_run(s, parts, n);
-    turn_finish(s, parts, n, turn_now_ns() - start_ns);
+    turn_finish(s, parts, n, mono_ns() - start_ns);
 }
 
 
