@@ -520,7 +520,7 @@ MODULE_DEPS := $(shell find ngx_http_llmgw_module proto -name '*.[ch]') \
 
 # Configures again when options, nginx's sources or our list of files change.
 NGX_INPUTS := $(NGINX_SRC) $(CC) $(SAN) $(VERSION) $(OPT) $(LDOPT) \
-    $(filter %.c,$(MODULE_DEPS))
+    $(MODULE_DEPS) $(wildcard common/tls/*.h)
 $(O)/nginx-inputs: FORCE
 	@mkdir -p $(@D)
 	@echo '$(NGX_INPUTS)' | cmp -s - $@ || echo '$(NGX_INPUTS)' > $@

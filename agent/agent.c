@@ -365,7 +365,7 @@ agent_init_jobs(agent_t *agent)
     jobs->clock = agent->clock;
     jobs->node = agent->node;
     jobs->publish = agent->publish;
-    jobs->conn = &agent->door.conn;
+    jobs->conn = &agent->endpoint.conn;
     jobs_init(jobs);
 }
 
@@ -395,13 +395,14 @@ agent_create_resolve(agent_t *agent, char *error)
 static int
 agent_open_door(agent_t *agent, char *error)
 {
-    if (tls_door_open(&agent->door, &agent->settings->tls, agent->log, error)
+    if (tls_endpoint_open(&agent->endpoint, &agent->settings->tls, agent->log,
+                          error)
         != 0)
     {
         return -1;
     }
 
-    agent->door.conn.names = agent->settings->id;
+    agent->endpoint.conn.names = agent->settings->id;
 
     return 0;
 }
@@ -545,7 +546,7 @@ agent_destroy(agent_t *agent)
     }
 
     agent_seal_destroy(agent);
-    tls_door_close(&agent->door);
+    tls_endpoint_close(&agent->endpoint);
     ev_loop_destroy(agent->loop);
     free(agent);
 }

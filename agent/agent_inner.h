@@ -7,7 +7,7 @@
 #include <ev.h>
 
 #include "agent/agent.h"
-#include "common/tls/door.h"
+#include "common/tls/endpoint.h"
 #include "common/child/child.h"
 #include "control/control.h"
 #include "supervise/health.h"
@@ -63,7 +63,7 @@ struct agent_s {
     health_t          *health;          /* NULL: not asked (any more) */
     local_t            local;
     replica_call_t    *call;            /* NULL: a gateway's */
-    tls_door_t         door;            /* for calls to replicas; names: own */
+    tls_endpoint_t     endpoint;        /* for calls to replicas; names: own */
     char               unfit[TLS_ERROR_BYTES];      /* why the replica's port
                                            is not asked, as last logged */
     background_t      *writer;          /* of files */

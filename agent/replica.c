@@ -256,7 +256,7 @@ agent_replica_watch(agent_t *agent, char *error)
 
     agent->health = health_create(agent->loop,
                                   &agent->settings->grpc_address,
-                                  &agent->door.conn, agent_replica_verdict,
+                                  &agent->endpoint.conn, agent_replica_verdict,
                                   agent);
     if (agent->health == NULL) {
         snprintf(error, AGENT_ERROR_BYTES, "out of memory");

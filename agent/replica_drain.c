@@ -134,7 +134,7 @@ agent_drain_create(agent_t *agent, char *error)
 
     agent->call = replica_call_create(agent->loop,
                                       &agent->settings->grpc_address,
-                                      &agent->door.conn, agent_drain_told,
+                                      &agent->endpoint.conn, agent_drain_told,
                                       agent);
     if (agent->call == NULL) {
         snprintf(error, AGENT_ERROR_BYTES, "out of memory");

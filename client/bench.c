@@ -225,7 +225,7 @@ bench_main(int argc, char **argv)
         }
     }
 
-    tls_door_close(&bench->options.tls.door);
+    tls_endpoint_close(&bench->options.tls.endpoint);
     options_done(&bench_spec, &bench->options);
     free(bench);
 

@@ -163,7 +163,8 @@ bench_conn_open(bench_conn_t *conn)
     conn->timer.data = conn;
     conn->is_up = 0;
     conn->grpc = grpc_conn_connect_with(bench->loop, &bench->address,
-                                        &bench->options.tls.door.conn, &config,
+                                        &bench->options.tls.endpoint.conn,
+                                        &config,
                                         BENCH_CONN_TIMEOUT_MS,
                                         bench_conn_on_closed);
 

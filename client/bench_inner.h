@@ -106,7 +106,7 @@ struct bench_slot_s {
     uint64_t              last_ns;      /* when its last token came */
     int32_t               tokens;       /* received */
     unsigned              is_final:1;   /* the final token came */
-    unsigned              is_told:1;    /* its outcome is counted */
+    unsigned              is_reported:1; /* its outcome is counted */
     uint8_t               replica_len;
     char                  replica[BENCH_REPLICA_BYTES];
     char                  reason[BENCH_REASON_BYTES];

@@ -5,7 +5,7 @@
  * Each token is compared with what the simulated engine generates at this
  * index, which shows a lost token, a repeated one, and one of another stream.
  * The first thing that is wrong is the stream's outcome.  It is counted once
- * (`is_told`), and ends the stream.
+ * (`is_reported`), and ends the stream.
  *
  *   start -> on_message: decode, check, record ... -> on_end -> on_close
  *                  |                                   |           |
@@ -83,11 +83,11 @@ bench_stream_fail(bench_slot_t *slot, bench_tally_class_t class,
 
     bench = slot->conn->bench;
 
-    if (slot->is_told) {
+    if (slot->is_reported) {
         return;
     }
 
-    slot->is_told = 1;
+    slot->is_reported = 1;
     bench->nfailed++;
     bench_tally_add(&bench->tally, class, code, reason);
 
@@ -110,7 +110,7 @@ bench_stream_succeed(bench_slot_t *slot)
     bench_t  *bench;
 
     bench = slot->conn->bench;
-    slot->is_told = 1;
+    slot->is_reported = 1;
 
     if (bench_stream_is_counted(bench)) {
         bench->counts.ok++;
@@ -374,7 +374,7 @@ bench_stream_on_end(llmgw_grpc_stream_t *stream, int status,
     } else if (!slot->is_final) {
         bench_stream_fail(slot, BENCH_TALLY_TOKENS, "final missing", "");
 
-    } else if (!slot->is_told) {
+    } else if (!slot->is_reported) {
         bench_stream_succeed(slot);
     }
 }
@@ -526,7 +526,7 @@ bench_stream_start(bench_slot_t *slot, uint64_t due_ns)
     slot->last_ns = due_ns;
     slot->tokens = 0;
     slot->is_final = 0;
-    slot->is_told = 0;
+    slot->is_reported = 0;
     slot->replica_len = 0;
     slot->reason[0] = '\0';
 

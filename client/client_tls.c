@@ -28,17 +28,17 @@ client_tls_open(client_tls_t *tls, const char *gateway, char *error)
 
     static const log_t  log = { "llmgw-client", NULL, LOG_WARN };
 
-    if (tls_door_open(&tls->door, &tls->files, &log, error) != 0) {
+    if (tls_endpoint_open(&tls->endpoint, &tls->files, &log, error) != 0) {
         return -1;
     }
 
     if (tls->name != NULL) {
-        tls->door.conn.names = tls->name;
+        tls->endpoint.conn.names = tls->name;
 
     } else if (address_parse(gateway, &address) != 0) {
         snprintf(tls->host, sizeof(tls->host), "%.*s",
                  (int) (strrchr(gateway, ':') - gateway), gateway);
-        tls->door.conn.names = tls->host;
+        tls->endpoint.conn.names = tls->host;
     }
 
     return 0;

@@ -11,7 +11,7 @@
 
 #include <curl/curl.h>
 
-#include "common/tls/door.h"
+#include "common/tls/endpoint.h"
 
 
 #define CLIENT_TLS_HOST_BYTES  256
@@ -20,7 +20,7 @@ typedef struct {
     tls_files_t   files;                        /* ca: NULL without TLS */
     const char   *name;
     char          host[CLIENT_TLS_HOST_BYTES];
-    tls_door_t    door;
+    tls_endpoint_t    endpoint;
 } client_tls_t;
 
 /* Rows of a table; FIELD(tls.files.cert) and the like have to be there. */
@@ -44,7 +44,7 @@ typedef struct {
 /* 0, or -1 and one line in error (TLS_ERROR_BYTES). */
 int client_tls_check(const client_tls_t *tls, char *error);
 
-/* Opens tls->door, for connections to the gateway.  0, or -1 and a line. */
+/* Opens tls->endpoint, for connections to the gateway.  0, or -1 and a line. */
 int client_tls_open(client_tls_t *tls, const char *gateway, char *error);
 
 /* Gives libcurl the files, where there are any. */

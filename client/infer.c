@@ -298,7 +298,7 @@ infer_connect(infer_t *infer)
     config.data = infer;
 
     infer->conn = grpc_conn_connect_with(infer->loop, &address,
-                                         &tls->door.conn, &config,
+                                         &tls->endpoint.conn, &config,
                                          INFER_CONNECT_TIMEOUT_MS,
                                          infer_on_closed);
 
@@ -343,7 +343,7 @@ infer_run(infer_t *infer)
         grpc_conn_destroy(infer->conn);
     }
 
-    tls_door_close(&infer->options.tls.door);
+    tls_endpoint_close(&infer->options.tls.endpoint);
     ev_loop_destroy(infer->loop);
 
     if (infer->status == LLMGW_GRPC_OK) {

@@ -19,11 +19,13 @@ listener_starved(listener_t *listener, int error)
     ev_timer_again(listener->loop, &listener->pause);
     now = ev_now(listener->loop);
 
-    if (listener->told_at != 0 && now < listener->told_at + LISTENER_TELL_S) {
+    if (listener->logged_at != 0
+        && now < listener->logged_at + LISTENER_LOG_S)
+    {
         return;
     }
 
-    listener->told_at = now;
+    listener->logged_at = now;
 
     if (listener->on_starved != NULL) {
         listener->on_starved(listener->starved_data, error);

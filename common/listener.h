@@ -18,7 +18,7 @@
 #define LISTENER_PAUSE_S  0.1
 
 /* A shortage that continues is reported again after this time. */
-#define LISTENER_TELL_S   60.0
+#define LISTENER_LOG_S    60.0
 
 /* fd is the callee's, non-blocking.  peer is empty for a unix socket. */
 typedef void (*listener_accept_pt)(void *data, int fd, const address_t *peer);
@@ -36,7 +36,7 @@ typedef struct {
     void                 *data;
     void                 *starved_data;
     int                   is_shut;
-    double                told_at;      /* 0: there was no shortage */
+    double                logged_at;    /* 0: there was no shortage */
 } listener_t;
 
 

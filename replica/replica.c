@@ -115,12 +115,14 @@ replica_open_door(replica_t *r)
 {
     char  error[TLS_ERROR_BYTES];
 
-    if (tls_door_open(&r->door, &r->options->tls, &r->log, error) != 0) {
+    if (tls_endpoint_open(&r->endpoint, &r->options->tls, &r->log, error)
+        != 0)
+    {
         log_write(&r->log, LOG_ERROR, "%s", error);
         return -1;
     }
 
-    r->door.conn.names = r->options->tls_clients;
+    r->endpoint.conn.names = r->options->tls_clients;
 
     return 0;
 }
@@ -148,7 +150,7 @@ replica_bind(replica_t *r)
 
     own = r->engine.kind->stream;
     grpc_server_set_options(r->server, own != NULL ? own->conn(&r->engine)
-                                                   : &r->door.conn);
+                                                   : &r->endpoint.conn);
 
     return 0;
 }
@@ -456,7 +458,7 @@ replica_run(replica_t *r)
                                               : replica_run_alone(r);
     }
 
-    tls_door_close(&r->door);
+    tls_endpoint_close(&r->endpoint);
     ev_loop_destroy(r->loop);
 
     return rc == 0 && !r->engine.is_broken ? 0 : 1;

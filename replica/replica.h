@@ -4,7 +4,7 @@
 #ifndef REPLICA_H
 #define REPLICA_H
 
-#include "common/tls/door.h"
+#include "common/tls/endpoint.h"
 #include "replica/agent_link.h"
 #include "replica/cmdline.h"
 #include "replica/launch/launch.h"
@@ -25,7 +25,7 @@ typedef struct {
     struct ev_loop          *loop;
     address_t                address;           /* of --listen */
     service_t                service;
-    tls_door_t               door;
+    tls_endpoint_t           endpoint;
     grpc_server_t           *server;
     agent_link_t             link;
     retire_t                 retire;

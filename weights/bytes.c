@@ -114,7 +114,7 @@ void
 bytes_hash(store_t *store)
 {
     store->digest_ms = mono_ms();
-    store->told_ms = store->digest_ms;
+    store->logged_ms = store->digest_ms;
     ev_timer_again(store->loop, &store->beat);
     bytes_tell(store, 0);
     store->is_hashing = 1;
@@ -145,8 +145,8 @@ bytes_tell_progress(store_t *store)
     now_ms = mono_ms();
     bytes_tell(store, done);
 
-    if (now_ms - store->told_ms >= STORE_LOG_S * 1000) {
-        store->told_ms = now_ms;
+    if (now_ms - store->logged_ms >= STORE_LOG_S * 1000) {
+        store->logged_ms = now_ms;
         log_write(store->log, LOG_INFO, "hashing \"%s\": %.1f of %.1f GiB "
                   "done", store->name, (double) done / GIB,
                   (double) store->file.bytes / GIB);

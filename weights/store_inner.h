@@ -39,7 +39,7 @@ struct store_s {
     char              id[DIGEST_ID_BYTES];  /* committed, or as adopters say */
     digest_t          digest;
     uint64_t          digest_ms;        /* when it began */
-    uint64_t          told_ms;          /* the log, of its progress */
+    uint64_t          logged_ms;          /* the log, of its progress */
     unsigned          is_hashing:1;     /* its threads run */
     threads_t         reclaim;
 };

@@ -85,25 +85,25 @@ command_show_engine(const command_env_t *env, json_t *shown,
         json_object_set_new(shown, "models_cut", json_integer(m->models_cut));
     }
 
-    if (engine->told & LLMGW_ENGINE_RUNNING) {
+    if (engine->reported & LLMGW_ENGINE_RUNNING) {
         json_object_set_new(shown, "running", json_integer(engine->running));
     }
 
-    if (engine->told & LLMGW_ENGINE_WAITING) {
+    if (engine->reported & LLMGW_ENGINE_WAITING) {
         json_object_set_new(shown, "waiting", json_integer(engine->waiting));
     }
 
-    if (engine->told & LLMGW_ENGINE_KV) {
+    if (engine->reported & LLMGW_ENGINE_KV) {
         json_object_set_new(shown, "kv_permille",
                             json_integer(engine->kv_permille));
     }
 
-    if (engine->told & LLMGW_ENGINE_FREE_BLOCKS) {
+    if (engine->reported & LLMGW_ENGINE_FREE_BLOCKS) {
         json_object_set_new(shown, "kv_free_blocks",
                             json_integer(engine->kv_free_blocks));
     }
 
-    if (engine->told & LLMGW_ENGINE_HITS) {
+    if (engine->reported & LLMGW_ENGINE_HITS) {
         json_object_set_new(shown, "hit_permille",
                             json_integer(engine->hit_permille));
     }

@@ -487,7 +487,7 @@ report_figure(const json_t *json, const char *name, unsigned bit,
         return 0;
     }
 
-    engine->told |= bit;
+    engine->reported |= bit;
 
     return report_integer(json, name, max, value);
 }

@@ -94,13 +94,13 @@ void
 join_asked(swim_t *swim, member_t *member, uint64_t sequence,
     uint64_t now_us)
 {
-    if (member->table_told_us != 0
-        && now_us < member->table_told_us + JOIN_TABLE_INTERVAL_US)
+    if (member->table_sent_us != 0
+        && now_us < member->table_sent_us + JOIN_TABLE_INTERVAL_US)
     {
         return;
     }
 
-    member->table_told_us = now_us;
+    member->table_sent_us = now_us;
     swim_send_table(swim, member, sequence, now_us);
 }
 

@@ -85,13 +85,13 @@ load_set(swim_t *swim, uint32_t active_requests,
     own->load.reported_ms = now_us / 1000;
     own->load_seq++;
 
-    due_us = load->told_us + LOAD_MAX_INTERVAL_US;
+    due_us = load->sent_us + LOAD_MAX_INTERVAL_US;
 
     if (load_is_worth_sending(load->sent.active_requests, active_requests,
                               own->facts.max_capacity)
         || load_of_engine_is_worth_sending(&load->sent.engine, engine))
     {
-        due_us = load->told_us + LOAD_MIN_INTERVAL_US;
+        due_us = load->sent_us + LOAD_MIN_INTERVAL_US;
     }
 
     if (due_us < load->next_us) {
@@ -132,7 +132,7 @@ load_tick(swim_t *swim, uint64_t now_us)
     }
 
     load->sent = swim->own->load;
-    load->told_us = now_us;
+    load->sent_us = now_us;
     load->next_us = SWIM_NEVER;     /* until the replica's next report */
 }
 

@@ -72,7 +72,7 @@ skew_find(skew_t *skew, uint32_t hash)
     size_t  i;
 
     for (i = 0; i < SKEW_SENDERS; i++) {
-        if (skew->senders[i].hash == hash && skew->senders[i].told_us != 0) {
+        if (skew->senders[i].hash == hash && skew->senders[i].logged_us != 0) {
             return &skew->senders[i];
         }
     }
@@ -92,7 +92,7 @@ skew_is_news(swim_t *swim, uint32_t hash, uint64_t now_us)
     sender = skew_find(skew, hash);
 
     if (now_us < skew->silent_until_us
-        || (sender != NULL && now_us < sender->told_us + SKEW_REPEAT_US))
+        || (sender != NULL && now_us < sender->logged_us + SKEW_REPEAT_US))
     {
         return 0;
     }
@@ -102,7 +102,7 @@ skew_is_news(swim_t *swim, uint32_t hash, uint64_t now_us)
     }
 
     sender->hash = hash;
-    sender->told_us = now_us;
+    sender->logged_us = now_us;
     skew->silent_until_us = now_us + SKEW_PAUSE_US;
 
     return 1;

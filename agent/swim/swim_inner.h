@@ -110,7 +110,7 @@ typedef struct {
 
 typedef struct {
     uint32_t  hash;                 /* of the id */
-    uint64_t  told_us;              /* 0: free */
+    uint64_t  logged_us;            /* 0: free */
 } skew_sender_t;
 
 typedef struct {
@@ -137,7 +137,7 @@ typedef struct {
 /* load.c */
 typedef struct {
     llmgw_member_load_t  sent;      /* what gateways were sent last */
-    uint64_t             told_us;
+    uint64_t             sent_us;
     uint64_t             next_us;   /* SWIM_NEVER: there is no load */
 } load_t;
 

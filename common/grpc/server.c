@@ -43,7 +43,7 @@
 #define GRPC_SERVER_WAITING_MAX  1024
 
 /* Refusals that continue are reported again after this time. */
-#define GRPC_SERVER_TELL_S       60.0
+#define GRPC_SERVER_LOG_S       60.0
 
 
 typedef struct waiting_s  waiting_t;
@@ -68,7 +68,7 @@ struct grpc_server_s {
     waiting_t            *waiting;      /* the first to come first */
     size_t                nwaiting;
     int                   is_admitting;
-    double                told_at;      /* 0: nothing was refused */
+    double                logged_at;    /* 0: nothing was refused */
 };
 
 
@@ -267,12 +267,12 @@ grpc_server_refuse(grpc_server_t *s, int fd, const address_t *peer)
     now = ev_now(s->loop);
 
     if (s->options.on_refused == NULL
-        || (s->told_at != 0 && now < s->told_at + GRPC_SERVER_TELL_S))
+        || (s->logged_at != 0 && now < s->logged_at + GRPC_SERVER_LOG_S))
     {
         return;
     }
 
-    s->told_at = now;
+    s->logged_at = now;
     s->options.on_refused(s->options.refused_data, peer, "too many connections "
                           "from this address have sent nothing yet, and its "
                           "queue is full");

@@ -25,7 +25,7 @@ static void ngx_http_llmgw_claim_fleet(ngx_http_llmgw_pool_t *pool,
     const llmgw_pick_pool_t *pick, ngx_http_llmgw_fleet_t *fleet);
 static void ngx_http_llmgw_claim_trace(ngx_http_llmgw_claim_t *claim,
     const llmgw_admission_answer_t *answer, ngx_uint_t is_hedge);
-static void ngx_http_llmgw_claim_obey(ngx_http_llmgw_claim_t *claim,
+static void ngx_http_llmgw_claim_apply(ngx_http_llmgw_claim_t *claim,
     uint32_t entry, llmgw_admission_answer_t *answer);
 static void ngx_http_llmgw_claim_count_held(ngx_http_llmgw_claim_t *claim,
     ngx_uint_t was_held);
@@ -135,7 +135,7 @@ ngx_http_llmgw_claim_ask(ngx_http_llmgw_claim_t *claim,
 
     ngx_http_llmgw_zone_unlock(zone);
 
-    ngx_http_llmgw_claim_obey(claim, entry, answer);
+    ngx_http_llmgw_claim_apply(claim, entry, answer);
     ngx_http_llmgw_claim_count_held(claim, was_held);
 }
 
@@ -254,7 +254,7 @@ ngx_http_llmgw_claim_trace(ngx_http_llmgw_claim_t *claim,
 /* entry: in the queue, before the claim was asked */
 
 static void
-ngx_http_llmgw_claim_obey(ngx_http_llmgw_claim_t *claim, uint32_t entry,
+ngx_http_llmgw_claim_apply(ngx_http_llmgw_claim_t *claim, uint32_t entry,
     llmgw_admission_answer_t *answer)
 {
     if (answer->forget != LLMGW_FORGET_NOTHING) {

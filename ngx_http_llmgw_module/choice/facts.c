@@ -33,7 +33,7 @@ ngx_http_llmgw_choice_update(llmgw_facts_t *facts, uint32_t slot,
     facts->running = load->engine.running;
     facts->waiting = load->engine.waiting;
     facts->kv_permille = load->engine.kv_permille;
-    facts->reported = load->engine.told;
+    facts->reported = load->engine.reported;
 
     llmgw_facts_update(facts, &before, in_flight, foreign);
 }

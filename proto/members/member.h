@@ -122,7 +122,7 @@ typedef struct {
 /* More than any engine has. */
 #define LLMGW_ENGINE_MAX_REQUESTS    1000000
 
-#define LLMGW_ENGINE_RUNNING         1      /* bits of `told` */
+#define LLMGW_ENGINE_RUNNING         1      /* bits of `reported` */
 #define LLMGW_ENGINE_WAITING         2
 #define LLMGW_ENGINE_KV              4
 #define LLMGW_ENGINE_FREE_BLOCKS     8
@@ -140,7 +140,7 @@ typedef struct {
     uint32_t  running;
     uint32_t  waiting;
     uint16_t  kv_permille;          /* 0 .. 1000 */
-    uint16_t  told;                 /* which of these it reports */
+    uint16_t  reported;             /* which of these it reports */
     uint32_t  kv_free_blocks;
     uint16_t  hit_permille;         /* of the blocks of prompts, those that
                                        were in the cache: in the last minute

@@ -101,8 +101,8 @@
  *   12              4        requests that its engine runs
  *   16              4        requests that wait in its engine
  *   20              2        its KV cache in use, permille
- *   22              2        which of its figures are told, a sum of 1, 2, 4
- *                            (those above), 8, 16 (those below)
+ *   22              2        which of its figures are reported, a sum of 1, 2,
+ *                            4 (those above), 8, 16 (those below)
  *   24              4        free blocks of that cache
  *   28              2        prompt blocks found in it, permille
  *   30              30       spare
@@ -133,7 +133,7 @@
  *
  * LATER VERSIONS
  *
- * Within layout 2 a later version may use spare bytes and bits of `told`,
+ * Within layout 2 a later version may use spare bytes and bits of `reported`,
  * lengthen records, put lists of other kinds into the names area, and append to
  * the file.  A reader ignores all of that.  Whatever else changes is another
  * layout, which a reader refuses, as it does layout 1 (llmgw 0.1.0).

@@ -37,10 +37,10 @@ shard_tls_check_address(const tls_files_t *files, const char *key_file,
 
 
 int
-shard_tls_open(tls_door_t *tls, const tls_files_t *files, const log_t *log,
+shard_tls_open(tls_endpoint_t *tls, const tls_files_t *files, const log_t *log,
     char *error)
 {
-    if (tls_door_open(tls, files, log, error) != 0) {
+    if (tls_endpoint_open(tls, files, log, error) != 0) {
         return -1;
     }
 

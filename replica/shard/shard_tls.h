@@ -12,7 +12,7 @@
 #ifndef SHARD_TLS_H
 #define SHARD_TLS_H
 
-#include "common/tls/door.h"
+#include "common/tls/endpoint.h"
 
 
 #define SHARD_TLS_ERROR_BYTES  TLS_ERROR_BYTES
@@ -35,8 +35,8 @@ int shard_tls_check(const tls_files_t *files, char *error);
 int shard_tls_check_address(const tls_files_t *files, const char *key_file,
     const address_t *address, char *error);
 
-/* tls_door_open(), and PINGs.  tls_door_close() closes it. */
-int shard_tls_open(tls_door_t *tls, const tls_files_t *files,
+/* tls_endpoint_open(), and PINGs.  tls_endpoint_close() closes it. */
+int shard_tls_open(tls_endpoint_t *tls, const tls_files_t *files,
     const log_t *log, char *error);
 
 #endif /* SHARD_TLS_H */

@@ -44,7 +44,7 @@ claim_queued(gateway_t *g, uint32_t i)
 
 /* Carries out what an answer says of the queue. */
 static void
-claim_obey(gateway_t *g, uint32_t i, uint32_t entry,
+claim_apply(gateway_t *g, uint32_t i, uint32_t entry,
     const llmgw_admission_answer_t *answer)
 {
     stream_t  *s = gateway_stream(g, i);
@@ -113,7 +113,7 @@ claim_make(gateway_t *g, uint32_t i)
                           &s->attempts[0].lease, gateway_ms(g), random,
                           &answer);
     front->nheld += s->claim.is_held;
-    claim_obey(g, i, entry, &answer);
+    claim_apply(g, i, entry, &answer);
 
     if (answer.rc == LLMGW_ADMISSION_LEASED) {
         claim_check_order(g, s, front);

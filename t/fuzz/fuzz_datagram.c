@@ -210,7 +210,7 @@ fuzz_befriend(swim_t *swim, const uint64_t *sequence, uint64_t now_us)
 
         stranger.models = "base\0lora";
         stranger.models_bytes = i == 2 ? 10 : 0;
-        stranger.load.engine.told = i == 2 ? LLMGW_ENGINE_ALL : 0;
+        stranger.load.engine.reported = i == 2 ? LLMGW_ENGINE_ALL : 0;
         strcpy(stranger.facts.address, "10.0.0.2:7946");
         stranger.facts.address[7] = '2' + i;
 

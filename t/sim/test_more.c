@@ -311,7 +311,7 @@ knows_models(const cluster_t *cluster, size_t viewer, size_t host)
                    && member->facts.models
                       == llmgw_members_list_hash(said->models,
                                                  said->models_bytes)))
-           && member->load.engine.told == said->engine.told
+           && member->load.engine.reported == said->engine.reported
            && member->load.engine.waiting == said->engine.waiting
            && member->load.engine.kv_permille == said->engine.kv_permille
            && member->load.engine.kv_free_blocks

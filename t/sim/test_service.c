@@ -159,7 +159,7 @@ hear_engine(cluster_t *cluster, uint32_t waiting, uint16_t kv_permille,
 {
     cluster->hosts[2].engine = (llmgw_engine_load_t) {
         .waiting = waiting, .kv_permille = kv_permille,
-        .told = LLMGW_ENGINE_WAITING | LLMGW_ENGINE_KV
+        .reported = LLMGW_ENGINE_WAITING | LLMGW_ENGINE_KV
     };
     cluster_set_load(cluster, 2, 5);
     cluster_run_ms(cluster, run_ms);

@@ -292,7 +292,7 @@ user_of_shards_has_their_word_at_once(void **state)
         for (s = 1; s <= 10; s++) {
             cluster_run_ms(cluster, 1000);
             cluster->hosts[SHARD].engine.waiting = (uint32_t) s;
-            cluster->hosts[SHARD].engine.told = LLMGW_ENGINE_WAITING;
+            cluster->hosts[SHARD].engine.reported = LLMGW_ENGINE_WAITING;
             cluster_set_load(cluster, SHARD, (uint32_t) s);
             cluster_run_ms(cluster, 20);
             seen = cluster_view(cluster, USER, SHARD);

@@ -133,7 +133,7 @@ typedef struct {
                                                UINT64_MAX: it is */
     uint64_t             suspect_from_us;
     uint64_t             suspect_until_us;
-    uint64_t             table_told_us;     /* last answer to its JOIN */
+    uint64_t             table_sent_us;     /* last answer to its JOIN */
     uint32_t             confirmers[MEMBER_MAX_CONFIRMERS];
     uint32_t             nconfirmers;
     uint32_t             srtt_us;           /* 0: not measured */

@@ -85,13 +85,13 @@ packet_fill_order(wire_order_t *wire, const order_t *order)
 static engine_load_t *
 packet_fill_engine(engine_load_t *wire, const llmgw_engine_load_t *engine)
 {
-    if (engine->told == 0) {
+    if (engine->reported == 0) {
         return NULL;
     }
 
     llmgateway__gossip__engine_load__init(wire);
 
-    wire->told = engine->told;
+    wire->reported = engine->reported;
     wire->running = engine->running;
     wire->waiting = engine->waiting;
     wire->kv_permille = engine->kv_permille;

@@ -179,7 +179,7 @@ packet_copy_engine(llmgw_engine_load_t *engine, const engine_load_t *wire)
     engine->kv_permille = (uint16_t) wire->kv_permille;
     engine->kv_free_blocks = wire->kv_free_blocks;
     engine->hit_permille = (uint16_t) wire->hit_permille;
-    engine->told = wire->told & LLMGW_ENGINE_ALL;
+    engine->reported = wire->reported & LLMGW_ENGINE_ALL;
 
     return 0;
 }

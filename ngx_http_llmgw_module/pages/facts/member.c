@@ -96,7 +96,7 @@ ngx_http_llmgw_shard_walk(ngx_http_llmgw_writer_t *w,
     STATUS("usable", FLAG(llmgw_shard_is_usable(m)));
     STATUS("sessions", NUMBER(load->active_requests));
     STATUS("max_sessions", NUMBER(m->max_capacity));
-    STATUS("queue", NUMBER(load->engine.told & LLMGW_ENGINE_WAITING
+    STATUS("queue", NUMBER(load->engine.reported & LLMGW_ENGINE_WAITING
                            ? load->engine.waiting : NGX_HTTP_LLMGW_ABSENT));
     ngx_http_llmgw_shard_layers(w, m, other->model);
 

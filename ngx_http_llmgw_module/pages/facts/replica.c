@@ -55,8 +55,8 @@ static const ngx_http_llmgw_metric_t  METRICS[] = {
                     "Always 1: the replica's base model", { "model" })
 };
 
-#define TOLD(bit, value)                                                      \
-    (told & (bit) ? (uint64_t) (value) : NGX_HTTP_LLMGW_ABSENT)
+#define KNOWN(bit, value)                                                     \
+    (known & (bit) ? (uint64_t) (value) : NGX_HTTP_LLMGW_ABSENT)
 
 
 static void
@@ -132,7 +132,7 @@ ngx_http_llmgw_replica_load_facts(ngx_http_llmgw_writer_t *w,
     const llmgw_member_load_t *load, uint64_t now_ms)
 {
     uint64_t                    running, waiting, kv_permille;
-    ngx_uint_t                  told;
+    ngx_uint_t                  known;
     const llmgw_engine_load_t  *engine;
 
     if (load == NULL) {
@@ -142,13 +142,13 @@ ngx_http_llmgw_replica_load_facts(ngx_http_llmgw_writer_t *w,
     }
 
     engine = &load->engine;
-    told = engine->told;
+    known = engine->reported;
 
-    running = TOLD(LLMGW_ENGINE_RUNNING, engine->running);
-    waiting = TOLD(LLMGW_ENGINE_WAITING, engine->waiting);
-    kv_permille = TOLD(LLMGW_ENGINE_KV, engine->kv_permille);
+    running = KNOWN(LLMGW_ENGINE_RUNNING, engine->running);
+    waiting = KNOWN(LLMGW_ENGINE_WAITING, engine->waiting);
+    kv_permille = KNOWN(LLMGW_ENGINE_KV, engine->kv_permille);
 
-    if (told & (LLMGW_ENGINE_RUNNING|LLMGW_ENGINE_WAITING|LLMGW_ENGINE_KV)) {
+    if (known & (LLMGW_ENGINE_RUNNING|LLMGW_ENGINE_WAITING|LLMGW_ENGINE_KV)) {
         OBJECT("engine");
         STATUS("running", NUMBER(running));
         STATUS("waiting", NUMBER(waiting));
@@ -167,9 +167,9 @@ ngx_http_llmgw_replica_load_facts(ngx_http_llmgw_writer_t *w,
     FACT("waiting", engine_waiting, NUMBER(waiting));
     FACT("kv_permille", engine_kv_usage, NUMBER(kv_permille));
     FACT("kv_free_blocks", engine_kv_free_blocks,
-         NUMBER(TOLD(LLMGW_ENGINE_FREE_BLOCKS, engine->kv_free_blocks)));
+         NUMBER(KNOWN(LLMGW_ENGINE_FREE_BLOCKS, engine->kv_free_blocks)));
     FACT("hit_permille", engine_hit_ratio,
-         NUMBER(TOLD(LLMGW_ENGINE_HITS, engine->hit_permille)));
+         NUMBER(KNOWN(LLMGW_ENGINE_HITS, engine->hit_permille)));
     END_OBJECT;
 }
 
@@ -183,23 +183,23 @@ static void
 ngx_http_llmgw_replica_taken(ngx_http_llmgw_writer_t *w,
     ngx_http_llmgw_replica_t *replica, uint64_t now_ms)
 {
-    ngx_uint_t         told;
+    ngx_uint_t         known;
     llmgw_candidate_t  taken;
 
     if (w->is_status) {
         return;
     }
 
-    told = llmgw_facts_known(&replica->facts, now_ms);
-    llmgw_facts_carry(&replica->facts, told,
+    known = llmgw_facts_known(&replica->facts, now_ms);
+    llmgw_facts_carry(&replica->facts, known,
                       replica->slot->admission.counts.in_flight, &taken);
 
     METRIC(replica_queue_depth,
-           NUMBER(TOLD(LLMGW_FACT_WAITING, taken.queue_depth)));
+           NUMBER(KNOWN(LLMGW_FACT_WAITING, taken.queue_depth)));
     METRIC(replica_batch,
-           NUMBER(TOLD(LLMGW_FACT_RUNNING, taken.batch_size)));
+           NUMBER(KNOWN(LLMGW_FACT_RUNNING, taken.batch_size)));
     METRIC(replica_kv_utilization,
-           REAL(told & LLMGW_FACT_KV ? taken.kv_utilization : NAN));
+           REAL(known & LLMGW_FACT_KV ? taken.kv_utilization : NAN));
 }
 
 

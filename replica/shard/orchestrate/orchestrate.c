@@ -50,7 +50,7 @@ typedef struct {
     core_t                  *core;
     core_facts_t             facts;
     shard_key_t             *key;       /* NULL: sessions carry no token */
-    tls_door_t               tls;
+    tls_endpoint_t               tls;
     fleet_t                 *fleet;     /* NULL: not opened yet */
     flows_t                 *flows;
     ev_timer                 look;
@@ -371,7 +371,7 @@ orchestrate_free(orchestrate_t *o)
     }
 
     shard_key_close(o->key);
-    tls_door_close(&o->tls);
+    tls_endpoint_close(&o->tls);
     free(o);
 }
 

@@ -225,7 +225,7 @@ kind_close(engine_t *engine)
     ev_timer_stop(engine->loop, &k->tick);
 
     shard_key_close(k->key);
-    tls_door_close(&k->tls);
+    tls_endpoint_close(&k->tls);
     loader_close(&k->loader);
     free(k);
     engine->data = NULL;

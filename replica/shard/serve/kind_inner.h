@@ -18,7 +18,7 @@ typedef struct {
     const shards_options_t  *options;
     loader_t                 loader;
     const shard_plugin_t    *plugin;
-    tls_door_t               tls;
+    tls_endpoint_t               tls;
     shard_key_t             *key;       /* NULL: none */
     core_t                  *core;      /* the serve's, once there is one */
     serve_t                 *serve;     /* NULL: none yet */

@@ -194,7 +194,7 @@ facts_of_the_engine_are_told(void **state)
     assert_memory_equal(own.models, "a\0b", 4);
     assert_int_equal(own.models_bytes, 4);
     assert_int_equal(own.models_cut, 2);
-    assert_int_equal(local.engine.told, 0);
+    assert_int_equal(local.engine.reported, 0);
 
     /* The next process says nothing of an engine. */
     said = report(0);

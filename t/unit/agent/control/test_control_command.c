@@ -120,7 +120,7 @@ engine_is_shown_as_far_as_it_is_told(void **state)
 
     scene.own.models = 0;
     scene.own.models_cut = 0;
-    scene.load.engine.told = LLMGW_ENGINE_WAITING;
+    scene.load.engine.reported = LLMGW_ENGINE_WAITING;
     answer = ask(&scene, "{\"cmd\":\"members\"}");
     shown = json_array_get(json_object_get(answer, "members"), 0);
     assert_null(json_object_get(shown, "models"));
@@ -354,7 +354,7 @@ engine_of_a_report_is_read(void **state)
     json_decref(ask(&scene, line));
     assert_int_equal(report->state, LLMGW_SERVICE_READY);
     assert_int_equal(report->models.bytes, 0);
-    assert_int_equal(report->engine.told, 0);
+    assert_int_equal(report->engine.reported, 0);
     assert_string_equal(report->resume_group, "");
 
     report_with(line, "\"state\":\"STALLED\",\"models\":[\"a b\",\"c\"],"
@@ -366,7 +366,7 @@ engine_of_a_report_is_read(void **state)
     assert_int_equal(report->models.bytes, 6);
     assert_memory_equal(report->models.names, "a b\0c", 6);
     assert_int_equal(report->models.cut, 0);
-    assert_int_equal(report->engine.told, LLMGW_ENGINE_ALL);
+    assert_int_equal(report->engine.reported, LLMGW_ENGINE_ALL);
     assert_int_equal(report->engine.running, 1000000);
     assert_int_equal(report->engine.kv_permille, 1000);
     assert_int_equal(report->engine.kv_free_blocks, 1000000000);
@@ -377,7 +377,7 @@ engine_of_a_report_is_read(void **state)
     report_with(line, "\"models\":[],\"waiting\":3");
     assert_null(ask(&scene, line));
     assert_int_equal(report->models.bytes, 0);
-    assert_int_equal(report->engine.told, LLMGW_ENGINE_WAITING);
+    assert_int_equal(report->engine.reported, LLMGW_ENGINE_WAITING);
     assert_int_equal(report->engine.waiting, 3);
 }
 

@@ -208,7 +208,7 @@ test_engine_load_changes_in_place(void **state)
     fixture_read(f);
     generation = f->view.generation;
     engine = &f->view.loads[3].engine;
-    assert_int_equal(engine->told, 0);
+    assert_int_equal(engine->reported, 0);
 
     load.engine = (llmgw_engine_load_t) {
         7, UINT32_MAX, 1001, LLMGW_ENGINE_ALL, UINT32_MAX - 1, 1002, 0
@@ -218,7 +218,7 @@ test_engine_load_changes_in_place(void **state)
                      LLMGW_MEMBERS_DONE);
     assert_int_equal(f->view.generation, generation);
     assert_int_equal(f->view.loads[3].active_requests, 3002);
-    assert_int_equal(engine->told, LLMGW_ENGINE_ALL);
+    assert_int_equal(engine->reported, LLMGW_ENGINE_ALL);
     assert_int_equal(engine->running, 7);
     assert_int_equal(engine->waiting, UINT32_MAX);
 
@@ -226,7 +226,7 @@ test_engine_load_changes_in_place(void **state)
     assert_int_equal(engine->kv_permille, 1000);
     assert_int_equal(engine->hit_permille, 1000);
     assert_int_equal(engine->kv_free_blocks, UINT32_MAX - 1);
-    assert_int_equal(f->view.loads[2].engine.told, 0);
+    assert_int_equal(f->view.loads[2].engine.reported, 0);
 }
 
 
@@ -254,8 +254,8 @@ test_older_load_records_lack_what_came_later(void **state)
     load.engine = (llmgw_engine_load_t) { 1, 2, 3, 7, 0, 0, 0 };
     llmgw_members_slot_encode(&slot, "r1", &load);
     assert_true(llmgw_members_slot_decode(&slot, "r1", &read));
-    assert_int_equal(read.engine.told & LLMGW_ENGINE_FREE_BLOCKS, 0);
-    assert_int_equal(read.engine.told & LLMGW_ENGINE_HITS, 0);
+    assert_int_equal(read.engine.reported & LLMGW_ENGINE_FREE_BLOCKS, 0);
+    assert_int_equal(read.engine.reported & LLMGW_ENGINE_HITS, 0);
     assert_int_equal(read.engine.kv_permille, 3);
 }
 

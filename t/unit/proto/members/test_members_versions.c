@@ -80,11 +80,11 @@ static const llmgw_member_t  scene[] = {
 static const llmgw_member_load_t  scene_loads[N] = {
     [1] = { .active_requests = 7, .reported_ms = 123456000,
             .engine = { .running = 5, .waiting = 2, .kv_permille = 321,
-                        .told = LLMGW_ENGINE_ALL, .kv_free_blocks = 70000,
+                        .reported = LLMGW_ENGINE_ALL, .kv_free_blocks = 70000,
                         .hit_permille = 450 } },
     [2] = { .active_requests = 1, .reported_ms = 123455000 },
     [5] = { .active_requests = 3, .reported_ms = 123456001,
-            .engine = { .waiting = 9, .told = LLMGW_ENGINE_WAITING } },
+            .engine = { .waiting = 9, .reported = LLMGW_ENGINE_WAITING } },
 };
 
 
@@ -191,7 +191,7 @@ view_forget_spare(llmgw_members_view_t *view)
         }
 
         view->loads[i].engine.reserved = 0;
-        view->loads[i].engine.told &= LLMGW_ENGINE_ALL;
+        view->loads[i].engine.reported &= LLMGW_ENGINE_ALL;
     }
 }
 
@@ -325,7 +325,7 @@ record_fill_spare(llmgw_member_t *m)
 static void
 slot_fill_spare(llmgw_members_slot_t *slot, const char *id)
 {
-    slot->engine.told |= (uint16_t) ~LLMGW_ENGINE_ALL;
+    slot->engine.reported |= (uint16_t) ~LLMGW_ENGINE_ALL;
     slot->engine.reserved = 0x7878;
     memset(slot->reserved, 'x', sizeof(slot->reserved));
     slot->check = (uint32_t) XXH3_64bits_withSeed(slot, 60,

@@ -350,17 +350,17 @@ engine_load_is_as_old_as_the_load(void **state)
 
     said = grouped(1, 1, "");
     said.engine.waiting = 5;
-    said.engine.told = LLMGW_ENGINE_WAITING;
+    said.engine.reported = LLMGW_ENGINE_WAITING;
     said.load_seq = 2;
     assert_int_equal(member_merge(&member, &said, 0, 1), 0);
     said.load_seq = 3;
     assert_int_equal(member_merge(&member, &said, 0, 1), MEMBER_LOAD);
     assert_int_equal(member.load.engine.waiting, 5);
-    assert_int_equal(member.load.engine.told, LLMGW_ENGINE_WAITING);
+    assert_int_equal(member.load.engine.reported, LLMGW_ENGINE_WAITING);
 
     /* Its own short form. */
     assert_int_equal(member_merge_load(&member, 1, &none, 4, 1), MEMBER_LOAD);
-    assert_int_equal(member.load.engine.told, 0);
+    assert_int_equal(member.load.engine.reported, 0);
     member_done(&member);
 }
 

@@ -411,7 +411,7 @@ figures_of_an_engine_have_limits(void **state)
     good_message(&message, &update, list);
     llmgateway__gossip__engine_load__init(&engine);
     message.own_engine = &engine;
-    engine.told = 4 | 8 | 16;
+    engine.reported = 4 | 8 | 16;
     engine.kv_permille = 1000;
     engine.kv_free_blocks = 1000000000;
     engine.hit_permille = 1000;
@@ -419,7 +419,7 @@ figures_of_an_engine_have_limits(void **state)
     assert_int_equal(packet.head.own_engine.kv_permille, 1000);
     assert_int_equal(packet.head.own_engine.kv_free_blocks, 1000000000);
     assert_int_equal(packet.head.own_engine.hit_permille, 1000);
-    assert_int_equal(packet.head.own_engine.told, 4 | 8 | 16);
+    assert_int_equal(packet.head.own_engine.reported, 4 | 8 | 16);
     engine.hit_permille = 1001;
     assert_int_equal(decode(&packet, &message), PACKET_ESENDER);
 }

@@ -272,7 +272,7 @@ the_shorter_queue_is_preferred_with_our_own_sessions_in_it(void **state)
     scene_add(s, "s1", 0, 7);
     scene_add(s, "s2", 0, 7);
     s->loads[0].engine.waiting = 2;
-    s->loads[0].engine.told = LLMGW_ENGINE_WAITING;
+    s->loads[0].engine.reported = LLMGW_ENGINE_WAITING;
     scene_open(s);
     assert_int_equal(scene_find(s, 0), FLEET_FOUND);
     assert_string_equal(s->found.hops[0].id, "s2");
