@@ -377,7 +377,7 @@ takes_engine(llmgw_engine_load_t load, uint16_t taken)
     member.load.engine = load;
     got = &said.engine;
 
-    return decode_one(&member, &said) && got->told == taken
+    return decode_one(&member, &said) && got->reported == taken
            && (taken == 0
                || (got->running == load.running
                    && got->waiting == load.waiting
