@@ -14,11 +14,13 @@
 #include "common/os/descriptors.h"
 
 
-/* "prompt 123456789": the part that differs between prompts. */
+/* Enough for "prompt 123456789", the part that differs between prompts. */
 #define BENCH_PROMPT_BYTES_MIN  16
 #define BENCH_PROMPTS_MAX       1000000000
 
-/* Limits that catch typing errors: a slot takes some 150 bytes here. */
+/*
+ * Limits that catch typing errors: a slot takes some 150 bytes of this process.
+ */
 #define BENCH_CONNECTIONS_MAX   20000
 #define BENCH_STREAMS_MAX       100000
 #define BENCH_SLOTS_MAX         1000000
@@ -201,7 +203,8 @@ bench_main(int argc, char **argv)
     const char   *error;
     options_rc_t  parsed;
 
-    bench = calloc(1, sizeof(bench_t));     /* histograms: not for the stack */
+    bench = calloc(1, sizeof(bench_t));     /* too large for the stack, because
+                                               of its histograms */
 
     if (bench == NULL) {
         fprintf(stderr, "llmgw-client: out of memory\n");

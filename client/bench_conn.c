@@ -14,7 +14,10 @@
 #define BENCH_CONN_TIMEOUT_MS  10000
 #define BENCH_CONN_AGAIN_S     0.1
 
-/* We must not slow a gateway down: one token of 10,000 streams at once. */
+/*
+ * Large enough for one token of 10,000 streams at once, so that this client
+ * does not slow a gateway down.
+ */
 #define BENCH_CONN_WINDOW      (16 * 1024 * 1024)
 
 

@@ -45,11 +45,14 @@
 #define BENCH_NS_S           1000000000ULL
 #define BENCH_NS_MS          1000000ULL
 
-/* A token's message is some 40 bytes; a larger one is not from our engine. */
+/*
+ * A token's message has some 40 bytes; the simulated engine sends none that is
+ * larger than this.
+ */
 #define BENCH_MESSAGE_BYTES  16384
 #define BENCH_ARENA_BYTES    (2 * BENCH_MESSAGE_BYTES)
 
-#define BENCH_REPLICA_BYTES  64     /* an id has 63 at most */
+#define BENCH_REPLICA_BYTES  64     /* an id has at most 63 bytes */
 #define BENCH_REASON_BYTES   32
 
 typedef struct bench_s       bench_t;
@@ -63,16 +66,16 @@ typedef struct {
     const char  *method;
     const char  *model;
     int64_t      connections;
-    int64_t      streams;               /* of each connection */
+    int64_t      streams;               /* per connection */
     int64_t      max_tokens;
-    int64_t      requests;              /* 0: only the time ends the run */
+    int64_t      requests;              /* 0: only duration_ms ends the run */
     double       rate;                  /* 0: closed loop */
     uint64_t     duration_ms;
     uint64_t     warmup_ms;
     uint64_t     drain_ms;
     uint64_t     ramp_ms;
     uint64_t     timeout_ms;
-    uint64_t     token_delay_ms;        /* 0: the schedule is not known */
+    uint64_t     token_delay_ms;        /* 0: unknown, so lag is not measured */
     uint64_t     first_token_delay_ms;
     int64_t      prompts;
     int64_t      prompt_bytes;
@@ -104,9 +107,9 @@ struct bench_slot_s {
     uint64_t              prompt_hash;
     uint64_t              due_ns;       /* when it should have started */
     uint64_t              last_ns;      /* when its last token came */
-    int32_t               tokens;       /* received */
+    int32_t               tokens;       /* tokens received */
     unsigned              is_final:1;   /* the final token came */
-    unsigned              is_reported:1; /* its outcome is counted */
+    unsigned              is_reported:1; /* its outcome was counted */
     uint8_t               replica_len;
     char                  replica[BENCH_REPLICA_BYTES];
     char                  reason[BENCH_REASON_BYTES];
@@ -114,54 +117,55 @@ struct bench_slot_s {
 
 struct bench_conn_s {
     bench_t       *bench;
-    grpc_conn_t   *grpc;                /* NULL: lost, its timer runs */
+    grpc_conn_t   *grpc;                /* NULL: lost, and its timer runs */
     bench_slot_t  *parked;
     ev_timer       timer;
     int            is_up;               /* the peer's SETTINGS have come */
 };
 
-/* A queue, so that slots are used in rotation. */
+/* First in, first out, so that slots are used in rotation. */
 typedef struct {
     bench_slot_t  *first;
     bench_slot_t  *last;
 } bench_idle_t;
 
-/* The next start of the schedule: how many came before it, and its time. */
+/* The next start of the schedule: its number, from 0, and its time. */
 typedef struct {
     uint64_t  k;
     double    poisson_ns;               /* with --poisson */
-    rnd_t     random;                   /* own: --poisson keeps the prompts */
+    rnd_t     random;                   /* separate, so --poisson does not
+                                           change the prompts */
 } bench_arrival_t;
 
-/* How a run speaks: gRPC over HTTP/2, or OpenAI's API over HTTP/1.1. */
+/* The protocol of a run: gRPC over HTTP/2, or OpenAI's API over HTTP/1.1. */
 typedef struct {
     int        (*prepare)(bench_t *bench);      /* 0, or -1: no memory */
     void       (*done)(bench_t *bench);
-    int        (*open)(bench_conn_t *conn);     /* likewise */
+    int        (*open)(bench_conn_t *conn);     /* 0, or -1: no memory */
     void       (*close)(bench_conn_t *conn);
     int        (*can_call)(const bench_conn_t *conn);
-    int        (*start)(bench_slot_t *slot);    /* likewise */
+    int        (*start)(bench_slot_t *slot);    /* 0, or -1: no memory */
 } bench_protocol_t;
 
-/* A token, of whatever message. */
+/* A token, decoded from the message of any method. */
 typedef struct {
     ProtobufCBinaryData  text;
     ProtobufCBinaryData  replica;
     int                  is_final;
 } bench_token_t;
 
-/* What is counted from the end of the warm-up to the end of the duration. */
+/* Counted from the end of the warm-up to the end of the duration. */
 typedef struct {
     uint64_t     tokens;
     uint64_t     ok;
     uint64_t     failed;
-    uint64_t     takeovers;             /* another replica continued */
-    histogram_t  first_token;           /* these count from when it was due */
+    uint64_t     takeovers;             /* by another replica */
+    histogram_t  first_token;           /* this and the next two: from due_ns */
     histogram_t  total;
     histogram_t  refusal;
     histogram_t  gap;                   /* between tokens */
-    histogram_t  takeover;              /* the gap at a takeover */
-    histogram_t  lag;                   /* behind the schedule's time */
+    histogram_t  takeover;              /* gap of tokens at a takeover */
+    histogram_t  lag;                   /* behind the time by token_delay_ms */
 } bench_counts_t;
 
 /* Memory of one decoded message; the next message reuses it. */
@@ -176,19 +180,19 @@ struct bench_s {
     address_t         address;
     struct ev_loop   *loop;
     const bench_protocol_t  *protocol;
-    curl_loop_t       curl;             /* with --openai, and this */
+    curl_loop_t       curl;             /* used with --openai, as is headers */
     struct curl_slist *headers;
     bench_phase_t     phase;
     bench_conn_t     *conns;
     bench_slot_t     *slots;
     size_t            nslots;
-    size_t            nup;              /* connections that were up once */
+    size_t            nup;              /* connections ever up */
     size_t            nrunning;
     bench_idle_t      idle;
 
-    uint64_t          nstarted;         /* ever */
-    uint64_t          nfailed;          /* ever */
-    uint64_t          waiting;          /* due in the window, never started */
+    uint64_t          nstarted;         /* in the whole run */
+    uint64_t          nfailed;          /* in the whole run */
+    uint64_t          waiting;          /* due in the window, not started */
     uint64_t          schedule_ns;      /* when the schedule begins */
     bench_arrival_t   arrival;
     rnd_t             random;           /* for prompts */
@@ -198,14 +202,14 @@ struct bench_s {
     pace_t            pace;
     ev_timer          phase_timer;
 
-    uint64_t          began_ns;         /* the window */
+    uint64_t          began_ns;         /* of the window */
     uint64_t          ended_ns;
     struct rusage     usage_began;
     struct rusage     usage_ended;
     bench_arena_t     arena;
     bench_tally_t     tally;
     bench_counts_t    counts;
-    char              error[TLS_ERROR_BYTES]; /* why there was no run */
+    char              error[TLS_ERROR_BYTES]; /* why the run could not begin */
 };
 
 
@@ -214,15 +218,18 @@ int bench_run(bench_t *bench);
 void bench_run_abort(bench_t *bench, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* A connection is up. */
+/* A connection is up for the first time or again. */
 void bench_run_connected(bench_t *bench);
 
-/* bench_start.c: what pace asks; whether nothing starts any more. */
+/*
+ * bench_start.c: pace's callbacks: when the next start is due; whether no more
+ * streams will start.
+ */
 uint64_t bench_start_next(void *data);
 int bench_start(void *data, uint64_t due_ns);
 int bench_start_is_done(const bench_t *bench);
 
-/* Starts that were due by that time and had no slot. */
+/* The number of starts that were due by that time and had no slot. */
 uint64_t bench_start_waiting(const bench_t *bench, uint64_t now_ns);
 
 /* bench_conn.c */
@@ -242,15 +249,21 @@ void bench_stream_init(bench_t *bench);
 int bench_stream_start(bench_slot_t *slot, uint64_t due_ns);
 int bench_stream_call(bench_slot_t *slot);
 
-/* Writes the next prompt, whose text differs in its first bytes. */
+/* Writes the next prompt; prompts differ in their first bytes. */
 size_t bench_stream_prompt(bench_t *bench);
 
-/* NULL: it is the next token; else what is wrong. */
+/*
+ * Returns NULL if the text is that of the slot's next token, else what is
+ * wrong.
+ */
 const char *bench_stream_check_text(const bench_slot_t *slot,
     const bench_token_t *token);
 void bench_stream_record(bench_slot_t *slot, const bench_token_t *token);
 
-/* The outcome, once; then that the slot is idle. */
+/*
+ * The first two count a stream's outcome, once; bench_stream_idle() then makes
+ * its slot idle.
+ */
 void bench_stream_fail(bench_slot_t *slot, bench_tally_class_t class,
     const char *code, const char *reason);
 void bench_stream_succeed(bench_slot_t *slot);

@@ -7,9 +7,9 @@
  *                         |                                      |
  *                         '--> wrong: counted, cut off --------->'-> idle
  *
- * Beside the text of each token an answer must keep one id, give the role once
- * and in its first chunk, name the reason of its end, say how many tokens it
- * had, and close with [DONE].
+ * Apart from the text of each token, these are checked: an answer must have the
+ * same id throughout, the role once and in its first chunk, a finish reason,
+ * the number of its tokens, and [DONE] at its end.
  */
 
 #include <jansson.h>
@@ -22,8 +22,9 @@
 #include "common/sim_token.h"
 
 
-#define BENCH_CHAT_REFUSAL  1024    /* of a refusal's body; longer: no reason */
-#define BENCH_CHAT_HEAD     512     /* of the request around its prompt */
+#define BENCH_CHAT_REFUSAL  1024    /* bytes kept of a refusal's body; the
+                                       reason of a longer one is not read */
+#define BENCH_CHAT_HEAD     512     /* room for the request around its prompt */
 #define BENCH_CHAT_ID       64
 
 struct bench_chat_s {
@@ -33,21 +34,21 @@ struct bench_chat_s {
     char       refusal[BENCH_CHAT_REFUSAL];
     size_t     refusal_len;
     char       id[BENCH_CHAT_ID];
-    json_int_t usage;               /* tokens, as the answer counts them */
-    uint64_t   rendered_hash;       /* of the prompt that a gateway makes */
+    json_int_t usage;               /* tokens, as the answer reports them */
+    uint64_t   rendered_hash;       /* of the prompt as a gateway renders it */
     unsigned   is_running:1;
     unsigned   has_role:1;
     unsigned   has_reason:1;
-    unsigned   is_done:1;           /* [DONE] has come */
+    unsigned   is_done:1;           /* [DONE] was received */
 };
 
 
 /* --- events */
 
 /*
- * NULL: it is right; else what is wrong.  An engine generates from the user's
- * words, a replica that only reads prompts from what the gateway made of them:
- * the first token shows which.
+ * Checks the text of a token: NULL, or what is wrong.  An engine generates from
+ * the user's text, but a replica that is only sent rendered prompts generates
+ * from the gateway's rendering: the first token shows which it was.
  */
 static const char *
 bench_openai_text(bench_slot_t *slot, const char *text, size_t len)
@@ -192,7 +193,7 @@ bench_openai_on_event(void *data, const char *event, size_t len, int is_error)
 }
 
 
-/* --- libcurl's side */
+/* --- libcurl's callbacks */
 
 static int
 bench_openai_is_refused(const bench_chat_t *chat)
@@ -264,7 +265,7 @@ bench_openai_refused(bench_slot_t *slot)
 }
 
 
-/* What is missing of a stream that ended; NULL: nothing. */
+/* What a stream that ended lacks; NULL: nothing. */
 static const char *
 bench_openai_missing(const bench_slot_t *slot)
 {
@@ -328,7 +329,10 @@ bench_openai_on_end(void *data, CURL *easy, CURLcode rc)
 
 /* --- the protocol */
 
-/* The prompt has no character that JSON would escape. */
+/*
+ * Starts a request.  The prompt is put into JSON as it is, since it has no
+ * character that would be escaped.
+ */
 static int
 bench_openai_start(bench_slot_t *slot)
 {
@@ -470,7 +474,7 @@ bench_openai_done(bench_t *bench)
 }
 
 
-/* libcurl connects when a slot has something to ask. */
+/* A connection counts as up at once: libcurl connects at the first request. */
 static int
 bench_openai_open(bench_conn_t *conn)
 {

@@ -2,7 +2,7 @@
 /*
  * The phases of a run.
  *
- *   CONNECTING   until every connection has the peer's SETTINGS
+ *   CONNECTING   until each connection has received SETTINGS
  *   WARMING      streams start; nothing is counted but errors
  *   MEASURING    the window: what happens within it is counted
  *   DRAINING     no more starts; running streams may end
@@ -164,8 +164,8 @@ bench_run_on_timer(struct ev_loop *loop, ev_timer *w, int revents)
 
 
 /*
- * Ctrl-C: what was measured so far is reported, as soon as the streams that run
- * have ended.  A second one cuts them off.
+ * The first Ctrl-C ends the measurement; it is reported when running streams
+ * have ended.  A second one cuts these off.
  */
 static void
 bench_run_on_interrupt(void *data)
@@ -197,7 +197,7 @@ static const pace_source_t  bench_run_source = {
 };
 
 
-/* The order in which connections take the starts. */
+/* Shuffles the order in which connections get streams. */
 static void
 bench_run_shuffle(bench_t *bench)
 {
@@ -214,7 +214,10 @@ bench_run_shuffle(bench_t *bench)
 }
 
 
-/* Neighbouring slots are on different connections: starts alternate. */
+/*
+ * Creates slots.  Neighbouring slots are on different connections, so that
+ * starts alternate between connections.
+ */
 static int
 bench_run_slots(bench_t *bench)
 {
@@ -249,7 +252,7 @@ bench_run_slots(bench_t *bench)
 }
 
 
-/* Every prompt ends with the same words; its key comes before them. */
+/* Makes the part that all prompts have in common; a key will precede it. */
 static int
 bench_run_prompt(bench_t *bench)
 {

@@ -11,11 +11,11 @@
  *                 a stall by delaying the requests that would have shown it
  *                 (coordinated omission)
  *
- * Starts at even steps stay in step for as long as streams run.  A gateway
- * that distributes them round robin then has all streams of a replica, or of
- * a connection, in phase.  With --poisson the time from one start to the next
- * is drawn from the exponential distribution of the same mean, and slots are
- * taken in random order.
+ * Streams that start at equal intervals remain in phase while they run: with a
+ * gateway that distributes them round robin, all streams of a replica, or of a
+ * connection, then send their tokens at the same moments.  With --poisson the
+ * time from one start to the next is drawn from the exponential distribution of
+ * the same mean, and slots are taken in random order.
  */
 
 #include <math.h>
@@ -37,7 +37,10 @@ bench_start_step_ns(const bench_t *bench)
 }
 
 
-/* When the next start is due; bench_start_pass() advances to the one after. */
+/*
+ * When the next start is due.  bench_start_pass() advances to the start after
+ * it.
+ */
 static uint64_t
 bench_start_at(const bench_t *bench, const bench_arrival_t *arrival)
 {
@@ -139,7 +142,10 @@ bench_start_waiting(const bench_t *bench, uint64_t now_ns)
 }
 
 
-/* A slot whose connection can take a stream; others are parked there. */
+/*
+ * An idle slot whose connection can take a stream; slots of other connections
+ * are parked.
+ */
 static bench_slot_t *
 bench_start_slot(bench_t *bench)
 {

@@ -2,10 +2,10 @@
 /*
  * One stream.
  *
- * Each token is compared with what the simulated engine generates at this
- * index, which shows a lost token, a repeated one, and one of another stream.
- * The first thing that is wrong is the stream's outcome.  It is counted once
- * (`is_reported`), and ends the stream.
+ * Each token is compared with the one that the simulated engine generates at
+ * this index, which shows tokens that are lost, repeated, or another stream's.
+ * The first error is the stream's outcome.  It is counted once (`is_reported`),
+ * and ends the stream.
  *
  *   start -> on_message: decode, check, record ... -> on_end -> on_close
  *                  |                                   |           |
@@ -229,7 +229,7 @@ bench_stream_check(const bench_slot_t *slot, const bench_token_t *token)
 }
 
 
-/* Whether another replica has taken over. */
+/* Whether the token is from another replica than the token before it. */
 static int
 bench_stream_changes_replica(bench_slot_t *slot, const bench_token_t *token)
 {
@@ -252,7 +252,10 @@ bench_stream_changes_replica(bench_slot_t *slot, const bench_token_t *token)
 }
 
 
-/* The lag behind a gateway and a replica that take no time. */
+/*
+ * Records how late a token is, compared with a gateway and a replica that need
+ * no time.
+ */
 static void
 bench_stream_record_lag(bench_slot_t *slot, uint64_t now_ns)
 {
@@ -422,7 +425,9 @@ const llmgw_grpc_callbacks_t  bench_stream_callbacks = {
 
 /* --- the request */
 
-/* Prompts differ in their first bytes, which a gateway hashes. */
+/*
+ * Writes a prompt; prompts differ in their first bytes, which a gateway hashes.
+ */
 size_t
 bench_stream_prompt(bench_t *bench)
 {

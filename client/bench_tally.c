@@ -1,7 +1,7 @@
 
 /*
- * A list with linear search: errors are rare, and frequent ones are among
- * the first rows.
+ * A list with linear search: errors are rare, and frequent kinds are among the
+ * first rows.
  */
 
 #include <string.h>

@@ -1,7 +1,7 @@
 
 /*
- * Counts errors by kind: a gateway's answers (gRPC status and llmgw-reason),
- * wrong tokens, and failed connections.
+ * Counts errors by kind: errors that a gateway answers with (gRPC status and
+ * llmgw-reason), wrong tokens, and failed connections.
  */
 
 #ifndef BENCH_TALLY_H
@@ -12,8 +12,8 @@
 
 
 /*
- * A gateway has about a dozen kinds.  Where a peer invents reasons, the last
- * row, "other", counts them, so that our memory does not grow.
+ * A gateway has about a dozen kinds.  If a peer invents reasons, the last row,
+ * "other", counts the rest, so that memory does not grow.
  */
 #define BENCH_TALLY_KINDS       32
 #define BENCH_TALLY_TEXT_BYTES  48
@@ -27,7 +27,7 @@ typedef enum {
 typedef struct {
     bench_tally_class_t  class;
     char                 code[BENCH_TALLY_TEXT_BYTES];
-    char                 reason[BENCH_TALLY_TEXT_BYTES];    /* or "" */
+    char                 reason[BENCH_TALLY_TEXT_BYTES];    /* may be "" */
     uint64_t             count;
 } bench_tally_kind_t;
 
@@ -36,11 +36,14 @@ typedef struct {
     bench_tally_kind_t  kinds[BENCH_TALLY_KINDS];
 } bench_tally_t;
 
-/* Texts are cut to the row's size; control characters become '?'. */
+/*
+ * Counts an error.  Its texts are cut to a row's size; control characters
+ * become '?'.
+ */
 void bench_tally_add(bench_tally_t *tally, bench_tally_class_t class,
     const char *code, const char *reason);
 
-/* "status", "tokens" or "transport". */
+/* The name of a class: "status", "tokens" or "transport". */
 const char *bench_tally_class_name(bench_tally_class_t class);
 
 #endif /* BENCH_TALLY_H */

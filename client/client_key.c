@@ -10,7 +10,7 @@
 #define CLIENT_KEY_NAME    "authorization: "
 
 
-/* The one word of that text.  NULL: there is none, or more. */
+/* The only word in the text.  NULL: it has none, or several. */
 static const char *
 client_key_word(char *text)
 {

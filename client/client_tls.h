@@ -2,8 +2,8 @@
 /*
  * TLS of the client: options that infer, openai and bench share.
  *
- * The certificate of the other end has to name --tls-name, else the host of
- * --gateway, else its address; for libcurl, the host of the URL.
+ * The certificate of the other end must name --tls-name, or, without that
+ * option, the host or address of --gateway; for libcurl, the host of the URL.
  */
 
 #ifndef CLIENT_TLS_H
@@ -17,13 +17,15 @@
 #define CLIENT_TLS_HOST_BYTES  256
 
 typedef struct {
-    tls_files_t   files;                        /* ca: NULL without TLS */
+    tls_files_t   files;                        /* its ca is NULL without TLS */
     const char   *name;
     char          host[CLIENT_TLS_HOST_BYTES];
     tls_endpoint_t    endpoint;
 } client_tls_t;
 
-/* Rows of a table; FIELD(tls.files.cert) and the like have to be there. */
+/*
+ * Rows of an option table; FIELD(tls.files.cert) and the like must be defined.
+ */
 #define CLIENT_TLS_FILES                                                      \
     { "tls-ca", OPTION_STRING, FIELD(tls.files.ca), NULL, "FILE",             \
       "TLS: who signs the other end's certificate", 0, 0, 0 },                \
@@ -41,13 +43,16 @@ typedef struct {
       "what the other end's has to name; else the gateway's host", 0, 0, 0 }
 
 
-/* 0, or -1 and one line in error (TLS_ERROR_BYTES). */
+/* Checks the options.  0, or -1 and one line in error (TLS_ERROR_BYTES). */
 int client_tls_check(const client_tls_t *tls, char *error);
 
-/* Opens tls->endpoint, for connections to the gateway.  0, or -1 and a line. */
+/*
+ * Opens tls->endpoint, for connections to the gateway.  0, or -1 and one line
+ * in error.
+ */
 int client_tls_open(client_tls_t *tls, const char *gateway, char *error);
 
-/* Gives libcurl the files, where there are any. */
+/* Sets libcurl's options from the files, if any. */
 void client_tls_curl(const client_tls_t *tls, CURL *easy);
 
 #endif /* CLIENT_TLS_H */

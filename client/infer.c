@@ -2,11 +2,11 @@
 /*
  * llmgw-client infer.
  *
- * One call on one connection.  The first event that ends it is the outcome,
- * and infer_conclude() ignores later ones: the gateway's status, a connection
- * that is refused or breaks, our own timer.  The timeout is sent to the
- * gateway (grpc-timeout).  It is enforced here as well, a little later, for a
- * gateway that can no longer enforce it.
+ * One call on one connection.  The first event that ends it is the outcome, and
+ * infer_conclude() ignores later ones: the gateway's status, a connection that
+ * is refused or breaks, our own timer.  The timeout is sent to the gateway
+ * (grpc-timeout).  It is also enforced here, a little later, in case the
+ * gateway can no longer do so.
  */
 
 #include <ev.h>
@@ -46,9 +46,9 @@ typedef struct {
     infer_output_t    output;
     struct ev_loop   *loop;
     ev_timer          timer;
-    grpc_conn_t      *conn;         /* NULL: gone */
+    grpc_conn_t      *conn;         /* NULL: closed */
     double            started_at;
-    int               is_final;     /* the final token came */
+    int               is_final;     /* the final token was received */
     int               is_over;
     int               status;
     char              message[INFER_MESSAGE_BYTES];
@@ -132,7 +132,9 @@ infer_on_field(llmgw_grpc_stream_t *stream, const char *name, size_t name_len,
 }
 
 
-/* An absent field has no address; jansson wants one. */
+/*
+ * The bytes of a field; an absent one is NULL, which jansson does not accept.
+ */
 static const char *
 infer_text(const ProtobufCBinaryData *bytes)
 {
@@ -198,7 +200,7 @@ infer_on_close(llmgw_grpc_stream_t *stream, uint32_t http2_error,
 {
     char  message[64];
 
-    /* For a broken connection, infer_on_closed() knows the reason. */
+    /* If the connection broke, infer_on_closed() reports the reason. */
 
     if (grpc_conn_session(infer_of(stream)->conn) == NULL) {
         return;

@@ -15,17 +15,17 @@
 
 typedef struct {
     int   is_json;
-    int   is_tty;                               /* stderr */
+    int   is_tty;                               /* stderr is a terminal */
     int   ntokens;
     char  replica_id[INFER_OUTPUT_ID_BYTES];    /* of the last token */
 } infer_output_t;
 
 typedef struct {
-    const char  *text;              /* neither is NUL terminated */
+    const char  *text;              /* texts are not NUL terminated */
     size_t       text_bytes;
     const char  *replica_id;
     size_t       replica_id_bytes;
-    double       time_s;            /* since the call began */
+    double       time_s;            /* since the beginning of the call */
     int          is_final;
 } infer_token_t;
 
@@ -37,7 +37,7 @@ int infer_output_token(infer_output_t *output, const infer_token_t *token);
 /* Ends the text with a newline. */
 void infer_output_end(infer_output_t *output);
 
-/* Writes a peer's words without their control bytes. */
+/* Writes text from a peer without its control bytes. */
 void infer_output_clean(FILE *file, const char *text);
 
 /* Prints the error; reason: the llmgw-reason trailer, or "". */

@@ -202,7 +202,7 @@ openai_on_object(void *data, const json_t *object)
 }
 
 
-/* How the body is to be read is known when its first bytes come. */
+/* Receives a part of the body; the first one decides how the body is read. */
 static size_t
 openai_on_body(char *bytes, size_t size, size_t len, void *data)
 {
@@ -265,7 +265,10 @@ openai_prepare(openai_t *openai, const char *prompt)
 }
 
 
-/* NULL: the answer was complete. */
+/*
+ * Sends the request.  Returns NULL if the answer was complete, else what is
+ * wrong.
+ */
 static const char *
 openai_call(openai_t *openai)
 {

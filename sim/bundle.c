@@ -9,7 +9,7 @@
 #define TEXT(type, key_, field)                                               \
     { .key = key_, .kind = WORK_YAML_TEXT, .offset = offsetof(type, field) }
 
-/* A number of `admission`, and whether it was given. */
+/* Rows for a number of `admission` and for whether it was given. */
 #define NUMBER(key_, kind_, field, least, most)                               \
     { .key = key_, .kind = kind_,                                             \
       .offset = offsetof(bundle_admission_t, field), .min = least,            \

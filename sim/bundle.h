@@ -46,7 +46,7 @@ typedef struct {
 typedef struct {
     work_yaml_t          at;
     const char          *policy;
-    work_yaml_list_t     scorers;           /* of bundle_scorer_t */
+    work_yaml_list_t     scorers;           /* items are bundle_scorer_t */
 } bundle_routing_t;
 
 typedef struct {
@@ -58,14 +58,17 @@ typedef struct {
     work_yaml_t          at;
     bundle_admission_t  *admission;
     bundle_routing_t    *routing;
-    bundle_named_t      *priority;          /* read, and without effect */
+    bundle_named_t      *priority;          /* read, but has no effect */
     bundle_named_t      *preemption;
     const char          *scheduler;
     work_yaml_numbers_t  budgets;
 } bundle_t;
 
 
-/* 0, or -1 and *error.  bundle is zeroed; its texts live in the arena. */
+/*
+ * Reads a bundle.  0, or -1 and *error.  The caller zeroes bundle; its texts
+ * live in the arena.
+ */
 int bundle_read(bundle_t *bundle, const char *path, work_arena_t *arena,
     work_error_t *error);
 

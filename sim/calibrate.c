@@ -14,7 +14,7 @@
 #include "sim/live/compare.h"
 #include "sim/live/fit.h"
 
-#define HEADER  -1      /* as the trace's header says */
+#define HEADER  -1      /* use what the trace's header has */
 
 typedef struct {
     const char     *trace_header;
@@ -95,7 +95,7 @@ typedef struct {
 } calibrate_t;
 
 
-/* Targets of the trace's header, with those of the options over them. */
+/* Targets of the trace's header, overridden by those of the options. */
 static int
 calibrate_targets(calibrate_t *c)
 {
@@ -140,7 +140,7 @@ calibrate_targets(calibrate_t *c)
 }
 
 
-/* What the options leave to the header. */
+/* Takes from the header what the options leave to it. */
 static void
 calibrate_defaults(calibrate_t *c)
 {

@@ -18,8 +18,8 @@
 #include "sim/variant.h"
 
 
-#define COMPARE_MAX    16               /* variants: more than plots can show */
-#define COMPARE_WORDS  128              /* of a variant's own */
+#define COMPARE_MAX    16               /* variants, as many as plots show */
+#define COMPARE_WORDS  128              /* of a variant's own options */
 
 
 typedef struct {
@@ -70,7 +70,7 @@ static const options_spec_t  compare_spec = {
 };
 
 
-/* The words of all, then its own. */
+/* The common words, then the variant's own. */
 static int
 compare_parse(compare_t *c, compare_variant_t *v, const char *text,
     int nbase, char **base)
@@ -95,7 +95,7 @@ compare_parse(compare_t *c, compare_variant_t *v, const char *text,
 
     variant_common_init(&v->options.common);
     v->is_parsed = 1;
-    c->error[0] = '\0';     /* what is wrong has been said */
+    c->error[0] = '\0';     /* the error was printed */
 
     return options_parse(&compare_spec, &v->options, nbase + n, v->argv, 0,
                          &rest) == OPTIONS_DONE ? 0 : -1;

@@ -39,7 +39,7 @@ evaluate_cores(void)
 }
 
 
-/* --- in the child */
+/* --- in the child process */
 
 static void
 evaluate_goodput(const report_metrics_t *m, evaluation_t *out)
@@ -92,7 +92,7 @@ evaluate_one(const evaluate_t *e, const sim_settings_t *settings,
 }
 
 
-/* Notes would come once for each run; errors come through the pipe. */
+/* Discards notes on stderr, which would come once for each run. */
 static void
 evaluate_child(const evaluate_t *e, const sim_settings_t *settings, int fd)
 {
@@ -110,7 +110,7 @@ evaluate_child(const evaluate_t *e, const sim_settings_t *settings, int fd)
 }
 
 
-/* --- in the parent */
+/* --- in the parent process */
 
 static int
 evaluate_start(const evaluate_t *e, const sim_settings_t *settings,

@@ -1,8 +1,7 @@
 
 /*
- * Many runs at once: each in a process of its own, on all cores, so that one
- * that fails takes no other with it.  The results are those that a search needs
- * of a run.
+ * Many runs at once: each in a process of its own, on all cores, so that a run
+ * that fails does not stop the others.  A result has what a search needs.
  */
 
 #ifndef SIM_EVALUATE_H
@@ -16,8 +15,8 @@ typedef struct {
     int       failed;
     char      error[256];
     int64_t   completed;
-    double    attained[REPORT_MAX_TARGETS];     /* share, by target */
-    double    goodput;                          /* of all of them */
+    double    attained[REPORT_MAX_TARGETS];     /* of requests, by target */
+    double    goodput;                          /* over all targets */
     double    fitness;
     double    ttft_p99_ms;
     double    e2e_p99_ms;
@@ -25,18 +24,19 @@ typedef struct {
 
 typedef struct {
     variant_source_t        *source;
-    const report_fitness_t  *fitness;           /* n is 0: not wanted */
-    int                      jobs;              /* at one time */
+    const report_fitness_t  *fitness;           /* not computed if n is 0 */
+    int                      jobs;              /* runs at one time */
 
-    /* Called when a run is done; may be NULL. */
+    /* Called after each run; may be NULL. */
     void                   (*done)(void *data);
     void                    *data;
 } evaluate_t;
 
 
 /*
- * Runs settings[0..n-1]; evaluations[i] is of settings[i], whatever the order
- * in which they end.  0, or -1 with errno: no process could be created.
+ * Runs settings[0..n-1]; evaluations[i] is the result of settings[i], in
+ * whatever order the runs end.  0, or -1 with errno if no process could be
+ * created.
  */
 int evaluate(const evaluate_t *e, const sim_settings_t *settings, size_t n,
     evaluation_t *evaluations);

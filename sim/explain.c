@@ -4,11 +4,11 @@
  *
  * Every choice is made once more, by core's functions from the facts in the
  * log.  If one comes out otherwise, the log and the code disagree: it is shown,
- * and the exit status is 1.  Beside that: how the choices spread, what was
- * refused, and regret, the difference between the scores of the best candidate
- * and the chosen one.  It is measured twice: by the policy's own ranks, where
- * it is 0 unless the winner was not available, and by load, which shows the
- * cost of a policy's other criteria.
+ * and the exit status is 1.  Also shown: how the choices spread over replicas,
+ * what was refused, and regret, the difference between the scores of the best
+ * candidate and the chosen one.  It is measured twice: by the policy's own
+ * ranks, where it is 0 unless the winner was not available, and by load, which
+ * shows the cost of a policy's other criteria.
  *
  * A live log may have incomplete lines: a worker was killed while it wrote, or
  * the disk was full.  Each of these is reported, and the rest is explained.
@@ -30,7 +30,7 @@
 #include "sim/report/log/values.h"
 
 
-#define EXPLAIN_REASON  48              /* bytes of a kind of refusal */
+#define EXPLAIN_REASON  48              /* of the text of a kind of refusal */
 
 
 typedef struct {
@@ -42,7 +42,7 @@ typedef struct {
 typedef struct {
     const explain_options_t  *options;
     report_replay_t           replay;
-    fleet_policy_t            as;       /* options->as */
+    fleet_policy_t            as;       /* the policy of --as, options->as */
 
     uint64_t                  admitted;
     uint64_t                  rejected;
@@ -50,7 +50,7 @@ typedef struct {
     uint64_t                  replayed;
     uint64_t                  different;
     uint64_t                  lacking;      /* cannot be replayed */
-    uint64_t                  broken;       /* lines that are none */
+    uint64_t                  broken;       /* lines that are not JSON */
     uint64_t                  without;      /* claims that got no replica */
     uint64_t                  as_different;
     uint64_t                  as_replayed;
@@ -58,7 +58,7 @@ typedef struct {
 
     report_tally_t            targets;
     report_tally_t            reasons;
-    report_tally_t            outcomes;     /* of those without */
+    report_tally_t            outcomes;     /* of the claims in `without` */
     report_values_t           regret;       /* by the policy's ranks */
     report_values_t           load_regret;
     report_values_t           as_regret;
@@ -87,7 +87,7 @@ static const options_spec_t  explain_spec = {
 };
 
 
-/* --- counting */
+/* --- count the log */
 
 static void
 explain_value(explain_t *x, report_values_t *values, double value)
@@ -96,7 +96,7 @@ explain_value(explain_t *x, report_values_t *values, double value)
 }
 
 
-/* Refusals carry numbers; what comes before the first of them is the kind. */
+/* Refusals contain numbers; the text before the first number is their kind. */
 static void
 explain_reason(explain_t *x, const char *reason)
 {
@@ -130,7 +130,7 @@ explain_at(const report_log_entry_t *e, uint32_t position)
 }
 
 
-/* From the log alone, without replay. */
+/* Counts from the log alone, without replay. */
 static void
 explain_regret(explain_t *x, const report_log_entry_t *e)
 {
@@ -160,7 +160,7 @@ explain_regret(explain_t *x, const report_log_entry_t *e)
 }
 
 
-/* --- replay */
+/* --- replay the choices */
 
 static void
 explain_show(explain_t *x, const report_log_entry_t *e, const char *path,
@@ -250,8 +250,8 @@ explain_admission(explain_t *x, const report_log_entry_t *e)
 }
 
 
-/* One of the candidates; a replica that was none of them; or the top lacks
-   it. */
+/* The id of the chosen replica, also if it was no candidate; "?" if it is not
+   among the logged top candidates. */
 static const char *
 explain_target(const report_log_entry_t *e)
 {
@@ -307,7 +307,7 @@ explain_broken(void *data, const char *path, size_t line)
 }
 
 
-/* --- the answer */
+/* --- print the answer */
 
 static double
 explain_jain(const explain_t *x)
@@ -354,7 +354,7 @@ explain_text_counts(const report_tally_t *counts)
 }
 
 
-/* What only a log of a gateway that serves may have. */
+/* Figures that only the log of a serving gateway may have. */
 static void
 explain_text_live(const explain_t *x)
 {

@@ -16,9 +16,9 @@
 #include "sim/work/spec/flags.h"
 
 #define OBSERVE_TIMEOUT_S    300
-#define OBSERVE_PREWARM_IN   256        /* tokens of requests that only warm */
+#define OBSERVE_PREWARM_IN   256        /* tokens of warming prompts */
 #define OBSERVE_PREWARM_OUT  64
-#define OBSERVE_PREWARM      4          /* in flight */
+#define OBSERVE_PREWARM      4          /* warming requests in flight */
 
 typedef struct {
     work_flags_t    workload;
@@ -120,7 +120,7 @@ typedef struct {
 } observe_t;
 
 
-/* What the options say together; 0, or -1 and the error. */
+/* Checks the options together; 0, or -1 and the error. */
 static int
 observe_check(observe_t *o)
 {
@@ -200,8 +200,8 @@ observe_workload(observe_t *o, work_t *work)
 
 
 /*
- * Small requests that are not recorded, a few at a time.  Their seed is
- * another one: they must not leave the workload's prompts in caches.
+ * Sends small requests that are not recorded, a few at a time.  Their seed is
+ * different, so that they leave no prompt of the workload in caches.
  */
 static int
 observe_prewarm(observe_t *o)

@@ -1,8 +1,8 @@
 
 /*
- * From settings to a plan: the gateway's half.  Beneath a flag that was given
- * stands the policy bundle, beneath that the default; plan_model.c has the
- * replicas' half.
+ * Makes a plan from settings: the gateway's half; plan_model.c has the
+ * replicas' half.  A flag that was given comes before the policy bundle, and
+ * the bundle before the default.
  */
 
 #include <stdarg.h>
@@ -70,7 +70,7 @@ plan_number(double *field, double given)
 }
 
 
-/* By BLIS's page facts are fresh, unless it is said otherwise. */
+/* With --semantics page, facts are fresh unless an age was given. */
 static void
 plan_age(int64_t *field, int64_t given, int is_page)
 {
@@ -101,7 +101,7 @@ plan_numbers(sim_plan_t *plan, const work_yaml_numbers_t *numbers)
 }
 
 
-/* "critical=100000,standard=500000" */
+/* Reads us by class, "critical=100000,standard=500000". */
 static int
 plan_targets(sim_plan_t *plan, const char *text, fleet_nameds_t *targets)
 {
@@ -248,7 +248,9 @@ plan_admission(sim_plan_t *plan, const sim_settings_t *s,
                          "0");
     }
 
-    /* BLIS takes both and says nothing; its command lines run here. */
+    /*
+     * BLIS accepts both without a message; its command lines should run here.
+     */
     if (s->flow_control && (a->rule.kind != FLEET_RULE_CORE
                             || a->rule.core.kind != LLMGW_RULE_ALWAYS))
     {
@@ -282,7 +284,7 @@ plan_weighted(sim_plan_t *plan, const char *option, const char *text,
 }
 
 
-/* The scorers of a bundle, as they would be written in an option. */
+/* The scorers of a bundle, as the value of an option. */
 static const char *
 plan_bundle_scorers(sim_plan_t *plan, const bundle_routing_t *b)
 {
@@ -445,7 +447,7 @@ plan_flow(sim_plan_t *plan, const sim_settings_t *s)
 }
 
 
-/* --- which of BLIS's generations */
+/* --- semantics: which generation of BLIS */
 
 int
 plan_is_page(const sim_settings_t *s)
@@ -473,7 +475,10 @@ plan_choice(sim_plan_t *plan, const char *option, const char *given,
 }
 
 
-/* The page's rules are defaults: what was given stays. */
+/*
+ * With --semantics page the page's rules are the defaults; options that were
+ * given override them.
+ */
 static int
 plan_semantics(sim_plan_t *plan, const sim_settings_t *s)
 {

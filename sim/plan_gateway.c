@@ -2,8 +2,8 @@
 /*
  * Options that would have no effect are refused: a run that ignores an option
  * gives a wrong answer.  Our own gateway (--gateway FILE) takes the place of
- * BLIS's, and BLIS's has a queue with --flow-control alone.  A new option of
- * either belongs into the tables of which those here are made.
+ * BLIS's, and BLIS's has a queue only with --flow-control.  A new option of
+ * either gateway belongs in one of the tables of settings.h that are used here.
  */
 
 #include <stdlib.h>
@@ -80,7 +80,7 @@ sim_given(const option_t *table, const void *values, const void *unset)
 }
 
 
-/* NULL: none of the table's. */
+/* The first option of the table that was given; NULL: none. */
 static const char *
 plan_given(const option_t *table, const sim_settings_t *s)
 {

@@ -1,5 +1,5 @@
 
-/* Shared by the two files that make a plan. */
+/* Shared by the files that make a plan. */
 
 #ifndef SIM_PLAN_INNER_H
 #define SIM_PLAN_INNER_H
@@ -12,15 +12,15 @@ int plan_fail(sim_plan_t *plan, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 int plan_is_page(const sim_settings_t *s);
 
-/* scheduler, preemption: of the bundle, or NULL. */
+/* scheduler, preemption: as in the policy bundle; may be NULL. */
 int plan_model(sim_plan_t *plan, const sim_settings_t *s,
     const char *scheduler, const char *preemption);
 int plan_pools(sim_plan_t *plan, const sim_settings_t *s);
 
-/* Without --flow-control: refuses options of the queue. */
+/* Without --flow-control: refuses options that only its queue would use. */
 int plan_queue(sim_plan_t *plan, const sim_settings_t *s);
 
-/* With --gateway: refuses what only BLIS's gateway would obey. */
+/* With --gateway: refuses options that only BLIS's gateway would use. */
 int plan_gateway(sim_plan_t *plan, const sim_settings_t *s,
     const bundle_t *bundle);
 

@@ -1,10 +1,10 @@
 
 /*
- * From settings to a plan: the replicas' half.
+ * Makes a plan from settings: the replicas' half.
  *
- * A model and a GPU are presets by name; a file that is given goes first.  A
- * path that is not there is only noted where a preset has the name, so that
- * command lines of BLIS run without BLIS's files.
+ * A model and a GPU are found as presets by their names; a file that is given
+ * comes first.  A file that does not exist causes only a note if a preset has
+ * the name, so that command lines of BLIS run without BLIS's files.
  */
 
 #include <math.h>
@@ -18,7 +18,7 @@
 
 #define PLAN_MODEL    "qwen/qwen3-14b"
 #define PLAN_GPU      "H100"
-#define PLAN_BLOCKS   1000000           /* where the GPUs' memory is unknown */
+#define PLAN_BLOCKS   1000000           /* if the GPUs' memory is unknown */
 #define PLAN_PATH     4096
 
 
@@ -103,7 +103,7 @@ plan_gpu(sim_plan_t *plan, const sim_settings_t *s, const char *name,
 
 /* --- coefficients */
 
-/* "1,2.5,3"; returns how many, or -1. */
+/* Reads "1,2.5,3"; returns how many numbers, or -1. */
 static int
 plan_coefficients(sim_plan_t *plan, const char *option, const char *text,
     double *list, size_t max)
@@ -236,7 +236,10 @@ plan_latency(sim_plan_t *plan, const sim_settings_t *s,
 }
 
 
-/* 0, which is refused: the model does not fit its GPUs. */
+/*
+ * The number of KV blocks.  0, which is refused later: the model does not fit
+ * into its GPUs.
+ */
 static int64_t
 plan_blocks(const model_config_t *model, const sim_settings_t *s)
 {
@@ -253,7 +256,7 @@ plan_blocks(const model_config_t *model, const sim_settings_t *s)
 }
 
 
-/* Sequences are no longer than the model can take, or the blocks can hold. */
+/* Limits sequences to what the model supports and the blocks can hold. */
 static void
 plan_model_len(model_config_t *model, int64_t given)
 {
@@ -263,7 +266,7 @@ plan_model_len(model_config_t *model, int64_t given)
                            ? given : model->latency.options.card.max_positions;
 
     if (model->block_tokens > MODEL_TOKENS_MAX) {
-        return;                         /* it is refused */
+        return;                         /* it will be refused */
     }
 
     asked = model_config_cap(model);
@@ -354,7 +357,7 @@ plan_model(sim_plan_t *plan, const sim_settings_t *s, const char *scheduler,
 
 /* --- pools */
 
-/* A pool on other GPUs has the blocks that those hold. */
+/* A pool on other GPUs has as many blocks as fit into those. */
 static int
 plan_pool(sim_plan_t *plan, const sim_settings_t *s,
     const plan_engine_t *given, model_config_t *model,

@@ -1,6 +1,6 @@
 
 /*
- * `llmgw-sim replay`: a trace's requests, through a simulated fleet.
+ * `llmgw-sim replay`: sends a trace's requests to a simulated fleet.
  */
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 
 /*
- * `llmgw-sim run`: a workload that is drawn, through a simulated fleet.
+ * `llmgw-sim run`: draws a workload, and sends it to a simulated fleet.
  */
 
 #include <string.h>
@@ -17,7 +17,7 @@ typedef struct {
     report_options_t  report;
     work_flags_t      workload;
     char             *trace_output;
-    int               lazy;             /* as BLIS's; changes nothing */
+    int               lazy;             /* BLIS's option; without effect */
 } run_t;
 
 

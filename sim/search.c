@@ -4,9 +4,9 @@
  *
  *   --replicas MIN-MAX   the least number of replicas that reaches --goodput
  *                        for each class.  Each round tries four numbers that
- *                        cut the range into equal parts, and goes on with the
- *                        part in which the answer must be.  This takes for
- *                        granted that more replicas serve better.
+ *                        cut the range into equal parts, and continues with the
+ *                        part in which the answer must be.  This assumes
+ *                        that more replicas serve better.
  *   --weights NAME,...   the best weights of scorers: some at random, then,
  *                        from the best on, each weight doubled and halved for
  *                        as long as that helps.
@@ -62,7 +62,7 @@ static const options_spec_t  search_spec = {
 };
 
 
-/* --- what is asked */
+/* --- options */
 
 int
 search_refuse(search_t *s, const char *what, const char *text)
@@ -257,7 +257,7 @@ search_begin(search_t *s)
 }
 
 
-/* --- what came of it */
+/* --- results */
 
 static void
 search_text_try(const search_t *s, const search_try_t *t, int is_best)

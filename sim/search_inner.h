@@ -12,7 +12,7 @@
 
 
 #define SEARCH_TRIES  512           /* in one search */
-#define SEARCH_BYTES  512           /* of scorers, as text */
+#define SEARCH_BYTES  512           /* of the text of scorers */
 
 typedef struct {
     variant_common_t   common;
@@ -25,7 +25,7 @@ typedef struct {
     int64_t            jobs;
 } search_options_t;
 
-/* Something that was tried. */
+/* Settings that were tried, and their result. */
 typedef struct {
     int64_t            replicas;
     double             weights[LLMGW_WEIGHTS_MAX];
@@ -41,24 +41,27 @@ typedef struct {
     report_progress_t        progress;
     uint64_t                 done;
 
-    double                   wanted[REPORT_MAX_TARGETS];    /* share */
+    double                   wanted[REPORT_MAX_TARGETS];    /* shares */
     const char              *names[LLMGW_WEIGHTS_MAX];
     size_t                   nnames;
 
     search_try_t            *tries;
     size_t                   ntries;
-    size_t                   best;          /* SIZE_MAX: none */
+    size_t                   best;          /* SIZE_MAX: none yet */
     char                     error[VARIANT_ERROR_BYTES];
 } search_t;
 
 
-/* Sets s->error, whose format takes one text, and returns -1. */
+/* Sets s->error from a format with one %s, and returns -1. */
 int search_refuse(search_t *s, const char *what, const char *text);
 
-/* The promise is kept. */
+/* Whether a result reaches every wanted share. */
 int search_keeps(const search_t *s, const evaluation_t *got);
 
-/* Each sets s->best, or leaves it at SIZE_MAX.  0, or -1 and s->error. */
+/*
+ * Each sets s->best to the best try, or leaves it at SIZE_MAX if none keeps the
+ * promise.  0, or -1 and s->error.
+ */
 int search_replicas(search_t *s);
 int search_weights(search_t *s);
 

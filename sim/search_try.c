@@ -1,6 +1,6 @@
 
 /*
- * Trying: numbers of replicas, and weights.
+ * Tries numbers of replicas, or weights.
  */
 
 #include <errno.h>
@@ -84,8 +84,9 @@ search_try(search_t *s, size_t n)
 /* --- the least number of replicas */
 
 /*
- * low does not keep the promise, high does or is one more than may be.  The
- * numbers cut what is between into parts that differ by one at most.
+ * low does not keep the promise; high does, or is one more than the greatest
+ * number.  The numbers cut the range between them into parts whose sizes differ
+ * by one at most.
  */
 static int
 search_round(search_t *s, int64_t *low, int64_t *high)
@@ -136,7 +137,7 @@ search_compare(const void *a, const void *b)
 
 
 /*
- * Sorted, so that readers can compare neighbours; the round of a try is not
+ * Sorts tries, so that neighbours can be compared; the round of a try is not
  * shown.
  */
 static void
@@ -198,7 +199,10 @@ search_score(const search_t *s, const evaluation_t *got)
 }
 
 
-/* Of equal scores the quicker one, then the earlier one. */
+/*
+ * Whether a try is better: by its score, then by its speed, then by being
+ * earlier.
+ */
 static int
 search_is_better(const search_t *s, size_t i)
 {
@@ -218,7 +222,10 @@ search_is_better(const search_t *s, size_t i)
 }
 
 
-/* Adds it to those to be tried, unless it was; how many there are then. */
+/*
+ * Adds weights to those to be tried, unless they are there already; returns how
+ * many there are.
+ */
 static size_t
 search_add(search_t *s, size_t n, const double *weights)
 {
@@ -253,7 +260,7 @@ search_add(search_t *s, size_t n, const double *weights)
 }
 
 
-/* Returns whether the best one has changed; -1: an error. */
+/* Returns 1 if the best try has changed, else 0; -1: an error. */
 static int
 search_judge(search_t *s, size_t n)
 {
@@ -278,7 +285,7 @@ search_judge(search_t *s, size_t n)
 }
 
 
-/* All equal, each alone, and then random ones. */
+/* Adds equal weights, each weight alone, and random ones. */
 static int
 search_random(search_t *s)
 {

@@ -1,10 +1,10 @@
 
 /*
- * The settings that all commands share that simulate a fleet: BLIS's flags, by
- * their names and with their defaults, and our own beside them.
+ * The settings that all commands that simulate a fleet share: BLIS's flags,
+ * with their names and defaults, and our own.
  *
  * A command's struct holds a sim_settings_t, and its option table the rows of
- * SIM_SETTINGS_OPTIONS.  A plan is what comes of them: names looked up, files
+ * SIM_SETTINGS_OPTIONS.  A plan is made from them: names are looked up, files
  * read, figures checked.
  */
 
@@ -19,14 +19,14 @@
 #include "sim/work/arena.h"
 
 
-/* Not given: of texts NULL, of some numbers this. */
+/* A number that was not given; a text that was not given is NULL. */
 #define SIM_UNSET       (-1)
 #define SIM_SEED_UNSET  INT64_MIN
 
 typedef struct {
     int64_t   seed;
     int64_t   horizon_us;
-    char     *ignored;                  /* flags that change no result */
+    char     *ignored;                  /* BLIS's flags without effect here */
 
     char     *model;
     char     *model_folder;
@@ -181,7 +181,7 @@ typedef struct {
     SIM_TEXT("gateway", t, m, gateway, "FILE",                                \
              "YAML: llmgw's gateway instead of BLIS's, and faults")
 
-/* Of BLIS's gateway. */
+/* Options of BLIS's gateway. */
 #define SIM_BLIS_OPTIONS(t, m)                                                \
     SIM_TEXT("admission-policy", t, m, admission, "NAME",                     \
              "always-admit, reject-all, token-bucket, tier-shed or "          \
@@ -207,7 +207,7 @@ typedef struct {
     SIM_TEXT("queue-depth-signal", t, m, signal, "queue|effective",           \
              "number that the scorer queue-depth reads")
 
-/* Of its queue, which --flow-control puts there. */
+/* Options of its queue, which exists only with --flow-control. */
 #define SIM_QUEUE_OPTIONS(t, m)                                               \
     SIM_TEXT("saturation-detector", t, m, detector, "NAME",                   \
              "never, utilization or concurrency"),                            \
@@ -287,22 +287,22 @@ typedef struct {
     SIM_FLOW_OPTIONS(t, m), SIM_POOL_OPTIONS(t, m)
 
 
-/* Before options_parse(). */
+/* To be called before options_parse(). */
 void sim_settings_init(sim_settings_t *settings);
 
-/* As given, or BLIS's. */
+/* The seed as given, or BLIS's default. */
 int64_t sim_seed(const sim_settings_t *settings);
 
 
 /*
- * The first option of the table whose value is not its default, NULL: none.
- * unset: the struct as it was before options_parse().
+ * The first option of the table whose value differs from `unset`, the struct as
+ * it was before options_parse(); NULL: there is none.
  */
 const char *sim_given(const option_t *table, const void *values,
     const void *unset);
 
 
-/* A run's input, made from the settings; its texts live as long. */
+/* A run's input, made from settings; texts in it live as long as the plan. */
 typedef struct {
     fleet_config_t   fleet;
     model_config_t   prefill_model;
@@ -313,7 +313,8 @@ typedef struct {
 
 /*
  * 0; or -1 and one line in plan->error, to be printed after "llmgw-sim: ".
- * Notes go to stderr.  plan->fleet.horizon_us is the settings', or INT64_MAX.
+ * Notes go to stderr.  plan->fleet.horizon_us is that of the settings, or
+ * INT64_MAX.
  */
 int sim_plan_make(sim_plan_t *plan, const sim_settings_t *settings);
 void sim_plan_done(sim_plan_t *plan);

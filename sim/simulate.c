@@ -37,7 +37,10 @@ sim_compare_arrivals(const void *a, const void *b, void *data)
 }
 
 
-/* The requests of a trace, in their order; *n of them.  NULL: no memory. */
+/*
+ * The requests of the trace in their order; *n is their number.  NULL: no
+ * memory.
+ */
 static uint32_t *
 sim_traced(const sim_job_t *job, const fleet_result_t *result, size_t *n)
 {
@@ -136,7 +139,7 @@ static const option_t  sim_decision_table[] = {
 };
 
 
-/* Decisions are those of BLIS's gateway; ours does not record its own. */
+/* Refuses decisions with our own gateway, which does not record them. */
 static int
 sim_records_nothing(const sim_job_t *job, char error[REPORT_ERROR_BYTES])
 {

@@ -11,7 +11,7 @@
 #include "sim/variant.h"
 
 
-#define VARIANT_REQUESTS  1000          /* where no number is given */
+#define VARIANT_REQUESTS  1000          /* default of the number of requests */
 
 
 void
@@ -205,7 +205,7 @@ variant_refuse(char *error, const char *what, const char *text)
 }
 
 
-/* Splits at blanks; quotes hold a word together, and are not part of it. */
+/* Splits at blanks; quotes hold a word together and are removed. */
 static int
 variant_split(const char *p, char *memory, char **list, int max)
 {

@@ -9,7 +9,7 @@
  *     weighted=queue-depth:2,load-balance:1
  *     "8 replicas: --num-instances 8 --routing-policy least-loaded"
  *
- * They come after the common words, and override them.
+ * A variant's words follow the common ones, and override them.
  */
 
 #ifndef SIM_VARIANT_H
@@ -24,7 +24,7 @@
 #define VARIANT_NAME_BYTES   64
 #define VARIANT_ERROR_BYTES  REPORT_ERROR_BYTES
 
-/* What such a command's struct begins with. */
+/* The struct of a command that simulates variants begins with this. */
 typedef struct {
     sim_settings_t  settings;
     work_flags_t    workload;
@@ -57,18 +57,18 @@ typedef struct {
       .help = "likewise: end to end" },                                       \
     SIM_SETTINGS_OPTIONS(variant_common_t, settings)
 
-/* Where requests come from, read once. */
+/* Where requests come from; it is read once. */
 typedef struct {
     const variant_common_t  *common;
-    work_trace_t             trace;     /* if it is one */
+    work_trace_t             trace;     /* if requests come from a trace */
     work_spec_t              spec;      /* else */
     work_arena_t             arena;
     int64_t                  max_requests;
     report_targets_t         targets;
-    char                     words[256];    /* for people */
+    char                     words[256];    /* description for people */
 } variant_source_t;
 
-/* A run of its own. */
+/* The run of one variant. */
 typedef struct {
     work_t                   work;
     sim_plan_t               plan;
@@ -77,7 +77,7 @@ typedef struct {
 } variant_run_t;
 
 
-/* Before options_parse(). */
+/* To be called before options_parse(). */
 void variant_common_init(variant_common_t *common);
 
 /* 0, or -1 and error. */
@@ -85,16 +85,19 @@ int variant_source_init(variant_source_t *source,
     const variant_common_t *common, char error[VARIANT_ERROR_BYTES]);
 void variant_source_done(variant_source_t *source);
 
-/* 0, or -1 and error; free it in both cases.  watch may be NULL. */
+/*
+ * Simulates a variant.  0, or -1 and error; call variant_run_done() in both
+ * cases.  watch may be NULL.
+ */
 int variant_run(variant_run_t *v, variant_source_t *source,
     const sim_settings_t *settings, const fleet_watch_t *watch,
     char error[VARIANT_ERROR_BYTES]);
 void variant_run_done(variant_run_t *v);
 
 /*
- * The words of a variant: its name in name, its options in list (at most max,
- * their bytes in memory, which has room for twice the text).  How many, or -1
- * and error.
+ * Splits the words of a variant: its name into name, its options into list (at
+ * most max; their bytes go to memory, which must have room for twice the text).
+ * Returns how many, or -1 and error.
  */
 int variant_words(const char *text, char name[VARIANT_NAME_BYTES],
     char *memory, char **list, int max, char error[VARIANT_ERROR_BYTES]);

@@ -1,5 +1,7 @@
 
-/* `llmgw add`, `remove` and `status`: one question to a gateway that runs. */
+/*
+ * `llmgw add`, `remove` and `status`: send one question to a running gateway.
+ */
 
 #include <errno.h>
 #include <jansson.h>
@@ -17,7 +19,7 @@
 #define ASK_ANSWER_BYTES (4 << 20)
 
 
-/* A connected socket; -1: nobody listens. */
+/* Returns a connected socket; -1: no gateway listens. */
 static int
 ask_connect(const char *run)
 {
@@ -43,7 +45,7 @@ ask_connect(const char *run)
 }
 
 
-/* Takes the question.  The answer, or NULL. */
+/* Sends the question, which is freed.  Returns the answer, or NULL. */
 static json_t *
 ask_line(int fd, json_t *question)
 {
@@ -61,7 +63,7 @@ ask_line(int fd, json_t *question)
     }
 
     len = strlen(text);
-    text[len] = '\n';           /* where the NUL was */
+    text[len] = '\n';           /* in place of the NUL */
     n = send(fd, text, len + 1, MSG_NOSIGNAL);
     free(text);
     stream = n == (ssize_t) len + 1 ? fdopen(dup(fd), "r") : NULL;
@@ -106,7 +108,7 @@ ask_show(const json_t *answer)
 }
 
 
-/* Takes the answer; the exit status. */
+/* Prints the answer, which is freed; returns the exit status. */
 static int
 ask_tell(const char *verb, const cmdline_t *o, json_t *answer)
 {

@@ -9,7 +9,7 @@
 
 #define FIELD(name)  offsetof(cmdline_t, name)
 
-/* Below a second a stream would have no time to end. */
+/* With less than a second, no stream would have time to end. */
 #define CMDLINE_DRAIN_MIN_MS  1000
 #define CMDLINE_DRAIN_MAX_MS  86400000
 
@@ -90,7 +90,7 @@ static const options_spec_t  cmdline_ask_spec = {
 };
 
 
-/* Does this word take the next one as its value? */
+/* Whether the next word is this option's value. */
 static int
 cmdline_takes_value(const options_spec_t *spec, const char *word)
 {
@@ -124,7 +124,7 @@ cmdline_move(char **argv, int from, int to)
 }
 
 
-/* Options first, in their order, then the words in theirs. */
+/* Sorts argv: options first, then the other words, each in their order. */
 static void
 cmdline_sort(const options_spec_t *spec, int argc, char **argv)
 {
@@ -166,7 +166,7 @@ cmdline_read(const options_spec_t *spec, cmdline_t *o, int argc, char **argv)
 }
 
 
-/* What the table cannot check. */
+/* Checks what the table cannot check. */
 static const char *
 cmdline_fault(const cmdline_t *o)
 {

@@ -1,7 +1,7 @@
 
 /*
- * The options of `llmgw up`; and of `add`, `remove` and `status`, which speak
- * to one that runs.
+ * The options of `llmgw up`, and of `add`, `remove` and `status`, which connect
+ * to a running `llmgw up`.
  */
 
 #ifndef UP_CMDLINE_H
@@ -25,16 +25,16 @@ typedef struct {
     uint64_t     drain_timeout_ms;
     uint64_t     dns_period_ms;         /* for tests */
     const char  *print;
-    int          is_json;               /* status */
+    int          is_json;               /* of `status` */
 
-    char       **words;                 /* URLs, in argv */
+    char       **words;                 /* URLs; they point into argv */
     int          nwords;
 } cmdline_t;
 
 
 /*
- * argv[0] is the command's name; argv's words may change places: options and
- * URLs come in any order.
+ * argv[0] is the command's name.  Options and URLs may come in any order;
+ * argv's words may be moved.
  */
 options_rc_t cmdline_read_up(cmdline_t *o, int argc, char **argv);
 options_rc_t cmdline_read_ask(cmdline_t *o, int argc, char **argv);

@@ -1,8 +1,9 @@
 
 /*
  * The socket that `llmgw add`, `remove` and `status` ask: one JSON object a
- * line, in the form of the agents' control socket.  Who may open it may use
- * it: it lies in a directory of this user; root's is asked for its uid.
+ * line, in the form of the agents' control socket.  Any process that can open
+ * the socket may use it: its directory belongs to this user; if that is root,
+ * the peer's uid is checked.
  */
 
 #include <stdio.h>
@@ -74,7 +75,7 @@ control_change(service_conn_t *conn, up_t *up, int is_add, const char *word)
 
         control_done(conn);
 
-    /* As it was given, as it is written, or the id of its engine. */
+    /* By the text as given, as normalized, or by its engine's id. */
     } else if (fleet_remove(&up->fleet, word) == 0
                || (source_read(&source, word, error) == 0
                    && fleet_remove(&up->fleet, source.text) == 0))

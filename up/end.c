@@ -1,16 +1,16 @@
 
 /*
- * How a gateway ends: nothing is cut that can be finished.
+ * Ends a gateway, so that streams can finish.
  *
- *   nginx     QUIT: accepts no more, and ends with its last stream, at most
+ *   nginx     QUIT: accepts no more, and ends after its last stream, at most
  *             --drain-timeout later (worker_shutdown_timeout)
  *   adapters  TERM, when no stream can come any more; then their agents
- *   agent     TERM: the last one
+ *   agent     TERM: the gateway's, last of all
  *
- * A second signal does not wait for streams.  Whatever hangs is killed at the
- * drain's end and END_SLACK_S.  If this process is killed itself, the kernel
- * sends QUIT and TERM to all at once (host/bound.h), and each of them waits for
- * its streams by itself.
+ * After a second signal, streams are not waited for.  A process that hangs is
+ * killed END_SLACK_S after the end of the drain.  If this process is killed
+ * itself, the kernel sends QUIT and TERM to all at once (host/bound.h), and
+ * each of them waits for its streams by itself.
  */
 
 #include <signal.h>
@@ -20,7 +20,7 @@
 
 
 #define END_SLACK_S    4.5
-#define END_NGINX_S    1.5      /* beyond the drain: closing takes a moment */
+#define END_NGINX_S    1.5      /* after the drain, for closing */
 #define END_AGENT_S    2.0
 #define END_HURRIED_S  1.0
 

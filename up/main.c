@@ -14,7 +14,7 @@ static const options_command_t  main_commands[] = {
     { "add", ask_main },
     { "remove", ask_main },
     { "status", ask_main },
-    { BOUND_COMMAND, bound_main },  /* these two are of `up` itself */
+    { BOUND_COMMAND, bound_main },  /* used only by `up` */
     { DNS_COMMAND, dns_main },
     { NULL, NULL }
 };

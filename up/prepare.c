@@ -1,7 +1,7 @@
 
 /*
- * All that can be wrong before anything runs, so that it is one line and not a
- * process that is started again and again.
+ * Checks everything that can be checked before a process runs, so that a fault
+ * is one line and not a process that is started again and again.
  */
 
 #include <errno.h>
@@ -25,22 +25,23 @@
 #define PREPARE_KEYS         "keys"
 #define PREPARE_ACCOUNT      "default"
 
-/* Of nginx's worker, if as many descriptors are granted: one goes with each
-   connection, and some are left. */
+/* Connections of nginx's worker, if it may have enough descriptors: one per
+   connection, and PREPARE_SPARE more. */
 #define PREPARE_CONNECTIONS  8192
 #define PREPARE_SPARE        64
 
-/* Of an engine that is started here, to end by itself: with what follows, all
-   is gone 5 s behind the drain, also when this process is killed. */
+/* How long an engine that is started here may take to end.  With what follows,
+   all processes have ended 5 s after the drain, even if this process is
+   killed. */
 #define PREPARE_STOP_MS      3000
 
-/* Where an installation has what a start of ours keeps in its directories. */
+/* Where an installation has what `llmgw up` keeps in its directories. */
 #define PREPARE_ETC          "/etc/llmgw"
 #define PREPARE_RUN          "/run/llmgw"
 #define PREPARE_HOST         "127.0.0.1"
 
-/* The user of a root's workers, where it is known: it is the group of key
-   files, too (llmgwctl keys). */
+/* The user of root's nginx workers, if it exists; key files have its group
+   (llmgwctl keys). */
 #define PREPARE_USER         "www-data"
 
 
@@ -64,9 +65,9 @@ prepare_set_url(char url[UP_BASE_BYTES], const address_t *address)
 
 
 /*
- * A wildcard address has the loopback address in it.  Beside another one there
- * is a second socket, since the pages of operators are for clients that come
- * from this host.
+ * A wildcard address includes the loopback address.  For other addresses there
+ * is a second socket, since pages for operators are served only to clients of
+ * this host.
  */
 static int
 prepare_resolve(up_t *up)
@@ -171,7 +172,7 @@ prepare_find_file(const char *option, const char *given, char path[PATH_MAX])
 }
 
 
-/* By llmgwctl, as people make one. */
+/* Makes a key with llmgwctl, as people do. */
 static int
 prepare_make_key(up_t *up)
 {
@@ -200,7 +201,10 @@ prepare_make_key(up_t *up)
 }
 
 
-/* Who may ask: all of this host, those with a key, or, if it is said, all. */
+/*
+ * Decides which clients may send requests: with keys, those that have one; else
+ * all, which is the case on a loopback address or with --open.
+ */
 static int
 prepare_keys(up_t *up)
 {
@@ -290,7 +294,9 @@ prepare_set_files(up_t *up)
 }
 
 
-/* The first line of what nginx -t says is the reason. */
+/*
+ * Tests the configuration; the first line that nginx -t prints is the reason.
+ */
 static int
 prepare_test_nginx(up_t *up)
 {
@@ -361,7 +367,7 @@ prepare(up_t *up)
 }
 
 
-/* --- to be installed */
+/* --- for an installation */
 
 static int
 prepare_print_source(up_t *up, const char *word, unsigned slot)

@@ -1,5 +1,5 @@
 
-/* What people are told, and what they can type next. */
+/* What is printed for people, and what they can type next. */
 
 #include <stdio.h>
 #include <string.h>

@@ -10,12 +10,12 @@
 
 
 #define UP_TICK_S         0.25
-#define UP_TICKS_OF_LOGS  8         /* between looks at the size of logs */
+#define UP_TICKS_OF_LOGS  8         /* ticks between looks at log sizes */
 #define UP_DEMO_ENGINES   3
 #define UP_ASK_MS         2000
 
 
-/* --- is it ready? */
+/* --- readiness */
 
 static void
 up_on_end(http_whole_t *answer, http_end_t end, const char *why)
@@ -34,7 +34,7 @@ up_on_end(http_whole_t *answer, http_end_t end, const char *why)
 }
 
 
-/* nginx's word counts: a client would be answered. */
+/* Asks nginx whether it is ready, which is when it would serve a client. */
 static void
 up_ask_ready(up_t *up)
 {
@@ -46,9 +46,9 @@ up_ask_ready(up_t *up)
 }
 
 
-/* --- what happens */
+/* --- events */
 
-/* One that has never served would not serve the next time. */
+/* If nginx has never served, it would not serve after another start either. */
 static void
 up_check_nginx(up_t *up)
 {
@@ -104,8 +104,9 @@ up_on_members(void *data, const json_t *members)
 /* --- its parts */
 
 /*
- * QUIT is for containers, whose runtimes send what an image of nginx asks
- * for.  A terminal that closes ends the gateway, unless nohup(1) was asked.
+ * SIGQUIT is for containers: runtimes send it because nginx's image asks for
+ * it.  SIGHUP ends the gateway when its terminal is closed, unless nohup(1) was
+ * used.
  */
 static void
 up_watch_signals(up_t *up)
@@ -216,7 +217,7 @@ up_begin_fleet(up_t *up)
 }
 
 
-/* URLs that are wrong are told before anything is made. */
+/* Reports malformed URLs before anything is made. */
 static int
 up_check_words(const up_t *up)
 {
@@ -319,10 +320,10 @@ up_main(int argc, char **argv)
         return 1;
     }
 
-    /* Each line at once, also for a file or a pipe. */
+    /* Flush each line, also into a file or a pipe. */
     setvbuf(stdout, NULL, _IOLBF, 0);
     signal(SIGPIPE, SIG_IGN);
-    umask(022);             /* nginx's workers may be another user */
+    umask(022);             /* nginx's workers may have another user */
     up->options = &options;
     up->place.lock = -1;
 

@@ -1,20 +1,20 @@
 
 /*
- * A gateway that was started by one command: all its parts.
+ * A gateway that is started by one command: all its parts.
  *
  *   prepare.c          all that can be wrong before something runs
  *   host/tools.c       nginx, its module, our programs: where they are
  *   host/place.c       directories, and an address of its own
- *   host/program.c     a process that is to run
- *   host/bound.c       what ends with this one
+ *   host/program.c     a process that is kept running
+ *   host/bound.c       commands that end with this process
  *   fleet/source.c     what a URL stands for
  *   fleet/files.c      the configuration, for people to read
  *   fleet/pair.c       one engine: an adapter and its agent
- *   fleet/fleet.c      all of them; of a name, dns.c asks for addresses
- *   fleet/probe.c      what an engine is, for people
- *   fleet/members.c    what the cluster knows of it
+ *   fleet/fleet.c      all engines; dns.c finds the addresses of a name
+ *   fleet/probe.c      finds out what an engine is, for people
+ *   fleet/members.c    what the cluster knows about engines
  *   control.c          `llmgw add`, `remove`, `status`, which ask.c sends
- *   show.c             what people are told
+ *   show.c             what is printed for people
  *   end.c              how all of it ends
  */
 
@@ -33,7 +33,7 @@
 #define UP_KEY_BYTES    128
 #define UP_NSIGNALS     4
 
-/* The socket of `llmgw add` and the like, in the run directory. */
+/* The control socket, in the run directory, for `llmgw add` and the like. */
 #define UP_SOCKET       "up.sock"
 
 typedef enum {
@@ -51,12 +51,12 @@ typedef struct {
 
     address_t         address;              /* of --listen */
     char              listen[ADDRESS_TEXT_BYTES];
-    char              base[UP_BASE_BYTES];  /* a URL, for clients */
+    char              base[UP_BASE_BYTES];  /* URL for clients */
     address_t         local_address;
-    char              local[ADDRESS_TEXT_BYTES];    /* "": none is needed */
-    char              pages[UP_BASE_BYTES]; /* a URL, for this host */
+    char              local[ADDRESS_TEXT_BYTES];    /* "": not needed */
+    char              pages[UP_BASE_BYTES]; /* their URL on this host */
     char              keys[PATH_MAX];       /* the key file; "": none */
-    char              new_key[UP_KEY_BYTES];        /* to be shown once */
+    char              new_key[UP_KEY_BYTES];        /* made here; shown once */
     char              engine_key_file[PATH_MAX];    /* "": none */
     char              engine_key[4096];
 
@@ -73,7 +73,7 @@ typedef struct {
 
     ev_timer          tick;
     unsigned          ticks;
-    ev_timer          deadline;             /* of the end */
+    ev_timer          deadline;             /* when the end must be over */
     ev_signal         signals[UP_NSIGNALS];
     up_state_t        state;
     int               is_hurried;
@@ -99,7 +99,7 @@ void show_end(const up_t *up);
 
 /* --- end.c */
 
-/* Drains; told again it does not wait. */
+/* Begins to end: drains.  A further call ends the streams. */
 void end_begin(up_t *up);
 void end_on_nginx_gone(void *data, program_t *program);
 void end_on_agent_gone(void *data, program_t *program);

@@ -51,7 +51,9 @@ succeed(void *data, size_t n)
 }
 
 
-/* A tenth fails: below the rate that opens the circuit. */
+/*
+ * A tenth of the attempts fail, which is below the rate that opens the circuit.
+ */
 static uint64_t
 fail_some(void *data, size_t n)
 {

@@ -15,7 +15,7 @@
 
 typedef struct {
     const char      *name;
-    const char      *first;     /* of a step before the stream, or NULL */
+    const char      *first;     /* precedes the measured event; or NULL */
     const char      *event;
     dialect_call_t  *call;
 } stream_t;

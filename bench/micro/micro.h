@@ -1,7 +1,7 @@
 
 /*
  * What the micro-benchmarks share: a clock, and the least time of several
- * rounds, which is the code's cost without the machine's noise.
+ * rounds, which is the code's cost without the noise of the machine.
  */
 
 #ifndef MICRO_H
@@ -15,7 +15,10 @@
 
 #define MICRO_ROUNDS  9
 
-/* Runs the code n times; the result depends on every run. */
+/*
+ * Runs the code n times.  The result must depend on every run, so that none is
+ * optimized away.
+ */
 typedef uint64_t (*micro_pt)(void *data, size_t n);
 
 
@@ -42,7 +45,7 @@ micro_must(void *p)
 }
 
 
-/* Prints one line: what, and the ns of one run. */
+/* Prints one line: the name, and the ns of one run. */
 static inline void
 micro_measure(const char *what, micro_pt run, void *data, size_t n)
 {

@@ -40,7 +40,7 @@ resize(void *data, void *p, size_t bytes)
 static const llmgw_openai_memory_t  memory = { resize, NULL };
 
 
-/* A chat whose user message is the filling again and again. */
+/* A chat whose user message is the filling, repeated. */
 static body_t
 make(const char *filling, size_t bytes)
 {

@@ -3,16 +3,15 @@
  * Micro-benchmark of policies that read the fleet: what a choice costs as
  * nginx makes it.  bench/measure/micro.py builds and runs it.
  *
- * A choice is all of ngx_http_llmgw_choice_rank(), the claim, and
+ * A choice consists of ngx_http_llmgw_choice_rank(), the claim, and
  * ngx_http_llmgw_choice_note(): candidates made of peers and facts, what of the
  * prompt each replica has, a rank for each, their order, the draw with the
- * lease, and the record in the prefix index.  Beside it stands what of that is
+ * lease, and the record in the prefix index.  Also measured is the part of it
  * under the zone's lock.
  *
- * The prompt has 64 blocks that all replicas have already, so every match
- * looks at all blocks and all replicas; each choice depends on the counts of
- * the one before.  Slots, shares and the index are as in a zone; all replicas
- * report.
+ * The prompt has 64 blocks that all replicas have cached, so every match looks
+ * at all blocks and all replicas; each choice depends on the counts of the one
+ * before.  Slots, shares and the index are as in a zone; all replicas report.
  */
 
 #include <string.h>
@@ -49,7 +48,7 @@ typedef struct {
     llmgw_scoring_t          scoring;
     llmgw_ranked_t           ranked;
     llmgw_candidate_t       *candidates;
-    uint32_t                *indexes;   /* of the candidates, as peers */
+    uint32_t                *indexes;   /* by candidate: its peer */
     uint32_t                *matched;
     uint64_t                *scratch;
     double                  *ranks;
@@ -228,7 +227,7 @@ fleet_rank(fleet_t *fleet, const llmgw_claim_t *claim)
 }
 
 
-/* The oldest lease ends, a new one begins: what the lock is held for. */
+/* Ends the oldest lease and begins a new one: what is done under the lock. */
 static uint32_t
 fleet_claim(fleet_t *fleet, llmgw_claim_t *claim)
 {
@@ -296,7 +295,7 @@ run_choices(void *data, size_t n)
 }
 
 
-/* The claim alone, of ranks that are made once. */
+/* The claim alone, with ranks made once. */
 static uint64_t
 run_claims(void *data, size_t n)
 {
@@ -346,7 +345,7 @@ measure_policies(uint32_t n)
 }
 
 
-/* Prompts that nobody has seen: each record gives up as many old blocks. */
+/* New prompts: each record evicts as many old blocks from the index. */
 static uint64_t
 run_records(void *data, size_t n)
 {

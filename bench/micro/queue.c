@@ -23,7 +23,7 @@ typedef struct {
     llmgw_place_t            places[PEERS];
     llmgw_breaker_conf_t     breaker;
     char                     ids[PEERS][3];
-    llmgw_claim_t           *claims;        /* by entry */
+    llmgw_claim_t           *claims;        /* by entry of the queue */
     llmgw_lease_t            lease;
     uint64_t                 number;
 } pool_t;
@@ -154,7 +154,9 @@ run_with_room(void *data, size_t n)
 }
 
 
-/* One ends, the head gets its place, and another one comes and waits. */
+/*
+ * A request ends, the queue's head gets its place, and another request waits.
+ */
 static uint64_t
 run_with_a_queue(void *data, size_t n)
 {

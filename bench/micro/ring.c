@@ -40,7 +40,9 @@ typedef struct {
     llmgw_pick_peer_t    *peers;
     llmgw_breaker_t      *breakers;
     llmgw_ring_t         *ring;
-    uint32_t             *before;       /* one of them is in no older ring */
+    uint32_t             *before;       /* by node: its index in the ring
+                                           before, or LLMGW_RING_NEW for one
+                                           node */
 } fleet_t;
 
 
@@ -217,7 +219,7 @@ measure_find(fleet_t *fleet)
 }
 
 
-/* The cost of measure_find()'s loop without the lookup. */
+/* The cost of measure_find()'s loop without a lookup. */
 static double
 measure_loop(void)
 {
@@ -325,7 +327,7 @@ set_breakers(fleet_t *fleet, llmgw_breaker_state_t state)
 
 /*
  * The least time to replace one node by another, as in a worker: each ring is
- * made from the one before, in memory from malloc.
+ * made from the ring before it, in memory from malloc().
  */
 static double
 measure_change(fleet_t *fleet, double *slice)

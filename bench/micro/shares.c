@@ -5,9 +5,10 @@
  *
  *     shares [VNODES [FLEETS]]
  *
- * For 3 to 10 replicas, FLEETS fleets with other names each.  Of each fleet the
- * largest and the smallest share of the circle, as multiples of the mean; then
- * the median and the 99th percentile over the fleets.
+ * For 3 to 10 replicas each, FLEETS fleets whose replicas have different names.
+ * For each fleet, the largest and the smallest share of the circle are
+ * computed, as multiples of the mean; printed are their median and 99th
+ * percentile over the fleets.
  */
 
 #include <stdio.h>
@@ -22,7 +23,7 @@
 #define FLEETS        2000
 
 typedef struct {
-    double  least;          /* times the mean share */
+    double  least;          /* multiple of the mean share */
     double  most;
 } spread_t;
 

@@ -1,5 +1,6 @@
 /*
- * A shard that computes nothing: what is left of a hop is the way.
+ * A shard that computes nothing, so that a hop takes only the time of its
+ * messages.
  *
  *     echo ADDRESS [CERT KEY CA]
  *

@@ -30,25 +30,25 @@
 
 #define ENGINE_EVENTS     512
 #define ENGINE_READ       65536
-#define ENGINE_HEAD       1024      /* of an event around its text */
+#define ENGINE_HEAD       1024      /* room for an event around its text */
 #define ENGINE_BODY_MAX   (64 << 20)
 
 typedef struct conn_s  conn_t;
 
 struct conn_s {
     int        fd;
-    conn_t    *next;            /* in the queue of streams */
+    conn_t    *next;            /* next in the queue of streams */
     conn_t    *prev;
     char      *in;
     size_t     in_len;
     size_t     in_size;
-    char      *out;             /* what the socket did not take */
+    char      *out;             /* output that the socket did not accept */
     size_t     out_len;
     size_t     out_size;
     uint64_t   due_ns;
     uint64_t   hash;            /* of the prompt */
     unsigned   id;
-    int        tokens;          /* given out */
+    int        tokens;          /* tokens sent */
     int        max_tokens;
     int        is_running;
     int        is_chat;
@@ -178,7 +178,7 @@ conn_flush(conn_t *c)
 }
 
 
-/* A whole answer. */
+/* Sends a complete answer. */
 static void
 conn_answer(conn_t *c, const char *type, const char *body)
 {
@@ -191,7 +191,9 @@ conn_answer(conn_t *c, const char *type, const char *body)
 }
 
 
-/* Event by event into one HTTP chunk, so that a turn costs one write. */
+/*
+ * Formats an event as an HTTP chunk; the caller sends several with one write.
+ */
 static size_t
 event_write(char *out, const char *format, ...)
 {
@@ -253,7 +255,7 @@ event_end(const conn_t *c, char *out)
 }
 
 
-/* Gives out the token that is due. */
+/* Writes the token that is due. */
 static void
 conn_token(engine_t *e, conn_t *c)
 {
@@ -293,7 +295,7 @@ body_number(const char *body, const char *key, int missing)
 }
 
 
-/* The hash of the last string behind that key, which has no escapes. */
+/* The hash of the last string with that key, which must have no escapes. */
 static uint64_t
 body_hash(const char *body, const char *key)
 {
@@ -390,7 +392,9 @@ conn_request(engine_t *e, conn_t *c, const char *head, const char *body)
 }
 
 
-/* One request at a time: a client that has not read its answer waits. */
+/*
+ * Reads one request at a time; the next one waits until its answer is written.
+ */
 static void
 conn_parse(engine_t *e, conn_t *c)
 {
@@ -423,7 +427,7 @@ conn_parse(engine_t *e, conn_t *c)
 }
 
 
-/* 1: there may be more. */
+/* 1: there may be more to read. */
 static int
 conn_read(engine_t *e, conn_t *c)
 {
@@ -444,7 +448,7 @@ conn_read(engine_t *e, conn_t *c)
     c->in_len += n > 0 ? (size_t) n : 0;
     conn_parse(e, c);
 
-    if (c->in_len == 0) {       /* an idle stream keeps no request */
+    if (c->in_len == 0) {       /* an idle stream has no buffer */
         free(c->in);
         c->in = NULL;
         c->in_size = 0;

@@ -1,16 +1,16 @@
 
 /*
- * The floor: the least that a proxy that understands HTTP/2 can cost.
+ * The floor: what a proxy that understands HTTP/2 costs at least.
  *
  *     floor LISTEN_PORT UPSTREAM_PORT...
  *
- * The streams of all clients go round robin over one connection to each
- * upstream, unchanged: no message is parsed, nothing is counted, decided,
+ * The streams of all clients are distributed round robin over one connection to
+ * each upstream, unchanged: no message is parsed, nothing is counted, decided,
  * limited or logged, and a failure ends the stream.  There is one epoll loop;
  * what an iteration produced is written at its end, with one send(2) a
  * connection.  nghttp2 does HTTP/2, with its own flow control towards both
- * sides; between them bytes are buffered without bound.  It is a yardstick,
- * not a proxy to use.
+ * sides; between them bytes are buffered without bound.  It is a yardstick, not
+ * a proxy to use.
  *
  *   client --- server session --- relay --- client session --- upstream
  *                    to_up ------>       <------ to_down
@@ -127,8 +127,8 @@ floor_connect(floor_t *f, size_t i)
 
 
 /*
- * nghttp2 does not report the streams that a session still has when it is
- * deleted: they are ended first, as if each had been reset.
+ * Ends the streams that a session still has before it is deleted, as if each
+ * had been reset, since nghttp2 does not report them.
  */
 static void
 conn_close(conn_t *c)
@@ -159,7 +159,7 @@ conn_close(conn_t *c)
 }
 
 
-/* Fills buf with frames; the rest of a frame is kept for the next call. */
+/* Fills buf with frames; keeps the rest of a frame for the next call. */
 static size_t
 conn_fill(conn_t *c, uint8_t *buf, size_t capacity)
 {
@@ -201,7 +201,7 @@ conn_send(conn_t *c, const uint8_t *data, size_t len)
 }
 
 
-/* Keeps what the socket does not take, before what was kept already. */
+/* Appends what the socket did not accept to what was kept already. */
 static void
 conn_keep(conn_t *c, const uint8_t *data, size_t len)
 {

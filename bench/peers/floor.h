@@ -24,8 +24,8 @@ typedef struct {
     size_t    start;
     size_t    end;
     size_t    capacity;
-    int       is_ended;         /* nothing more will come */
-    int       is_deferred;      /* nghttp2 waits for more */
+    int       is_ended;         /* no more bytes will be added */
+    int       is_deferred;      /* nghttp2 waits for more bytes */
 } pipe_t;
 
 /* A header block that is being received. */
@@ -51,7 +51,7 @@ struct conn_s {
     floor_t          *floor;
     nghttp2_session  *h2;
     conn_t           *next_dirty;
-    uint8_t          *rest;     /* what the socket did not take */
+    uint8_t          *rest;     /* output that the socket did not accept */
     size_t            rest_start;
     size_t            rest_end;
     int               fd;

@@ -1,6 +1,6 @@
 
 /*
- * A stream of the floor: two pipes between two sessions.  See floor.c.
+ * A stream of the floor: two pipes between two HTTP/2 sessions.  See floor.c.
  */
 
 #include <string.h>
@@ -132,7 +132,10 @@ relay_response(relay_t *r, conn_t *up, int is_last)
         return;
     }
 
-    /* Names and values point into the block, so the copy needs its own. */
+    /*
+     * The names and values of a header block point into the block, so a copy
+     * must have its own.
+     */
 
     r->trailers = must(malloc(sizeof(block_t)));
     *r->trailers = up->block;
@@ -157,7 +160,7 @@ relay_end(relay_t *r, pipe_t *p, conn_t *to, int32_t id)
 }
 
 
-/* --- nghttp2's callbacks, of both sides */
+/* --- nghttp2's callbacks, for both sides */
 
 static int
 on_begin_headers(nghttp2_session *h2, const nghttp2_frame *frame, void *data)
@@ -237,7 +240,7 @@ on_frame(nghttp2_session *h2, const nghttp2_frame *frame, void *data)
     conn_t   *c = data;
     relay_t  *r;
 
-    touch(c);   /* SETTINGS and PING are answered */
+    touch(c);   /* nghttp2 has answers to SETTINGS and PING */
     is_last = frame->hd.flags & NGHTTP2_FLAG_END_STREAM;
     r = nghttp2_session_get_stream_user_data(h2, frame->hd.stream_id);
 

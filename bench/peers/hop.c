@@ -6,12 +6,12 @@
  *     hop WIDTH STEPS ADDRESS [CERT KEY CA]       at a peer that computes
  *                                                 nothing (echo.c)
  *
- * Sends steps of one random row, each when the result of the one before is
- * there, and prints JSON: what the slice is, and in us the 5th, 50th and 95th
- * percentile of the round trip.  "started_us" is the median of the time until
- * the row has gone there, the computation has begun, and Started is back: a
- * hop without what it computes.  In this process the plugin's own thread
- * computes, and "compute_us" is the median of the computation alone.
+ * Sends steps of one random row, each after the result of the one before, and
+ * prints JSON: what the slice is, and in us the 5th, 50th and 95th percentile
+ * of the round trip.  "started_us" is the median of the time until Started
+ * comes back, which a shard sends when it begins to compute: a hop without its
+ * computation.  In this process the plugin's own thread computes, and
+ * "compute_us" is the median of the computation alone.
  */
 
 #include <assert.h>
@@ -32,7 +32,7 @@
 
 
 #define WARM_STEPS  30
-#define STEPS_MAX   3900            /* of a context of 4096 */
+#define STEPS_MAX   3900            /* that fit into a context of 4096 */
 #define CONNECT_MS  5000
 
 typedef struct {
@@ -43,7 +43,7 @@ typedef struct {
     uint32_t               position;
     float                 *row;
     double                 sent_at;
-    double                *took;        /* us; of each step that counts */
+    double                *took;        /* us of each step that is counted */
     double                *computed;
     double                *started;
 
@@ -55,7 +55,7 @@ typedef struct {
 
     grpc_conn_t           *conn;        /* at a shard */
     llmgw_grpc_stream_t   *stream;
-    uint32_t               chunks;      /* of the result, that have come */
+    uint32_t               chunks;      /* parts of the result received */
 } hop_t;
 
 static const log_t  hop_log = { "hop", NULL, LOG_INFO };
@@ -80,7 +80,7 @@ hop_now_us(void)
 }
 
 
-/* --- what both ways have in common */
+/* --- used by both ways */
 
 static void  hop_submit(hop_t *hop);
 static void  hop_send(hop_t *hop);
@@ -170,7 +170,7 @@ hop_notify(void *data)
 }
 
 
-/* From then on hop->facts says what the slice is. */
+/* After this, hop->facts describes the slice. */
 static void
 hop_open_slice(hop_t *hop, const char *slice, int is_standby)
 {

@@ -1,6 +1,6 @@
 /*
- * HOST:PORT, or unix:PATH, which the daemons do not take: gossip could not
- * tell anybody of it.
+ * Reads HOST:PORT or unix:PATH.  The daemons do not accept the latter, since
+ * gossip can only announce addresses of hosts.
  */
 
 #ifndef PLACE_H

@@ -7,8 +7,9 @@
  * Publishes MEMBERS replicas, whose addresses cycle through the ports, prints
  * "ready", and publishes them again each period.  "moving": each time, another
  * one of them gets double weight or loses it, which is a leave and a join for
- * the ring: the generation changes and readers build a new ring (a drain
- * would not need one).  "still" costs the writer the same and changes nothing.
+ * the ring: the generation changes and readers build a new ring (a drain would
+ * not need one).  "still" costs the writer the same, but changes nothing for
+ * readers.
  *
  * SIGHUP switches between "still" and "moving".  SIGUSR1 lists some newcomers,
  * "n00000" and on, with a large weight, which answer at the last port.
@@ -30,7 +31,8 @@
 static volatile sig_atomic_t  segment_is_over;
 static volatile sig_atomic_t  segment_is_moving;
 static volatile sig_atomic_t  segment_newcomers;
-static volatile sig_atomic_t  segment_moves;    /* to the next port */
+static volatile sig_atomic_t  segment_moves;    /* members go to the next
+                                                   port */
 
 
 static void
@@ -75,7 +77,7 @@ segment_set_port(llmgw_member_t *member, const char *port)
 }
 
 
-/* n members, then the newcomers. */
+/* The n members, followed by the newcomers. */
 static llmgw_member_t *
 segment_members(size_t n, char **ports, size_t nports)
 {

@@ -77,7 +77,10 @@ admit_init(fleet_t *f)
 }
 
 
-/* NULL: the tenant has no budget, and is not counted. */
+/*
+ * The tenant of a request; NULL if it has no budget, so that its requests are
+ * not counted.
+ */
 static llmgw_tenant_t *
 admit_tenant(fleet_t *f, const work_request_t *w)
 {
@@ -90,7 +93,7 @@ admit_tenant(fleet_t *f, const work_request_t *w)
 }
 
 
-/* The request, or a half of it, is sent to a replica. */
+/* Counts a request, or half of one, that is sent to a replica. */
 void
 admit_sent(fleet_t *f, const work_request_t *w)
 {
@@ -102,7 +105,9 @@ admit_sent(fleet_t *f, const work_request_t *w)
 }
 
 
-/* BLIS ends some requests twice (PD), hence the floor. */
+/*
+ * BLIS ends some requests twice (with disaggregation), so the count stops at 0.
+ */
 void
 admit_ended(fleet_t *f, const work_request_t *w)
 {

@@ -2,8 +2,8 @@
 /*
  * A request at a replica: sending it to the replica, and handling its end.
  *
- * A request's hashes live from its routing to its end; its outcome is written
- * as things happen, and its status last says where it stands.
+ * A request's hashes exist from its routing to its end.  Its outcome is written
+ * during the run; its status is its state at the last change.
  */
 
 #include <stdio.h>
@@ -122,9 +122,9 @@ fleet_grow(fleet_t *f)
 }
 
 
-/* --- to a replica */
+/* --- sending to a replica */
 
-/* Computes the names of its prompt's blocks, once. */
+/* Computes the hashes of a request's prompt blocks, once. */
 void
 fleet_hash(fleet_t *f, fleet_request_t *r)
 {
@@ -182,7 +182,7 @@ fleet_fill(fleet_t *f, fleet_request_t *r, model_request_t *call)
 }
 
 
-/* Counts it as in flight there, and passes it to the replica. */
+/* Counts the request as in flight at the replica, and sends it there. */
 void
 fleet_send(fleet_t *f, fleet_request_t *r, model_request_t *call,
     uint32_t replica)
@@ -201,7 +201,7 @@ fleet_send(fleet_t *f, fleet_request_t *r, model_request_t *call,
 }
 
 
-/* --- the end */
+/* --- the end of a request */
 
 void
 fleet_measure(fleet_outcome_t *outcome, const model_request_t *call)
@@ -216,7 +216,7 @@ fleet_measure(fleet_outcome_t *outcome, const model_request_t *call)
 }
 
 
-/* The request is done: nothing happens to it afterwards. */
+/* Ends a request: nothing happens to it afterwards. */
 void
 fleet_over(fleet_t *f, fleet_request_t *r, fleet_status_t status,
     const char *detail)
@@ -237,7 +237,7 @@ fleet_over(fleet_t *f, fleet_request_t *r, fleet_status_t status,
 }
 
 
-/* As BLIS calls a replica. */
+/* The name of a replica in BLIS's output. */
 const char *
 fleet_name(fleet_t *f, uint32_t replica)
 {
@@ -314,7 +314,7 @@ fleet_work_end(fleet_status_t status)
 }
 
 
-/* Common to the ends of halves and of whole requests. */
+/* What the end of a half and of a whole request have in common. */
 static void
 fleet_left(fleet_t *f, fleet_node_t *node, fleet_request_t *r)
 {
@@ -378,7 +378,10 @@ fleet_ended(void *data, model_request_t *call, model_end_t end,
 }
 
 
-/* The first token after a transfer: BLIS counts first tokens from it. */
+/*
+ * Called at the first token after a transfer, from which BLIS counts the time
+ * to first token.
+ */
 static void
 fleet_token(void *data, model_request_t *call, int64_t at_us)
 {

@@ -7,14 +7,14 @@
  *   clock          never goes back
  *   conservation   each request is in one place; what the gateway, the
  *                  replicas and the outcomes count is the same
- *   in flight      what the gateway counts is what the replica holds
+ *   in flight      the gateway's count is the replica's number of requests
  *   work           a replica with a queue has a next event
  *   blocks         used and free ones are all (sim/model's own check)
  *   order          arrival, queue, routing, scheduling, first token, end
  *   ranks          finite, and from 0 to 1
  *   halves         of a split: in their order, at replicas of their pools, and
- *                  what was transferred came
- *   rounds         of a session come behind the end of the last one
+ *                  what was transferred arrived
+ *   rounds         of a session arrive after the end of the one before
  */
 
 #include <math.h>
@@ -24,7 +24,7 @@
 #include "sim/fleet/fleet_inner.h"
 
 
-#define CHECK_WALK_STEPS  509           /* between walks over all blocks */
+#define CHECK_WALK_STEPS  509           /* steps between full block checks */
 
 
 static void __attribute__((format(printf, 2, 3)))
@@ -44,9 +44,12 @@ check_broken(fleet_t *f, const char *format, ...)
 }
 
 
-/* --- while it runs */
+/* --- during the run */
 
-/* A decode half may be queued behind its deadline: BLIS goes back for it. */
+/*
+ * With pools the clock may go back: a decode half can be queued after its
+ * deadline has passed, and BLIS then goes back to that time.
+ */
 void
 check_clock(fleet_t *f, int64_t at_us)
 {
@@ -149,7 +152,10 @@ check_gateway(fleet_t *f, const uint64_t *of)
 }
 
 
-/* Halves count at two replicas: then only those of the whole are compared. */
+/*
+ * A split request counts at two replicas, so with splits only whole-request
+ * figures are compared.
+ */
 static void
 check_replicas(fleet_t *f, const uint64_t *of)
 {
@@ -201,7 +207,7 @@ check_order(fleet_t *f, uint32_t index)
     for (i = 0, last = w->arrival_us; i < sizeof(times) / sizeof(times[0]);
          i++)
     {
-        /* A preempted request was scheduled last behind its first token. */
+        /* A preempted request was last scheduled after its first token. */
         if (times[i] == FLEET_NEVER || (i == 3 && o->preemptions > 0)) {
             continue;
         }

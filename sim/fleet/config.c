@@ -6,7 +6,7 @@
 #include "sim/fleet/config.h"
 
 
-/* BLIS's numbers, and llm-d's. */
+/* The defaults are BLIS's, and llm-d's. */
 void
 fleet_config_init(fleet_config_t *config)
 {

@@ -3,17 +3,17 @@
  * A run from the inside: what its files share.
  *
  *   run.c      sets it up, what each event does, the end
- *   call.c     a request at a replica: sent, told of, over
+ *   call.c     a request at a replica, from sending to its end
  *   view.c     what the gateway sees of the replicas, and how old that is
  *   admit.c    a request arrives and is admitted
  *   queue.c    the gateway's queue: dispatch, time to live, eviction
  *   route.c    a replica is chosen
  *   split.c    a prompt is computed elsewhere, and its KV cache transferred
- *   record.c   decisions, told to whoever watches
+ *   record.c   decisions, reported to fleet_watch_t
  *   check.c    invariants
  *
- * loop.h walks from event to event; all files schedule events there.  Lack of
- * memory ends the run: f->failed.
+ * loop.h processes events; all files schedule theirs there.  If memory runs
+ * out, f->failed is set and the run ends.
  */
 
 #ifndef FLEET_INNER_H
@@ -35,42 +35,42 @@ typedef struct {
     uint32_t          index;
 } fleet_node_t;
 
-/* A request of the workload, and the replica's own of it. */
+/* A request of the workload, with the replica model's struct for it. */
 typedef struct {
-    model_request_t   call;         /* the whole, or the half of the prompt */
+    model_request_t   call;         /* the whole, or the prompt's half */
     uint64_t         *hashes;
     uint32_t          index;
-    uint32_t          entry;        /* in the gateway's queue */
+    uint32_t          entry;        /* its number in the gateway's queue */
 } fleet_request_t;
 
-/* The other half of one that is split. */
+/* The half of a split request that computes the answer. */
 typedef struct {
     model_request_t   call;
     fleet_request_t  *request;
     uint32_t          split;        /* its row in result->splits */
 } fleet_half_t;
 
-/* Memory that outlives the run, with the result. */
+/* Memory of a run that its result needs, and frees. */
 typedef struct {
-    model_config_t     models[3];   /* both, prefill, decode */
-    uint64_t           view;        /* time of their frozen caches */
+    model_config_t     models[3];   /* for replicas of both, prefill, decode */
+    uint64_t           view;        /* number of the frozen view of caches */
     work_arena_t       texts;
     fleet_node_t      *nodes;
-    fleet_request_t  **pages;       /* of WORK_PAGE each */
+    fleet_request_t  **pages;       /* WORK_PAGE requests each */
     size_t             npages;
-    fleet_half_t     **halves;      /* one for each split */
+    fleet_half_t     **halves;      /* one for each row of result->splits */
     size_t             max_splits;
     size_t             max_halves;
     size_t             max_outcomes;
 } fleet_memory_t;
 
-/* Candidates of a decision, in their order. */
+/* Candidates of a decision, in the order in which policies see them. */
 typedef struct {
     llmgw_candidate_t  *list;
     uint32_t            n;
 } fleet_choice_t;
 
-/* A half of a split that has ended; see split.c. */
+/* An end of a half that waits for the end of the step; see split.c. */
 typedef struct {
     const char        *name;
     uint32_t           split;
@@ -80,10 +80,10 @@ typedef struct {
 /* A policy and its memory. */
 typedef struct {
     fleet_policy_t         policy;
-    llmgw_prefix_index_t  *index;       /* where it needs NEEDS_MATCHED */
-    llmgw_cold_t          *cold;        /* where it needs NEEDS_COLD */
-    llmgw_ring_t          *ring;        /* of affinity */
-    llmgw_pick_peer_t     *peers;       /* memory for its nodes */
+    llmgw_prefix_index_t  *index;       /* if the policy has NEEDS_MATCHED */
+    llmgw_cold_t          *cold;        /* if the policy has NEEDS_COLD */
+    llmgw_ring_t          *ring;        /* if the policy is affinity */
+    llmgw_pick_peer_t     *peers;       /* memory: one per node of the ring */
 } fleet_ranker_t;
 
 #define FLEET_REASON_OF_CHOICE  64      /* bytes */
@@ -91,14 +91,14 @@ typedef struct {
 #define FLEET_PREFILLS  1
 #define FLEET_DECODES   2
 
-/* In the order in which those of one time are done; see fleet_rank(). */
+/* In the order in which events of one time are handled; see fleet_rank(). */
 typedef enum {
     FLEET_EVENT_ARRIVAL = 0,
     FLEET_EVENT_ADMISSION,
     FLEET_EVENT_ROUTING,
     FLEET_EVENT_PREFILL,
     FLEET_EVENT_TRANSFER_START,
-    FLEET_EVENT_EVICTION,       /* detail: the replica */
+    FLEET_EVENT_EVICTION,       /* detail: its replica */
     FLEET_EVENT_TRANSFER_END,
     FLEET_EVENT_TTL,
     FLEET_EVENT_TICK
@@ -110,7 +110,7 @@ struct fleet_s {
     const fleet_watch_t    *watch;
     fleet_result_t         *result;
     fleet_memory_t         *memory;
-    int                     failed;     /* FLEET_BROKEN: by check.c */
+    int                     failed;     /* -1, or FLEET_BROKEN by check.c */
     char                   *error;
     size_t                  error_bytes;
 
@@ -119,7 +119,7 @@ struct fleet_s {
     /* view.c */
     llmgw_candidate_t      *seen;       /* one for each replica */
     uint32_t               *seen_free;  /* KV blocks */
-    llmgw_candidate_t      *subset;     /* memory for a choice among some */
+    llmgw_candidate_t      *subset;     /* memory for some of `seen` */
     uint8_t                *roles;
     int64_t                 seen_us;
     int64_t                 cache_us;
@@ -127,16 +127,16 @@ struct fleet_s {
     /* admit.c */
     fleet_rule_t            rule;
     llmgw_bucket_t          bucket;
-    llmgw_tenant_t         *tenants;    /* by number of name */
+    llmgw_tenant_t         *tenants;    /* by id of a tenant's name */
     size_t                  ntenants;
-    const work_name_t      *model_name; /* that the fleet serves */
+    const work_name_t      *model_name; /* the only model that is served */
 
     /* queue.c */
     llmgw_flow_t           *flow;
     uint32_t                nqueued;
-    uint32_t                nfirm;      /* of them may not be shed */
+    uint32_t                nfirm;      /* entries that may not be shed */
     evict_t                *evict;
-    uint64_t               *tenant_order;   /* by number of name */
+    uint64_t               *tenant_order;   /* by id of a tenant's name */
     size_t                  ntenant_order;
     const work_name_t      *default_tenant;
     int                     has_tick;
@@ -149,14 +149,14 @@ struct fleet_s {
     uint64_t               *scratch;
 
     /* split.c */
-    split_finished_t       *finished;   /* halves that this step ended */
+    split_finished_t       *finished;   /* halves that ended in this step */
     size_t                  nfinished;
     size_t                  max_finished;
-    uint32_t                transfers;  /* under way */
+    uint32_t                transfers;  /* transfers that are running */
 
     /* record.c */
     fleet_ranked_t         *ranked;
-    fleet_decision_t        choice;     /* the last one */
+    fleet_decision_t        choice;     /* the one chosen last */
     char                    reason[FLEET_REASON_OF_CHOICE];
 };
 
@@ -194,7 +194,7 @@ fleet_outcome(fleet_t *f, uint32_t index)
     return &f->result->outcomes[index];
 }
 
-/* Full blocks of its prompt. */
+/* The number of full blocks of a request's prompt. */
 static inline uint32_t
 fleet_prompt_blocks(const fleet_t *f, const fleet_request_t *r)
 {

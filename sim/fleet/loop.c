@@ -79,7 +79,7 @@ loop_add(loop_t *loop, int64_t at_us, unsigned rank, loop_event_t event)
 }
 
 
-/* Takes the first event out and processes it. */
+/* Removes the first event from the heap and handles it. */
 static void
 loop_event(loop_t *loop)
 {
@@ -91,7 +91,7 @@ loop_event(loop_t *loop)
 }
 
 
-/* 0: nothing is due within the horizon. */
+/* Handles the next event.  0: nothing is due within the horizon. */
 static int
 loop_turn(loop_t *loop)
 {

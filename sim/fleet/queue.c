@@ -1,9 +1,9 @@
 
 /*
- * The gateway's queue: requests that are admitted wait here until the fleet
- * has room for them.  What leaves, and when one is displaced, is core's flow
- * control; when it is asked is decided here: when a request comes, and then
- * with every tick as long as one waits, or when one ends.
+ * The gateway's queue: requests that are admitted wait here until the fleet has
+ * room for them.  core's flow control decides which request leaves, and which
+ * is displaced.  This file decides when to ask it: when a request arrives, and
+ * then either at every tick while requests wait, or whenever a request ends.
  */
 
 #include <stdlib.h>
@@ -13,8 +13,8 @@
 
 
 /*
- * Round robin is ordered by name; requests without a tenant belong to
- * "default".
+ * Orders tenants by name for round robin; requests without a tenant are those
+ * of "default".
  */
 static int
 queue_compare_names(const void *a, const void *b)
@@ -105,7 +105,7 @@ queue_init(fleet_t *f)
 }
 
 
-/* One more waits, or one less: by 1 or -1. */
+/* Counts a waiting request: by is 1 or -1. */
 static void
 queue_count(fleet_t *f, uint32_t index, int by)
 {
@@ -117,7 +117,7 @@ queue_count(fleet_t *f, uint32_t index, int by)
 }
 
 
-/* --- in */
+/* --- into the queue */
 
 static int64_t
 queue_deadline(const fleet_t *f, const work_request_t *w)
@@ -219,7 +219,7 @@ queue_expire(fleet_t *f, uint32_t index)
 }
 
 
-/* --- out */
+/* --- out of the queue */
 
 static void
 queue_want_tick(fleet_t *f)
@@ -233,8 +233,8 @@ queue_want_tick(fleet_t *f)
 
 
 /*
- * The fleet is full, and a waiting request may not be shed: a running one is
- * evicted.
+ * Evicts a running request if the fleet is full and a request waits that may
+ * not be shed.  Returns whether it did.
  */
 static int
 queue_gives_up(fleet_t *f, double saturation)
@@ -255,7 +255,7 @@ queue_gives_up(fleet_t *f, double saturation)
 }
 
 
-/* Dispatches at most one request: 1, one was dispatched. */
+/* Dispatches at most one request.  Returns how many. */
 static int
 queue_dispatch(fleet_t *f)
 {
@@ -313,8 +313,8 @@ queue_tick(fleet_t *f)
 
 
 /*
- * n requests ended at a replica: by one of the two rules as many are
- * dispatched.
+ * n requests have ended at a replica: with FLEET_DISPATCH_COMPLETION,
+ * dispatches as many.
  */
 void
 queue_completed(fleet_t *f, size_t n)
@@ -331,7 +331,7 @@ queue_completed(fleet_t *f, size_t n)
 }
 
 
-/* --- away from a replica */
+/* --- eviction from a replica */
 
 void
 queue_evict(fleet_t *f, uint32_t index, uint32_t replica)
@@ -343,7 +343,7 @@ queue_evict(fleet_t *f, uint32_t index, uint32_t replica)
     if (r->call.state != MODEL_REQUEST_QUEUED
         && r->call.state != MODEL_REQUEST_RUNNING)
     {
-        return;                 /* on its way to the queue: not found there */
+        return;                 /* not yet in the replica's queue: it stays */
     }
 
     model_replica_remove(model, &r->call);

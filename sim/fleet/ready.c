@@ -62,8 +62,8 @@ ready_set(ready_t *ready, uint32_t replica, int64_t at_us)
         winner = ready->times[right] < ready->times[left] ? right : left;
 
         /*
-         * Nodes above a match that this replica neither won nor lost do not
-         * change.
+         * If the winner of a node is the same, and is not this replica, the
+         * nodes above it do not change.
          */
         if (winner == ready->winners[node] && winner != replica) {
             return;

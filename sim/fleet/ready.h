@@ -3,9 +3,9 @@
  * The replica with the next event: the earliest, among equal times the one with
  * the lowest number.
  *
- * A tree of matches: its leaves are the replicas' next times, every node knows
- * the winner of its two halves.  A replica whose time has changed plays its way
- * up, log n matches, whatever the number of replicas.
+ * A tournament tree: its leaves are the replicas' next times, and each node
+ * keeps the earlier of its two halves.  A changed time is compared on the path
+ * to the root only: log n comparisons.
  */
 
 #ifndef FLEET_READY_H
@@ -15,8 +15,8 @@
 
 
 typedef struct {
-    int64_t   *times;           /* of each leaf */
-    uint32_t  *winners;         /* of each node; node 1 is the root */
+    int64_t   *times;           /* of each leaf's next event */
+    uint32_t  *winners;         /* by node: a leaf; node 1 is the root */
     uint32_t   leaves;          /* a power of two */
 } ready_t;
 

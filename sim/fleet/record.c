@@ -1,6 +1,6 @@
 
 /*
- * Reports decisions to the watcher.
+ * Reports decisions to the run's fleet_watch_t.
  *
  * A choice is reported with its best candidates and its regret: the difference
  * between the scores of the best and the chosen one.  A score is that of the
@@ -118,7 +118,7 @@ record_keep(fleet_t *f, const llmgw_ranker_t *ranker,
 }
 
 
-/* Why candidates[chosen] was chosen, in BLIS's words. */
+/* Writes why candidates[chosen] was chosen, as BLIS words it. */
 static void
 record_reason(fleet_t *f, const fleet_policy_t *policy,
     const llmgw_scoring_t *scoring, uint32_t chosen)
@@ -145,8 +145,8 @@ record_reason(fleet_t *f, const fleet_policy_t *policy,
 
 
 /*
- * Keeps a choice, before the policy's memory moves on, until it is told; who
- * wants to know how it was made is told now.
+ * Keeps a choice for record_tell(), since the policy's memory changes now;
+ * calls the hook `chose` at once.
  */
 void
 record_choice(fleet_t *f, const fleet_ranker_t *ranker,

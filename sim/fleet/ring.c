@@ -84,7 +84,7 @@ fleet_key(const work_request_t *w, uint32_t tokens, uint32_t block_tokens)
 }
 
 
-/* All candidates are eligible; other replicas are not. */
+/* The pool for a pick: the candidates are eligible, other replicas are not. */
 static llmgw_pick_pool_t
 ring_pool(const llmgw_ring_t *ring, llmgw_pick_peer_t *peers,
     const llmgw_scoring_t *scoring)

@@ -13,16 +13,19 @@
 #include "sim/fleet/policy/scorers.h"
 
 
-#define ROUTE_INDEX_BLOCKS  10000       /* of each replica; BLIS's number */
+#define ROUTE_INDEX_BLOCKS  10000       /* for each replica, as in BLIS */
 
 /* The defaults of nginx's llmgw_hash; 64 bytes of text are some 16 tokens. */
 #define ROUTE_VNODES        150
 #define ROUTE_KEY_TOKENS    16
 
 
-/* --- the beginning */
+/* --- setting up */
 
-/* Room for the blocks of all prompts, each sent twice at most. */
+/*
+ * How many blocks the index needs: those of all prompts, each of which is sent
+ * at most twice.
+ */
 static uint32_t
 route_index_total(const fleet_t *f)
 {
@@ -172,7 +175,7 @@ route_reads_cache(const fleet_config_t *config)
 }
 
 
-/* --- a choice */
+/* --- choosing */
 
 static void
 route_rank(fleet_t *f, const fleet_ranker_t *ranker,
@@ -191,7 +194,7 @@ route_rank(fleet_t *f, const fleet_ranker_t *ranker,
 }
 
 
-/* The request goes to that candidate: updates the policy's memory. */
+/* The request goes to the chosen candidate: updates the policy's memory. */
 static void
 route_note(fleet_ranker_t *ranker, const llmgw_scoring_t *scoring,
     uint32_t chosen)
@@ -214,7 +217,10 @@ route_note(fleet_ranker_t *ranker, const llmgw_scoring_t *scoring,
 }
 
 
-/* Returns the position among the candidates; there is at least one. */
+/*
+ * Chooses one of the candidates, of which there must be one; returns its
+ * position.
+ */
 uint32_t
 route_choose(fleet_t *f, fleet_ranker_t *ranker,
     const fleet_choice_t *choice, fleet_request_t *r)
@@ -267,7 +273,7 @@ route_reject(fleet_t *f, fleet_request_t *r)
 }
 
 
-/* Sends it to that replica, as a whole. */
+/* Sends a whole request to the replica. */
 void
 route_send(fleet_t *f, fleet_request_t *r, uint32_t replica)
 {

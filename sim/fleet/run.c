@@ -8,7 +8,8 @@
 #include "sim/fleet/fleet_inner.h"
 
 
-#define FLEET_STUCK_STEPS      1000     /* of ticks that may still find room */
+#define FLEET_STUCK_STEPS      1000     /* steps of a stuck replica between
+                                           looks at the whole fleet */
 
 
 void
@@ -37,7 +38,10 @@ fleet_alloc(fleet_t *f, size_t n, size_t size)
 }
 
 
-/* Starting a transfer and evicting share a rank; so do their opposites. */
+/*
+ * The start of a transfer and an eviction share a rank; so do the end of a
+ * transfer and a time-out of the queue.
+ */
 unsigned
 fleet_rank(fleet_event_kind_t kind)
 {
@@ -72,7 +76,7 @@ fleet_replica_changed(fleet_t *f, uint32_t replica)
 }
 
 
-/* --- the beginning */
+/* --- setting up */
 
 static int
 fleet_init_models(fleet_t *f)
@@ -99,7 +103,10 @@ fleet_init_models(fleet_t *f)
 }
 
 
-/* A replica of both pools computes answers, too, and is set up for that. */
+/*
+ * The model's settings for a replica; one in both pools also computes answers,
+ * and has those of the answers' pool.
+ */
 static const model_config_t *
 fleet_model_of(fleet_t *f, uint32_t replica)
 {
@@ -168,7 +175,7 @@ fleet_init(fleet_t *f)
 }
 
 
-/* --- the loop */
+/* --- the events */
 
 static void
 fleet_event(void *data, const loop_event_t *event)
@@ -217,8 +224,8 @@ fleet_event(void *data, const loop_event_t *event)
 
 
 /*
- * Whether only steps of stuck replicas are left.  The gateway's queue may still
- * tick, and finds no room, in whatever phase the ticks have met the steps.
+ * Whether nothing can change any more: only stuck replicas take steps.  The
+ * queue's tick may remain, since it finds no room in a stuck fleet.
  */
 static int
 fleet_is_stuck(const fleet_t *f)
@@ -246,7 +253,7 @@ fleet_is_stuck(const fleet_t *f)
 }
 
 
-/* Only a horizon ends such a run. */
+/* Ends the run with an error if it is stuck and has no horizon to end it. */
 static void
 fleet_look_stuck(fleet_t *f, uint32_t replica)
 {
@@ -342,7 +349,7 @@ fleet_finish_replicas(fleet_t *f)
 }
 
 
-/* What replicas still hold has been measured as far as it came. */
+/* Requests that are still in replicas have the measurements made so far. */
 static void
 fleet_finish_requests(fleet_t *f)
 {

@@ -8,13 +8,14 @@
  *      |
  *   prefill      where the prompt is computed is chosen; that half is sent
  *      |
- *   transfer     when it has ended: blocks are reserved at the other replica
- *   start        (none: the request is dropped), and the cache takes its way
+ *   transfer     when that half has ended: blocks are reserved at the replica
+ *   start        of the answer (too few: dropped), and the transfer starts
  *      |
  *   transfer     the other half is queued
  *   end
  *
- * The halves of one step settle in the order of their names, as BLIS has it.
+ * Halves that end in one step are handled in the order of their names, as in
+ * BLIS.
  */
 
 #include <math.h>
@@ -28,7 +29,7 @@
 #define SPLIT_NAME_BYTES  128
 
 
-/* A half that has ended, until the step is over. */
+/* How a half has ended; kept until the step is over. */
 typedef enum {
     SPLIT_PREFILLED = 0,
     SPLIT_DECODED,
@@ -119,7 +120,7 @@ split_add(fleet_t *f, fleet_request_t *r, uint32_t decode_replica)
 }
 
 
-/* --- routing */
+/* --- choosing replicas */
 
 static int
 split_is_wanted(fleet_t *f, const fleet_request_t *r, uint32_t replica)
@@ -218,7 +219,7 @@ split_drop(fleet_t *f, fleet_request_t *r, fleet_split_row_t *row)
 }
 
 
-/* How long it takes; concurrent transfers share the bandwidth. */
+/* How long the transfer takes; concurrent transfers share the bandwidth. */
 static int64_t
 split_duration(fleet_t *f, const fleet_split_row_t *row)
 {
@@ -328,7 +329,7 @@ split_finished(fleet_t *f, uint32_t split, split_end_t end)
 }
 
 
-/* The half with the prompt will not get another half. */
+/* The half with the prompt has failed, so the answer will not be computed. */
 static void
 split_failed(fleet_t *f, fleet_request_t *r, model_end_t end)
 {
@@ -344,7 +345,7 @@ split_failed(fleet_t *f, fleet_request_t *r, model_end_t end)
 }
 
 
-/* A replica's hook: notes what happened; the rest waits for split_settle(). */
+/* A replica's hook: takes note of the end; split_settle() does the rest. */
 void
 split_ended(fleet_t *f, model_request_t *call, model_end_t end)
 {
@@ -377,9 +378,9 @@ split_ended(fleet_t *f, model_request_t *call, model_end_t end)
 
 
 /*
- * The client's first token is the first one behind the transfer.  The decode
- * half's own times count from when it was scheduled, unless it was preempted
- * and has computed its prompt itself.
+ * The client's first token is the first one after the transfer.  Times of the
+ * half with the answer count from when it was scheduled, unless it was
+ * preempted and computed its prompt itself.
  */
 static void
 split_measure(fleet_t *f, uint32_t split, fleet_outcome_t *outcome)
@@ -444,7 +445,7 @@ split_compare(const void *a, const void *b)
 }
 
 
-/* To be called at the end of the step that ended these halves. */
+/* To be called at the end of the step in which these halves ended. */
 void
 split_settle(fleet_t *f)
 {

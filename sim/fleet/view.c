@@ -2,13 +2,13 @@
 /*
  * The gateway's view of the replicas.
  *
- * In flight is the gateway's own count and never old.  The other facts are
- * as old as the settings say: they are read again when a decision needs them
- * and the last reading was so long ago, all replicas together.  Until the
- * first reading all are 0.  With no age, each replica's facts are written down
- * when they change, so that a decision only reads one array.
+ * The number of requests in flight is the gateway's own count, and always
+ * current.  The other facts may be as old as the settings allow: when a
+ * decision needs them and they are older, those of all replicas are read again.
+ * Before the first reading all are 0.  If the greatest age is 0, a replica's
+ * facts are stored when they change, so that a decision only reads one array.
  *
- * The view of the cached blocks is frozen likewise, with an age of its own.
+ * The view of cached blocks is frozen in the same way, with its own age.
  */
 
 #include <stdlib.h>
@@ -129,8 +129,9 @@ view_refresh(fleet_t *f)
 
 
 /*
- * The candidates for a request, NULL: for any; role: of these pools only, 0:
- * of all.  There are none for a model that the fleet does not serve.
+ * The candidates for a request, or, if it is NULL, for any; role: only replicas
+ * of these pools, 0: all.  There are none for a model that the fleet does not
+ * serve.
  */
 fleet_choice_t
 view_read(fleet_t *f, const work_request_t *w, uint8_t role)
@@ -163,7 +164,10 @@ view_read(fleet_t *f, const work_request_t *w, uint8_t role)
 }
 
 
-/* Blocks of its prompt that the gateway believes to be cached there. */
+/*
+ * How many blocks of the request's prompt the gateway believes to be cached at
+ * the replica.
+ */
 uint32_t
 view_cached(fleet_t *f, uint32_t replica, const fleet_request_t *r)
 {

@@ -1,6 +1,6 @@
 
 /*
- * One try at one replica.
+ * One attempt at one replica.
  *
  *     start --- network ---> came ---> in the model's hands ---> ended
  *                              |             |                     |
@@ -9,15 +9,16 @@
  *                              v             v                     v
  *                            broken        broken                final
  *
- * The model says at the start of a step what the step will bring, so a token
- * or an end is known before it leaves.  Whether it leaves depends on the
- * replica until then: attempt_look() counts the tokens that have left by now.
+ * The model reports at the start of a step what the step will produce, so a
+ * token or an end is known before it leaves the replica.  Whether it leaves
+ * depends on what happens to the replica until then: attempt_look() counts the
+ * tokens that have left by now.
  */
 
 #include "sim/gateway/gateway_inner.h"
 
 
-/* Each replica knows the attempts that gateways have there. */
+/* Each replica has a list of the attempts that gateways have there. */
 
 static void
 attempt_list(gateway_t *g, uint32_t i)
@@ -55,7 +56,7 @@ attempt_unlist(gateway_t *g, uint32_t i)
 }
 
 
-/* Its place at the replica is another's. */
+/* Frees the attempt's place at the replica. */
 static void
 attempt_leave(gateway_t *g, uint32_t i)
 {
@@ -70,8 +71,8 @@ attempt_leave(gateway_t *g, uint32_t i)
 
 
 /*
- * Its gateway does not know of the replica's fault yet, or had no other
- * replica.
+ * Counts an attempt at a replica that accepts no requests: its gateway does not
+ * know that yet, or had no other replica.
  */
 static void
 attempt_count_misrouted(gateway_t *g, const node_truth_t *node)
@@ -118,7 +119,8 @@ attempt_start(gateway_t *g, uint32_t i, uint32_t replica)
 
 
 /*
- * The request to the replica: to continue after the tokens that the client has.
+ * Fills in the request to the replica, to continue after the tokens that the
+ * client has.
  */
 static void
 attempt_fill(gateway_t *g, uint32_t i)
@@ -187,9 +189,9 @@ attempt_came(gateway_t *g, uint32_t i)
 }
 
 
-/* --- what the model says */
+/* --- hooks of the model */
 
-/* The number of an attempt whose call the model has. */
+/* The number of an attempt, for the hooks. */
 static uint32_t
 attempt_number(gateway_t *g, const attempt_t *a)
 {
@@ -224,7 +226,7 @@ attempt_first_token(void *data, model_request_t *call, int64_t at_us)
     attempt_t  *a = call->data;
 
     if (a->first_us != 0) {
-        return;                 /* it was preempted, and has said so before */
+        return;                 /* not the first: it was preempted before */
     }
 
     a->first_us = at_us;
@@ -264,9 +266,12 @@ const model_hooks_t  attempt_hooks = {
 };
 
 
-/* --- what has left */
+/* --- what has left the replica */
 
-/* Sets its tokens, and when it was heard, to what has come by now. */
+/*
+ * Updates the attempt's tokens, and the time of the last one, to what has left
+ * the replica by now.
+ */
 void
 attempt_look(gateway_t *g, uint32_t i)
 {
@@ -303,7 +308,7 @@ attempt_look(gateway_t *g, uint32_t i)
 }
 
 
-/* The replica has ended: only tokens that have left by now count. */
+/* The replica's process has ended: only tokens that have left by now count. */
 void
 attempt_freeze(gateway_t *g, uint32_t i)
 {
@@ -313,7 +318,7 @@ attempt_freeze(gateway_t *g, uint32_t i)
     a->is_held = 0;
 
     if (a->final_us == 0 || a->final_us > g->loop.clock_us) {
-        a->serial++;            /* nothing more arrives */
+        a->serial++;            /* cancels the events of later tokens */
         a->final_us = 0;
     }
 
@@ -332,7 +337,10 @@ attempt_break(gateway_t *g, uint32_t i, llmgw_ending_t ending,
 }
 
 
-/* Removes it from its replica, and frees its place, once. */
+/*
+ * Removes the attempt from its replica and frees its place.  Does nothing the
+ * second time.
+ */
 void
 attempt_end(gateway_t *g, uint32_t i, llmgw_verdict_t verdict)
 {

@@ -1,12 +1,12 @@
 
 /*
- * How a gateway whose policy reads the fleet chooses, as nginx does
- * (ngx_http_llmgw_module/choice/): facts, a prefix index and a list of cold
- * requests of its own, ranks, and core's pick that draws from them.
+ * How a gateway chooses if its policy reads the fleet, as in nginx
+ * (ngx_http_llmgw_module/choice/): it has its own facts, prefix index and list
+ * of cold requests, ranks the replicas, and core's pick draws from the ranks.
  *
- * Facts of all replicas are read again when a claim needs them and the last
- * reading is as old as the settings say.  A replica that is down or hangs
- * reports nothing, so its facts expire.
+ * Facts of all replicas are read again when a claim needs them and they have
+ * the greatest age of the settings.  A replica that is down or hangs reports
+ * nothing, so its facts expire.
  */
 
 #include <stdlib.h>
@@ -16,8 +16,9 @@
 #include "sim/gateway/gateway_inner.h"
 
 
-#define CHOICE_BLOCKS  2000     /* of each replica; llmgw_prefix_index's */
-#define CHOICE_NODES   (1 << 22)    /* of all: some 200 MB */
+#define CHOICE_BLOCKS  2000     /* for each replica; the default of
+                                   llmgw_prefix_index */
+#define CHOICE_NODES   (1 << 22)    /* for all replicas: some 200 MB */
 
 struct choice_s {
     fleet_policy_t         policy;
@@ -28,7 +29,8 @@ struct choice_s {
     llmgw_facts_t         *facts;
     llmgw_candidate_t     *candidates;
     uint32_t              *peers;
-    uint32_t              *lives;       /* whose prefixes are known */
+    uint32_t              *lives;       /* by replica: the process whose
+                                           prefixes are known */
     uint32_t              *matched;
     uint64_t              *scratch;
     double                *ranks;
@@ -69,7 +71,7 @@ choice_init_index(gateway_t *g, choice_t *choice)
 }
 
 
-/* 0: done, with NULL if the ring chooses. */
+/* 0, and NULL in *made if the ring chooses; or -1. */
 int
 choice_init(gateway_t *g, choice_t **made)
 {
@@ -166,7 +168,10 @@ choice_update(gateway_t *g, front_t *front, uint32_t i)
 }
 
 
-/* Another process has an empty cache. */
+/*
+ * Forgets the prefixes of a replica that has a new process, whose cache is
+ * empty.
+ */
 static void
 choice_forget(gateway_t *g, choice_t *choice, uint32_t i)
 {
@@ -201,7 +206,10 @@ choice_match(gateway_t *g, choice_t *choice)
 }
 
 
-/* Ranks for a claim of that stream; the view's pick draws from them. */
+/*
+ * Ranks the replicas for the stream's claim; the view's pick draws from the
+ * ranks.
+ */
 void
 choice_rank(gateway_t *g, front_t *front, uint32_t stream,
     const llmgw_claim_t *claim, uint64_t random)
@@ -249,7 +257,7 @@ choice_rank(gateway_t *g, front_t *front, uint32_t stream,
 }
 
 
-/* The claim that was ranked last goes to that replica. */
+/* The claim that was ranked last was given that replica. */
 void
 choice_note(front_t *front, uint32_t replica)
 {

@@ -1,7 +1,7 @@
 
 /*
- * A claim for a request, as in attempt/claim.c: core/admission/ decides, and
- * its results for the queue are carried out here.
+ * A claim for a request, as in attempt/claim.c of nginx: core/admission/
+ * decides, and what it decides about the queue is carried out here.
  */
 
 #include "sim/gateway/gateway_inner.h"
@@ -42,7 +42,7 @@ claim_queued(gateway_t *g, uint32_t i)
 }
 
 
-/* Carries out what an answer says of the queue. */
+/* Carries out what core's answer tells to do with the queue. */
 static void
 claim_apply(gateway_t *g, uint32_t i, uint32_t entry,
     const llmgw_admission_answer_t *answer)
@@ -68,7 +68,10 @@ claim_apply(gateway_t *g, uint32_t i, uint32_t entry,
 }
 
 
-/* FIFO: no eligible waiting request has an older ticket. */
+/*
+ * Counts a violation of FIFO order: an eligible waiting request has an older
+ * ticket than the one that was served.
+ */
 static void
 claim_check_order(gateway_t *g, const stream_t *s, const front_t *front)
 {
@@ -77,7 +80,7 @@ claim_check_order(gateway_t *g, const stream_t *s, const front_t *front)
     const llmgw_queue_entry_t  *entry;
 
     if (s->serve.has_begun) {
-        return;                 /* those stand before all others */
+        return;                 /* streams that have begun precede all others */
     }
 
     i = queue->waits.first;

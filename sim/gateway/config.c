@@ -1,5 +1,5 @@
 
-/* The settings' defaults, and their file. */
+/* The settings' defaults, and the reader of their file. */
 
 #include <stddef.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 
 #define CONFIG_WHY_BYTES  256
 
-/* The settings, and checks of values that are not settings yet. */
+/* The settings, and values of the file that are converted to settings later. */
 typedef struct {
     work_yaml_t        at;
     const char        *policy;
@@ -223,7 +223,7 @@ config_faults(config_file_t *file, uint32_t replicas, const char *path,
 }
 
 
-/* "NAME", or "weighted PROFILE" and "weighted SCORER:WEIGHT,...". */
+/* Reads "NAME", "weighted PROFILE" or "weighted SCORER:WEIGHT,...". */
 static int
 config_policy(config_file_t *file, const char *path, work_error_t *error)
 {

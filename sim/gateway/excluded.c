@@ -1,7 +1,7 @@
 
 /*
- * The replicas that a request avoids: excluded ones, and those that asked it to
- * come later (attempt/excluded.c in nginx).
+ * The replicas that a request avoids: excluded ones, and those that pushed it
+ * back for a while (attempt/excluded.c in nginx).
  */
 
 #include "sim/gateway/gateway_inner.h"

@@ -2,15 +2,15 @@
 /*
  * Faults of replicas, at given times or at random.
  *
- * A process that crashes breaks its connections at once, and its agent says so.
- * A machine that dies says nothing: its streams are silent until their timers
- * strike or gossip calls it dead.  A process that hangs does not answer; its
- * agent says so when reports have failed to come for a while.
+ * If a process crashes, its connections break at once, and its agent reports
+ * it.  If a machine dies, nothing is sent: its streams are silent until their
+ * timers expire or gossip reports it DEAD.  If a process hangs, it does not
+ * answer, and its agent reports that after it has missed reports for a while.
  *
- * Several faults and an update may affect a replica at one time.  A fault adds
- * itself to the reasons of what it does, and its end takes away that one:
+ * Several faults and an update may affect a replica at one time.  Each fault is
+ * a cause of one of the states below, and its end removes that cause:
  *
- *     it is      as long as there is one of
+ *     state      as long as one of these lasts
  *     ---------  ---------------------------------------------------
  *     down       crash, die, the restart of an update
  *     dead       die
@@ -24,10 +24,10 @@
 #include "sim/gateway/gateway_inner.h"
 
 
-#define FAULTS_STALL_US  3000000        /* as the agent's own limit */
+#define FAULTS_STALL_US  3000000        /* until an agent reports STALLED */
 
 
-/* From 0 on, with that mean (exponential). */
+/* A random time with that mean (exponential distribution), at least 0. */
 static int64_t
 faults_wait(gateway_t *g, int64_t mean_us)
 {
@@ -72,11 +72,11 @@ faults_init(gateway_t *g)
 static void
 faults_lost(void *data, model_request_t *request)
 {
-    /* its attempt knows already */
+    /* the attempt has been frozen already */
 }
 
 
-/* Its process is gone, and what it served. */
+/* The replica's process ends, with the requests that it serves. */
 static void
 faults_fall(gateway_t *g, uint32_t replica)
 {
@@ -189,7 +189,10 @@ faults_stalled(gateway_t *g, uint32_t replica, uint32_t hang)
 }
 
 
-/* Without a slow fault it is exactly 1 again, despite rounding. */
+/*
+ * Slows by that factor, or faster again; without any slow fault slowness is set
+ * to 1, since products round.
+ */
 static void
 faults_slow(node_truth_t *node, double by)
 {
@@ -207,7 +210,7 @@ faults_strike(gateway_t *g, uint32_t i, uint32_t replica)
     g->counts->faults++;
 
     if (fault->kind == GATEWAY_STALL && !node->is_up) {
-        return;                 /* there is no process that could hang */
+        return;                 /* no process that could hang */
     }
 
     node->struck[fault->kind]++;
@@ -251,7 +254,7 @@ faults_end(gateway_t *g, uint32_t i, uint32_t replica, uint32_t life)
     const gateway_fault_t  *fault = &g->config->faults[i];
 
     if (fault->kind == GATEWAY_STALL && node->life != life) {
-        return;                 /* the process that hung is gone */
+        return;                 /* the process that hung has ended */
     }
 
     node->struck[fault->kind]--;

@@ -1,9 +1,9 @@
 
 /*
- * A gateway: its shared memory, in which all workers of one nginx would count,
- * its ring, and its view of the replicas.
+ * A gateway: its shared memory, which all workers of an nginx would share, its
+ * ring, and its view of the replicas.
  *
- * It has one row: a process more would change nothing that a stream sees.
+ * It has one row: further workers would change nothing for streams.
  */
 
 #include <stdio.h>
@@ -16,8 +16,8 @@
 
 
 #define FRONT_NAME_BYTES  24
-#define FRONT_SPARE       4096  /* entries for streams that have begun, which
-                                   the queue's size does not limit */
+#define FRONT_SPARE       4096  /* queue entries for streams that have begun,
+                                   which are not limited by the queue's size */
 
 
 /* --- setting up */
@@ -105,7 +105,7 @@ front_init_all(gateway_t *g)
     uint32_t       i;
     llmgw_ring_t  *ring;
 
-    /* all gateways draw the same ring, so one is enough */
+    /* all gateways have the same ring, so one is built */
     ring = g->ring = fleet_ring(g->fleet->replicas, g->config->vnodes);
     g->fronts = gateway_alloc(g, g->config->gateways, sizeof(front_t));
 
@@ -143,7 +143,7 @@ front_done_all(gateway_t *g)
 }
 
 
-/* --- what it believes */
+/* --- its view */
 
 static llmgw_reach_facts_t
 front_facts(const front_view_t *view)
@@ -178,7 +178,10 @@ front_state(gateway_t *g, front_t *front, uint32_t replica)
 }
 
 
-/* A connection failed: the replica is the last choice for a while. */
+/*
+ * A connection failed: for a while the replica is picked only if no other can
+ * be.
+ */
 void
 front_refused(gateway_t *g, front_t *front, uint32_t replica)
 {
@@ -197,7 +200,7 @@ front_answered(gateway_t *g, front_t *front, uint32_t replica)
 }
 
 
-/* It said so: its report of load is older. */
+/* The replica refused as full, which is newer than its report of load. */
 void
 front_full(gateway_t *g, front_t *front, uint32_t replica)
 {
@@ -220,7 +223,7 @@ front_retry(gateway_t *g, front_t *front)
 }
 
 
-/* The pool as it is now. */
+/* The current view of the pool. */
 const llmgw_admission_view_t *
 front_view(gateway_t *g, front_t *front)
 {
@@ -230,7 +233,10 @@ front_view(gateway_t *g, front_t *front)
 }
 
 
-/* Moves attempts away from their replica because of these news. */
+/*
+ * Ends the gateway's attempts at a replica that its new view does not allow to
+ * continue there.
+ */
 static void
 front_move(gateway_t *g, uint32_t front, uint32_t replica,
     const front_view_t *view)
@@ -306,7 +312,10 @@ front_wake(gateway_t *g, front_t *front, const llmgw_wake_t *wake)
 }
 
 
-/* All that wait claim again, when the last replica went or one is back. */
+/*
+ * If the last usable replica went, or the first is back, all waiting streams
+ * claim again.
+ */
 static void
 front_hold(gateway_t *g, front_t *front)
 {
@@ -335,7 +344,8 @@ front_hold(gateway_t *g, front_t *front)
 
 
 /*
- * The head of the queue claims, and the next ones, as long as they are granted.
+ * The head of the queue claims a place, then the next one, as long as places
+ * are granted.
  */
 void
 front_turn(gateway_t *g, uint32_t i)
@@ -368,7 +378,10 @@ front_turn(gateway_t *g, uint32_t i)
 }
 
 
-/* Circuits and replicas recover without an event: look again. */
+/*
+ * Circuits close and replicas become usable without an event, so the queue is
+ * looked at regularly.
+ */
 void
 front_tick(gateway_t *g, uint32_t i)
 {

@@ -5,16 +5,16 @@
  *   run.c      sets it up, what each event does, the end
  *   front.c    a gateway: its shared memory, its ring, its view of replicas
  *   choice.c   its policy, where that reads the fleet
- *   stream.c   a request: carries out what core/serve/ says
+ *   stream.c   a request: carries out what core/serve/ decides
  *   claim.c    its claims: a place at a replica, or in the queue
- *   excluded.c the replicas that a request does not ask again
+ *   excluded.c the replicas that a request avoids
  *   attempt.c  one try at one replica, from its start to its end
  *   link.c     a gateway's connection to a replica, as nginx would have it
- *   news.c     what is true of a replica, and when gateways hear of it
+ *   news.c     a replica's actual state, and when gateways learn of it
  *   faults.c   crashes, stalls, slow replicas, drains
  *   update.c   a rolling update
  *
- * Lack of memory ends the run: g->failed.
+ * If memory runs out, g->failed is set and the run ends.
  */
 
 #ifndef GATEWAY_INNER_H
@@ -30,31 +30,33 @@
 
 
 #define STREAM_NONE       UINT32_MAX
-#define STREAM_EXCLUDED   64            /* as in nginx */
-#define STREAM_PUSHED     16            /* of them; another one is asked */
+#define STREAM_EXCLUDED   64            /* excluded replicas, as in nginx */
+#define STREAM_PUSHED     16            /* replicas that pushed it back; further
+                                           ones are not noted */
 #define ATTEMPT_NONE      UINT32_MAX
 #define LINK_NONE         UINT32_MAX
-#define FRONT_TURN_US     50000         /* the head of a queue asks again */
+#define FRONT_TURN_US     50000         /* a queue's head claims so often */
 
 typedef struct gateway_s  gateway_t;
 typedef struct choice_s  choice_t;
 
-/* One try at one replica.  Number i is attempt i % 2 of stream i / 2. */
+/* One attempt at one replica.  Attempt i is attempts[i % 2] of stream i / 2. */
 typedef struct {
     model_request_t  call;
     llmgw_lease_t    lease;
     uint32_t         replica;
-    uint32_t         serial;            /* events of older tries do not count */
-    uint32_t         before;            /* in its node's list */
+    uint32_t         serial;            /* older events are ignored */
+    uint32_t         before;            /* neighbours in its replica's list */
     uint32_t         behind;
-    uint32_t         base;              /* tokens that the client had */
+    uint32_t         base;              /* the client's tokens at its start */
     uint32_t         link;              /* serial of its connection */
-    llmgw_attempt_t  state;             /* its tokens: when last looked */
-    int64_t          heard_us;          /* when the last of them left */
-    int64_t          first_us;          /* when the first one left; 0: not */
-    int64_t          final_us;          /* when the last one leaves; 0: ? */
-    uint8_t          is_there;          /* it takes a place at the replica */
-    uint8_t          is_held;           /* the model has its call */
+    llmgw_attempt_t  state;             /* with tokens as of the last
+                                           attempt_look() */
+    int64_t          heard_us;          /* when the last of these tokens left */
+    int64_t          first_us;          /* when the first token left, or 0 */
+    int64_t          final_us;          /* when the last token leaves, or 0 */
+    uint8_t          is_there;          /* it occupies a place at the replica */
+    uint8_t          is_held;           /* the replica model has its call */
 } attempt_t;
 
 typedef struct {
@@ -64,30 +66,31 @@ typedef struct {
     uint64_t        *hashes;
     uint32_t         nhashes;
     uint32_t         front;
-    uint32_t         tokens;            /* that the client has */
-    uint32_t         timer;             /* number of the valid one */
+    uint32_t         tokens;            /* tokens that the client has */
+    uint32_t         timer;             /* number of the valid timer */
     uint32_t         nexcluded;
     uint32_t         excluded[STREAM_EXCLUDED];
-    uint64_t         excluded_keeps;    /* bits: it outlasts a wait */
-    uint64_t         pushed_ms[STREAM_PUSHED];  /* not asked before */
+    uint64_t         excluded_keeps;    /* bits: which outlast a wait */
+    uint64_t         pushed_ms[STREAM_PUSHED];  /* not asked before this time */
     uint32_t         pushed[STREAM_PUSHED];
-    llmgw_pushed_t   told;              /* of them, to the claim */
+    llmgw_pushed_t   told;              /* the claim's view of pushed[] */
     uint32_t         npushed;
-    uint32_t         refusals;          /* of full replicas */
-    int64_t          first_us;          /* first token at the gateway */
+    uint32_t         refusals;          /* refusals of full replicas */
+    int64_t          first_us;          /* first token's time at the gateway */
     int64_t          last_us;
 } stream_t;
 
 /* A gateway's connection to a replica, shared by all calls there. */
 typedef struct {
     uint32_t         serial;
-    uint32_t         life;              /* of the process that took it */
+    uint32_t         life;              /* number of the accepting process */
     uint8_t          is_ready;          /* 0: the next call connects */
     int64_t          connect_end_us;    /* when the calls that wait for it will
                                            fail; 0: none do */
-    int64_t          heard_us;          /* time of the last arrival on it */
-    int64_t          unread_us;         /* since when the dead machine reads
-                                           no call; 0: there was none */
+    int64_t          heard_us;          /* when anything last arrived on it */
+    int64_t          unread_us;         /* when the first call went to the dead
+                                           machine, which reads none; 0: none
+                                           did */
 } link_t;
 
 /* A gateway's view of a replica. */
@@ -95,9 +98,9 @@ typedef struct {
     uint8_t          service;           /* llmgw_service_t */
     uint8_t          liveness;          /* llmgw_liveness_t */
     uint8_t          is_draining;
-    uint8_t          backs_off;         /* its peer's state says so */
-    uint16_t         life;              /* 16 bits of the process's number */
-    uint32_t         heard;             /* node_truth_t's change */
+    uint8_t          backs_off;         /* its peer's state is backing off */
+    uint16_t         life;              /* 16 bits of its process's number */
+    uint32_t         heard;             /* `change` of the report it shows */
     llmgw_reach_t    reach;
 } front_view_t;
 
@@ -109,13 +112,13 @@ typedef struct {
     llmgw_place_t           *places;
     llmgw_pick_sums_t        sums;
     front_view_t            *views;     /* of each replica */
-    link_t                  *links;     /* the same */
+    link_t                  *links;     /* one for each replica */
     choice_t                *choice;    /* NULL: the ring chooses */
-    uint32_t                *waiting;   /* stream of an entry, or NONE */
+    uint32_t                *waiting;   /* streams by entry, or STREAM_NONE */
     uint32_t                 nbacking_off;
     uint32_t                 nusable;   /* replicas that may be asked */
-    uint32_t                 nheld;     /* streams: none may */
-    uint8_t                  has_turn;  /* an event is due */
+    uint32_t                 nheld;     /* streams held because nusable is 0 */
+    uint8_t                  has_turn;  /* an EVENT_TURN is due */
     uint8_t                  has_tick;
 } front_t;
 
@@ -123,45 +126,53 @@ typedef struct {
 typedef struct {
     gateway_t       *gateway;
     model_replica_t *model;
-    uint32_t         first;             /* attempts that gateways have there */
-    uint32_t         active;            /* those that it serves */
-    uint32_t         life;              /* number of its process */
+    uint32_t         first;             /* first in the list of attempts that
+                                           gateways have there */
+    uint32_t         active;            /* number of attempts that it serves */
+    uint32_t         life;              /* number of its process, from 0 */
 
-    /* Why it is as it is: faults that have it, by kind, and the update. */
+    /*
+     * Causes of its state: how many faults of each kind affect it, and the
+     * update.
+     */
     uint32_t         struck[GATEWAY_FAULT_KINDS];
     uint8_t          update;            /* update_state_t */
 
-    /* What follows; see faults.c. */
-    uint8_t          is_up;             /* its process */
-    uint8_t          is_dead;           /* its machine */
+    /* Its state, which follows from these causes; see faults.c. */
+    uint8_t          is_up;             /* its process runs */
+    uint8_t          is_dead;           /* its machine is dead */
     uint8_t          is_draining;
     uint8_t          hangs;
-    uint8_t          is_stalled;        /* it hangs, as its agent knows */
-    uint32_t         hang;              /* number of a time that it hangs */
+    uint8_t          is_stalled;        /* its agent knows that it hangs */
+    uint32_t         hang;              /* counts its hangs */
     double           slowness;
-    int64_t          unfit_us;          /* since then it accepts no requests */
+    int64_t          unfit_us;          /* since when it accepts no requests */
 
     /*
-     * Its agent's last report; liveness DEAD: the agent ended with its machine
+     * What its agent reported last; liveness DEAD: the machine died with the
+     * agent
      */
     front_view_t     said;
     uint32_t         change;            /* number of that report */
     int64_t          changed_us;
-    uint8_t          deaths;            /* of its machine */
+    uint8_t          deaths;            /* how often its machine died */
 } node_truth_t;
 
-/* Of a replica, in a rolling update. */
+/* A replica's step in a rolling update. */
 typedef enum {
     UPDATE_NOT = 0,
     UPDATE_DRAINS,
     UPDATE_RESTARTS
 } update_state_t;
 
-/* Of a loop_event_t, and what its subject, detail and more are. */
+/*
+ * Kinds of a loop_event_t; each with its subject, detail and more, in this
+ * order.
+ */
 typedef enum {
-    EVENT_CAME = 0,             /* attempt, serial: at its replica */
-    EVENT_FIRST,                /* attempt, serial: its first token is here */
-    EVENT_FINAL,                /* the same, of its last one */
+    EVENT_CAME = 0,             /* attempt, serial: is at its replica */
+    EVENT_FIRST,                /* attempt, serial: first token is here */
+    EVENT_FINAL,                /* attempt, serial: last token is here */
     EVENT_REFUSED,              /* attempt, serial, model_end_t */
     EVENT_BROKEN,               /* attempt, serial, ending and cause */
     EVENT_TIMER,                /* stream, number of the timer */
@@ -171,8 +182,8 @@ typedef enum {
     EVENT_NEWS,                 /* front and replica, what */
     EVENT_LOADS,
     EVENT_FAULT,                /* number of the fault */
-    EVENT_FAULT_END,            /* the same, replica, its life */
-    EVENT_STALLED,              /* replica, number of the time that it hangs */
+    EVENT_FAULT_END,            /* fault, replica, its life at the fault */
+    EVENT_STALLED,              /* replica, its `hang` */
     EVENT_UPDATE,
     EVENT_UPDATE_LATE,          /* replica: its drain takes too long */
     EVENT_UPDATE_RESTARTED      /* replica */
@@ -195,8 +206,8 @@ struct gateway_s {
     node_truth_t            *nodes;
     front_t                 *fronts;
     llmgw_ring_t            *ring;
-    uint32_t                *reported;  /* load, as told last */
-    uint32_t                 next_update;       /* replica */
+    uint32_t                *reported;  /* by replica: load reported last */
+    uint32_t                 next_update;       /* the next replica to update */
     mesh_t                  *mesh;      /* NULL: news take a fixed time */
 };
 
@@ -268,13 +279,14 @@ void stream_ended(gateway_t *g, uint32_t attempt, llmgw_ending_t ending,
     llmgw_cause_t cause);
 
 /*
- * claim.c: LEASED: at the replica of its outcome.  second(): starts a second
- * attempt, if core leases one.
+ * claim.c: claim_make() claims a place; LEASED: at the replica of the claim's
+ * outcome.  claim_second() starts a second attempt, if core leases a place for
+ * it.
  */
 llmgw_admission_rc_t claim_make(gateway_t *g, uint32_t i);
 void claim_second(gateway_t *g, uint32_t i);
 
-/* excluded.c: keeps: the exclusion outlasts a wait in the queue */
+/* excluded.c: keeps: the exclusion also holds after a wait in the queue. */
 void excluded_add(stream_t *s, uint32_t replica, int keeps);
 void excluded_push_back(gateway_t *g, stream_t *s, uint32_t replica);
 void excluded_forget(stream_t *s, llmgw_forget_t forget);
@@ -296,23 +308,33 @@ void attempt_freeze(gateway_t *g, uint32_t attempt);
 /* link.c */
 
 /*
- * A call arrives; 0: no process accepts it, and its attempt learns that later.
+ * Sends a call over the connection.  1: a process accepts it.  0: none does,
+ * and an event will end the attempt or try again.
  */
 int link_call(gateway_t *g, uint32_t attempt);
 
-/* The replica's process has ended; its machine is dead; is back. */
+/*
+ * For all gateways' connections to the replica: its process has ended; its
+ * machine has died; its machine is back.
+ */
 void link_reset_all(gateway_t *g, uint32_t replica);
 void link_die_all(gateway_t *g, uint32_t replica);
 void link_revive_all(gateway_t *g, uint32_t replica);
 
-/* 1: it was not connected, and this is the first attempt to learn of it. */
+/*
+ * Takes note that a connection was refused.  1: this attempt is the first to
+ * learn of it; 0: the others' report counts, or it was connected.
+ */
 int link_refused(gateway_t *g, uint32_t attempt);
 
-/* An attempt has received something; or was silent for too long. */
+/* The attempt has received something; the attempt timed out. */
 void link_received(gateway_t *g, uint32_t attempt);
 void link_timed_out(gateway_t *g, uint32_t attempt);
 
-/* The kernel gives up the connection with that serial. */
+/*
+ * EVENT_LINK: breaks the connection with that serial if it has exceeded TCP's
+ * time-out.
+ */
 void link_due(gateway_t *g, uint32_t front, uint32_t replica, uint32_t serial);
 
 /* news.c */
@@ -322,7 +344,7 @@ void news_come(gateway_t *g, uint32_t front, uint32_t replica, uint32_t what);
 void news_loads(gateway_t *g);
 int64_t news_next_us(const gateway_t *g);
 
-/* Of a replica, as it was reported to a gateway last. */
+/* The replica's load in the last report that reached the gateway. */
 uint32_t news_load(const gateway_t *g, uint32_t front, uint32_t replica);
 void news_run(gateway_t *g);
 void news_done(gateway_t *g);
@@ -333,7 +355,7 @@ void faults_begin(gateway_t *g, uint32_t fault);
 void faults_end(gateway_t *g, uint32_t fault, uint32_t replica, uint32_t life);
 void faults_stalled(gateway_t *g, uint32_t replica, uint32_t hang);
 
-/* It takes requests, whether gateways know or not. */
+/* Whether the replica accepts requests, whatever gateways know about it. */
 int faults_is_fit(const node_truth_t *node);
 
 /*

@@ -39,7 +39,7 @@ link_lose(link_t *link)
 }
 
 
-/* It is broken for all calls on it. */
+/* Breaks the connection for all attempts on it. */
 static void
 link_break(gateway_t *g, uint32_t front, uint32_t replica, int64_t at_us)
 {
@@ -59,7 +59,10 @@ link_break(gateway_t *g, uint32_t front, uint32_t replica, int64_t at_us)
 }
 
 
-/* There is no connection; none is tried during the replica's back-off. */
+/*
+ * Connects.  1: the connection is ready; 0: it fails later, or the call waits
+ * for the end of the replica's back-off.
+ */
 static int
 link_connect(gateway_t *g, uint32_t i, link_t *link)
 {
@@ -118,7 +121,7 @@ link_call(gateway_t *g, uint32_t i)
     }
 
     if (link->life != node->life) {
-        /* its machine had died, and has forgotten it */
+        /* its machine died and came back without this connection */
         link_break(g, gateway_stream(g, i / 2)->front, a->replica,
                    g->loop.clock_us + g->config->network_us);
         return 0;
@@ -156,7 +159,7 @@ link_die_all(gateway_t *g, uint32_t replica)
 }
 
 
-/* Its kernel resets connections that it does not know. */
+/* The machine is back: it resets connections on which calls were sent. */
 void
 link_revive_all(gateway_t *g, uint32_t replica)
 {
@@ -192,7 +195,10 @@ link_refused(gateway_t *g, uint32_t attempt)
 }
 
 
-/* The next call opens a fresh one, unless others have heard something there. */
+/*
+ * Closes the connection, so that the next call opens one, unless another call
+ * has received something on it since.
+ */
 void
 link_timed_out(gateway_t *g, uint32_t attempt)
 {

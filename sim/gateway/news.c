@@ -1,15 +1,15 @@
 
 /*
- * News of replicas, and the times at which they reach gateways.
+ * Reports about replicas, and the times at which they reach gateways.
  *
  * Without a simulated network every change reaches every gateway after one
- * fixed time, and a machine that died is suspected and then called dead after
- * others.  With one, agents gossip (sim/swim/), and a gateway's view is its
- * agent's table.
+ * fixed time, and a machine that died is SUSPECT and then DEAD after two other
+ * fixed times.  With one, agents gossip (sim/swim/), and a gateway's view is
+ * its agent's table.
  *
- * Loads travel by themselves: once a second each replica reports how many
- * requests it serves, and other gateways' share of them is what a gateway
- * cannot explain by its own (core/admission/high_water.h).
+ * Loads are sent separately: once a second each replica reports how many
+ * requests it serves; those that a gateway has not sent itself are other
+ * gateways' (core/admission/high_water.h).
  */
 
 #include <stdlib.h>
@@ -20,7 +20,10 @@
 #define NEWS_LOADS_US  1000000
 
 
-/* A view in a word, for an event; for a death with its kind. */
+/*
+ * Packs a view into 32 bits for an event, with the number of the machine's
+ * deaths.
+ */
 static uint32_t
 news_pack(const front_view_t *view, uint8_t death)
 {
@@ -42,7 +45,9 @@ news_unpack(uint32_t what)
 }
 
 
-/* What its agent says of it; of a dead machine what it said last. */
+/*
+ * What the replica's agent reports; for a dead machine, its last report, DEAD.
+ */
 static front_view_t
 news_truth(const node_truth_t *node)
 {
@@ -86,7 +91,7 @@ news_send(gateway_t *g, uint32_t replica, const front_view_t *view,
 }
 
 
-/* Its agent says so, if its machine is alive. */
+/* Has the agent report the view in the mesh, if its machine is alive. */
 static void
 news_say(gateway_t *g, uint32_t replica, const front_view_t *view)
 {
@@ -104,7 +109,10 @@ news_say(gateway_t *g, uint32_t replica, const front_view_t *view)
 }
 
 
-/* Gateways that know it already get no news. */
+/*
+ * Keeps the report as the latest; a gateway whose view is equal counts as
+ * informed.
+ */
 static void
 news_count(gateway_t *g, uint32_t replica, const front_view_t *said)
 {
@@ -152,7 +160,7 @@ news_tell(gateway_t *g, uint32_t replica)
         return;
     }
 
-    /* it is found out; until then what its agent said last holds */
+    /* until SUSPECT, the agent's last report holds */
     view.liveness = LLMGW_LIVENESS_SUSPECT;
     news_send(g, replica, &view, gossip->detect_us / 2);
     view.liveness = LLMGW_LIVENESS_DEAD;
@@ -161,8 +169,8 @@ news_tell(gateway_t *g, uint32_t replica)
 
 
 /*
- * A gateway hears of it.  The delay is measured to the first time that its view
- * is right: a false suspicion does not count, nor does its end.
+ * A gateway receives a report.  The delay is measured until its view is right
+ * for the first time, so a false suspicion and its end do not count.
  */
 static void
 news_heard(gateway_t *g, uint32_t i, uint32_t replica,
@@ -197,14 +205,14 @@ news_come(gateway_t *g, uint32_t front, uint32_t replica, uint32_t what)
     if (view.liveness != LLMGW_LIVENESS_ALIVE
         && (!node->is_dead || (what >> 8 & 0xff) != node->deaths))
     {
-        return;                 /* it came back meanwhile */
+        return;                 /* the machine has come back meanwhile */
     }
 
     news_heard(g, front, replica, &view);
 }
 
 
-/* The same from its agent: any other change of the record. */
+/* A gateway's agent has a changed record of a replica (mesh_change_pt). */
 static void
 news_changed(void *data, uint32_t front, uint32_t replica,
     const mesh_view_t *view)
@@ -268,7 +276,7 @@ news_report(gateway_t *g, uint32_t replica)
 }
 
 
-/* Reports of a second ago have reached gateways by now. */
+/* Loads reported a second ago have reached the gateways by now. */
 void
 news_loads(gateway_t *g)
 {

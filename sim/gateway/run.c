@@ -68,7 +68,7 @@ gateway_node_changed(gateway_t *g, uint32_t replica)
 }
 
 
-/* --- the beginning */
+/* --- setting up */
 
 static int
 gateway_init_nodes(gateway_t *g, gateway_memory_t *memory)
@@ -158,7 +158,7 @@ gateway_init(gateway_t *g, gateway_memory_t *memory)
 }
 
 
-/* --- the loop */
+/* --- the events */
 
 static void
 gateway_do_attempt(gateway_t *g, const loop_event_t *event)
@@ -320,7 +320,7 @@ gateway_finish_replicas(gateway_t *g)
 }
 
 
-/* Only requests that are not done may occupy places. */
+/* Compares the places taken with running attempts: only these may have one. */
 static void
 gateway_finish_counts(gateway_t *g)
 {
@@ -379,7 +379,7 @@ gateway_name_counts(gateway_t *g, gateway_memory_t *memory)
 }
 
 
-/* What is still held when fleet_result_done() comes. */
+/* What a result needs until fleet_result_done(). */
 static void
 gateway_memory_done(void *data)
 {
@@ -405,7 +405,7 @@ gateway_free(gateway_t *g)
 }
 
 
-/* Settings that a gateway of our own does not use. */
+/* Refuses settings that our own gateway does not use. */
 static const char *
 gateway_refuses(const fleet_config_t *fleet, const work_t *work)
 {
@@ -423,7 +423,7 @@ gateway_refuses(const fleet_config_t *fleet, const work_t *work)
 }
 
 
-/* With --check. */
+/* With --check: compares counts with what they must be. */
 static int
 gateway_check(gateway_t *g)
 {

@@ -47,7 +47,10 @@ stream_over(gateway_t *g, uint32_t i, fleet_status_t status,
 }
 
 
-/* Before its first token it is refused, after that it is lost. */
+/*
+ * Ends a stream without success: it is lost if it had a first token, else
+ * refused.
+ */
 static void
 stream_give_up(gateway_t *g, uint32_t i, fleet_status_t status,
     const char *why, uint64_t *count)
@@ -79,7 +82,7 @@ stream_complete(gateway_t *g, uint32_t i, const attempt_t *a)
 }
 
 
-/* it: the attempt that ended last, if one did. */
+/* it: the attempt that ended last, or ATTEMPT_NONE. */
 static void
 stream_end(gateway_t *g, uint32_t i, uint32_t it, llmgw_outcome_t outcome)
 {
@@ -118,9 +121,9 @@ stream_end(gateway_t *g, uint32_t i, uint32_t it, llmgw_outcome_t outcome)
 }
 
 
-/* --- what core is told */
+/* --- what core is given */
 
-/* Rounds a time up, so that it has not passed before it is due. */
+/* Rounds a time up, so that it is not due too early. */
 static uint64_t
 stream_ms(int64_t us)
 {
@@ -148,8 +151,8 @@ stream_facts(gateway_t *g, uint32_t i)
 
 
 /*
- * A token does not move the timer: when it is due, attempt_look() says when
- * the last one came.
+ * Tokens do not move the timer: when it is due, attempt_look() tells when the
+ * last token came.
  */
 static void
 stream_arm(gateway_t *g, uint32_t i)
@@ -166,7 +169,7 @@ stream_arm(gateway_t *g, uint32_t i)
 
 /* --- steps */
 
-/* A step, without the one that follows. */
+/* Carries out a step of core, but not what is to happen next. */
 static void
 stream_settle(gateway_t *g, uint32_t i, uint32_t it,
     const llmgw_serve_step_t *step)
@@ -193,7 +196,10 @@ stream_settle(gateway_t *g, uint32_t i, uint32_t it,
 }
 
 
-/* An attempt fails by an event of its own: it is not to end within a step. */
+/*
+ * Fails silent attempts by an event each, because no attempt may end within a
+ * step.
+ */
 static void
 stream_runs(gateway_t *g, uint32_t i, const llmgw_serve_step_t *step)
 {
@@ -339,9 +345,12 @@ stream_arrive(gateway_t *g, uint32_t i)
 }
 
 
-/* --- what attempts bring */
+/* --- what attempts report */
 
-/* The first token: its attempt serves, the other one is not needed. */
+/*
+ * The first token of an attempt: it serves the stream, and the other attempt
+ * ends.
+ */
 void
 stream_begun(gateway_t *g, uint32_t attempt)
 {
@@ -376,7 +385,7 @@ stream_begun(gateway_t *g, uint32_t attempt)
 }
 
 
-/* The replica's own refusal, or its report that the deadline has passed. */
+/* The replica refused the request, or its deadline has passed there. */
 void
 stream_refused(gateway_t *g, uint32_t attempt, model_end_t end)
 {
@@ -398,7 +407,7 @@ stream_refused(gateway_t *g, uint32_t attempt, model_end_t end)
 }
 
 
-/* Takes stock of an attempt that ended: what the client has of it. */
+/* Takes over what an attempt that ended has delivered to the client. */
 static void
 stream_take(gateway_t *g, uint32_t attempt)
 {
@@ -408,7 +417,7 @@ stream_take(gateway_t *g, uint32_t attempt)
     attempt_look(g, attempt);
 
     if (a->state.tokens > 0 && !a->state.has_begun) {
-        stream_begun(g, attempt);       /* its first token was on its way */
+        stream_begun(g, attempt);       /* in the network until now */
     }
 
     if (a->base + a->state.tokens > s->tokens) {
@@ -418,7 +427,7 @@ stream_take(gateway_t *g, uint32_t attempt)
 }
 
 
-/* What its end shows about its replica and the connection. */
+/* What an attempt's end shows about its replica and its connection. */
 static void
 stream_learn(gateway_t *g, uint32_t attempt, llmgw_ending_t ending,
     llmgw_cause_t cause)

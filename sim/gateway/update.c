@@ -1,20 +1,20 @@
 
 /*
- * A rolling update: replica after replica drains, restarts with an empty
+ * A rolling update: one replica after another drains, restarts with an empty
  * cache, and comes back; `parallel` of them at a time.
  *
  *     serves ---> drains --- empty, or late ---> restarts ---> serves
  *
  * Streams that still run when the drain times out lose their connection, and
- * continue elsewhere.  A replica that is down already is skipped.  One that a
- * fault takes down meanwhile is done when its restart is over, and stays down
- * as long as the fault has it.
+ * continue elsewhere.  A replica that is down already is skipped.  A replica
+ * that a fault takes down during its step is done when its restart is over, but
+ * stays down as long as the fault lasts.
  */
 
 #include "sim/gateway/gateway_inner.h"
 
 
-/* The next one that is up. */
+/* Begins the step of the next replica that is up. */
 static void
 update_next(gateway_t *g)
 {
@@ -46,7 +46,7 @@ update_first(gateway_t *g)
 }
 
 
-/* Is its drain over? */
+/* Ends the replica's drain if no attempt is left there, or it is late. */
 void
 update_judge(gateway_t *g, uint32_t replica, uint32_t is_late)
 {

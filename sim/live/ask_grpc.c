@@ -35,7 +35,7 @@ ask_of(llmgw_grpc_stream_t *stream)
 }
 
 
-/* Nothing more is said of this stream. */
+/* Detaches the ask from its stream, so that nothing more is reported to it. */
 static live_ask_t *
 part(llmgw_grpc_stream_t *stream)
 {
@@ -153,7 +153,10 @@ link_open(link_t *link)
 }
 
 
-/* The session of a connection that takes a stream; NULL: none does. */
+/*
+ * The session of a connection that can take a further stream; NULL: there is
+ * none.
+ */
 static llmgw_grpc_session_t *
 find_session(grpc_t *g, link_t **link)
 {
@@ -292,7 +295,7 @@ grpc_open(live_driver_t *driver, work_error_t *error)
         return work_fail(error, driver->options->target, 0, "%s", why);
     }
 
-    /* A server allows 100 streams at least (RFC 9113, 6.5.2). */
+    /* Servers should allow at least 100 streams (RFC 9113, 6.5.2). */
     g->n = (size_t) driver->options->max_in_flight / 100 + 1;
     g->links = calloc(g->n, sizeof(*g->links));
 

@@ -39,7 +39,7 @@ on_text(void *data, const char *text, size_t len)
 }
 
 
-/* What the server counted, in the last object or the only one. */
+/* Reads the server's token counts from the last object, or the only one. */
 static int
 on_object(void *data, const json_t *object)
 {
@@ -136,7 +136,7 @@ on_end(void *data, CURL *easy, CURLcode rc)
 }
 
 
-/* NULL: no memory. */
+/* The request's body as JSON; NULL: no memory. */
 static char *
 make_body(const live_ask_t *ask)
 {

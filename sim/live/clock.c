@@ -58,9 +58,10 @@ live_clock_done(live_clock_t *clock)
 
 
 /*
- * A prompt's time is taken from the interval that its first token ends.  It
- * may be longer than that: two first tokens of one step come one after the
- * other.  What is left then is taken from those before.
+ * The time that a prompt took is subtracted from the interval that ends with
+ * its first token.  It may be longer than the interval, since the first tokens
+ * of one step come one after another; the rest is then subtracted from the
+ * intervals before.
  */
 void
 live_clock_set(live_clock_t *clock, const double beta[3])
@@ -93,7 +94,7 @@ live_clock_set(live_clock_t *clock, const double beta[3])
 }
 
 
-/* The last tick at or before a time, by either measure. */
+/* The last tick at or before a time, or, if by_steps, a number of steps. */
 static size_t
 tick_before(const live_clock_t *clock, int64_t at_us, double steps,
     int by_steps)

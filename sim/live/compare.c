@@ -1,5 +1,8 @@
 
-/* Pairs by id, figures of both sides, and BLIS's report of them. */
+/*
+ * Pairs requests by id, computes figures of both sides, and writes them as
+ * BLIS's report.
+ */
 
 #include "sim/live/goodput.h"
 
@@ -9,7 +12,7 @@
 
 #include "sim/report/figure/stat.h"
 
-/* Of a token on the network. */
+/* Bits that a token takes on the network. */
 #define TOKEN_BITS  32
 
 typedef struct {
@@ -23,7 +26,7 @@ typedef struct {
     int64_t       itl_dropped;
 } matched_t;
 
-/* The report's own words: whoever reads BLIS's reports knows them. */
+/* In the words of BLIS's report, for its readers. */
 static const char *const  limitations[] = {
     "BLIS models discrete batch steps. Real servers use iteration-level "
     "continuous batching. This may cause systematic TTFT prediction error "
@@ -82,7 +85,7 @@ transfer_us(double bandwidth_mbps, int64_t tokens)
 }
 
 
-/* The mean of a request's gaps, those that go back in time left out. */
+/* The mean of a request's gaps, without negative ones. */
 static void
 match_itl(matched_t *m, const work_itl_t *itl, const live_sim_t *sim)
 {
@@ -135,7 +138,7 @@ match(matched_t *m, const live_compare_t *o, const work_record_t *r,
     ttft = (double) (r->first_chunk_us - r->send_us);
     e2e = (double) (r->last_chunk_us - r->send_us);
 
-    /* A clock that went back; BLIS counts it twice, too. */
+    /* The clock went back; BLIS counts these twice, too. */
     if (ttft < 0 || e2e < 0) {
         m->unmatched++;
         return;
@@ -213,7 +216,7 @@ mean(const double *values, size_t n)
 }
 
 
-/* Sorts the pairs' two sides, each for itself, at its end. */
+/* Writes the figures of a metric, and finally sorts each side of its pairs. */
 static void
 write_metric(report_json_t *j, const char *name, live_pairs_t *p, FILE *text)
 {

@@ -3,11 +3,11 @@
  * Compares what was observed with what was simulated, as BLIS's `calibrate`
  * does: the same figures, in the same order of operations, and the same JSON.
  *
- * A request is compared if both sides have its id and it is no warm-up (its id
- * is at least their number).  Observed times count from the sending; simulated
- * ones get the network's round trip and the time that tokens of 4 bytes need.
- * MAPE is a mean over requests of |observed - simulated| / observed, where
- * observed is not 0.
+ * A request is compared if both sides have its id and it is not one of the
+ * warm_up first requests (its id is at least warm_up).  Observed times count
+ * from the sending; simulated ones get the network's round trip and the time
+ * that tokens of 4 bytes need.  MAPE is a mean over requests of |observed -
+ * simulated| / observed, where observed is not 0.
  */
 
 #ifndef LIVE_COMPARE_H
@@ -25,9 +25,9 @@ typedef struct {
     int64_t            warm_up;
     int64_t            rtt_us;
     double             bandwidth_mbps;      /* 0: infinite */
-    report_targets_t   targets;             /* of goodput */
-    double             ttft_threshold;      /* of its MAPE */
-    double             hit_rate;            /* simulated; negative: none */
+    report_targets_t   targets;             /* for the goodput section */
+    double             ttft_threshold;      /* greatest good MAPE of the TTFT */
+    double             hit_rate;            /* simulated; negative: not given */
     double             hit_rate_tolerance;  /* in percentage points */
 } live_compare_t;
 
@@ -44,7 +44,7 @@ typedef struct {
     const char  *quality;       /* excellent, good, fair, poor */
 } live_quality_t;
 
-/* Of at least one pair. */
+/* Sums up at least one pair. */
 void live_quality(const live_pairs_t *pairs, live_quality_t *quality);
 
 /*

@@ -1,5 +1,5 @@
 
-/* The driver: what is due is sent, what comes back is recorded. */
+/* The driver: sends requests that are due, and records their answers. */
 
 #include "sim/live/drive.h"
 
@@ -11,7 +11,7 @@
 #include "common/rnd.h"
 
 
-/* Never 0: that stands for a time that is not known. */
+/* The current time, at least 1, since 0 stands for an unknown time. */
 static int64_t
 now_us(const live_driver_t *d)
 {
@@ -81,7 +81,10 @@ record(live_driver_t *d, const live_ask_t *ask, const char *status,
 }
 
 
-/* Counts, records, and queues what follows; the ask is gone then. */
+/*
+ * Ends an ask: counts and records it, queues the request that follows, and
+ * frees the ask.
+ */
 static void
 finish(live_ask_t *ask, const char *status, const char *message)
 {
@@ -204,7 +207,7 @@ make_ask(live_driver_t *d, const work_request_t *r)
 }
 
 
-/* --- what pace asks */
+/* --- pace's callbacks */
 
 static uint64_t
 next_ns(void *data)
@@ -230,7 +233,10 @@ next_ns(void *data)
 }
 
 
-/* What cannot be sent while nothing is in flight never can. */
+/*
+ * Sends a request.  One that cannot be sent although none is in flight fails
+ * for good.
+ */
 static int
 start(void *data, uint64_t due_ns)
 {
@@ -297,7 +303,7 @@ on_progress(void *data)
 }
 
 
-/* Once: send nothing more.  Twice: end now. */
+/* First call: no more requests are sent.  Second call: ends the process. */
 static void
 on_interrupt(void *data)
 {
@@ -337,7 +343,7 @@ run(live_driver_t *d)
     d->began_ns = mono_ns();
     pace_look(&d->pace);
 
-    /* Where nothing could be sent it is over already. */
+    /* If no request could be sent, the run is over already. */
     if (d->in_flight > 0 || next_ns(d) != PACE_NEVER) {
         ev_run(d->loop, 0);
     }

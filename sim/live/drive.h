@@ -2,16 +2,16 @@
 /*
  * Drives a real endpoint with a workload, and records what comes back.
  *
- * A driver sends each request when it is due, or when one of max_in_flight has
- * ended (common/load/pace.h); a session's next round when the last one has
- * ended.  Clocks count from the driver's start, in us.
+ * A driver sends each request when it is due, but no more than max_in_flight at
+ * a time (common/load/pace.h), and a session's next round after the one before
+ * has ended.  Clocks count from the driver's start, in us.
  *
  *            due, below the limit        text            end, error, limit
  *   QUEUED ---------------------> SENT -------> ANSWERED ------> recorded
  *
- * A protocol sends one request at a time for each ask, and says what comes of
- * it: live_ask_text() for each piece of the answer, then live_ask_end() once.
- * After that, and after cancel(), it says nothing more of it.
+ * A protocol sends one request for each ask.  It calls live_ask_text() for each
+ * piece of the answer, then live_ask_end() once, and neither of them after that
+ * or after cancel().
  */
 
 #ifndef LIVE_DRIVE_H
@@ -35,16 +35,18 @@ typedef struct live_driver_s  live_driver_t;
 typedef struct live_ask_s     live_ask_t;
 
 typedef struct {
-    /* Makes what lasts: connections.  0, or -1 and *error. */
+    /* Makes what all requests share: connections.  0, or -1 and *error. */
     int   (*open)(live_driver_t *driver, work_error_t *error);
 
-    /* Sends a request, ask->own zero before it.  0, or -1: not now. */
+    /*
+     * Sends a request; ask->own was set to 0.  0, or -1: it cannot be sent now.
+     */
     int   (*start)(live_ask_t *ask);
 
     /* Gives up a request that was started and has not ended. */
     void  (*cancel)(live_ask_t *ask);
 
-    /* None is in flight. */
+    /* Called when no request is in flight. */
     void  (*close)(live_driver_t *driver);
 } live_protocol_t;
 
@@ -52,13 +54,13 @@ struct live_ask_s {
     live_driver_t         *driver;
     const work_request_t  *request;
     ev_timer               limit;
-    void                  *own;             /* the protocol's */
+    void                  *own;             /* for the protocol */
     int64_t                send_us;
     int64_t                first_us;        /* 0: no text yet */
     int64_t                last_us;
     uint32_t               pieces;
-    int64_t                prompt_tokens;   /* as the server counts; -1 */
-    int64_t                answer_tokens;   /* the same */
+    int64_t                prompt_tokens;   /* by the server; -1: unknown */
+    int64_t                answer_tokens;   /* likewise */
     char                   finish_reason[LIVE_REASON_BYTES];
     char                   id[LIVE_ID_BYTES];
 };
@@ -68,27 +70,28 @@ typedef struct {
     const char  *model;
     const char  *api_key;           /* NULL: none */
     int          is_chat;
-    int          is_whole;          /* answers in one piece */
-    int          is_unbounded;      /* no max_tokens */
+    int          is_whole;          /* the answer comes in one piece */
+    int          is_unbounded;      /* requests have no max_tokens */
     int          records_itl;
     int64_t      bytes_per_token;   /* of prompts */
     int64_t      max_in_flight;
     int64_t      timeout_us;
-    int64_t      warm_up;           /* first requests, not recorded */
-    int64_t      horizon_us;        /* nothing is sent later; 0: none */
+    int64_t      warm_up;           /* number of first requests not recorded */
+    int64_t      horizon_us;        /* nothing is sent after it; 0: none */
     uint64_t     seed;              /* of prompts and of x-request-id */
 } live_options_t;
 
 struct live_driver_s {
     const live_options_t   *options;
     const live_protocol_t  *protocol;
-    void                   *own;            /* the protocol's */
+    void                   *own;            /* for the protocol */
     struct ev_loop         *loop;
     work_t                 *work;
     work_trace_t           *trace;          /* NULL: nothing is recorded */
     work_itl_t             *itl;
-    heap_t                  due;            /* work_event_t; its stream is the
-                                               request */
+    heap_t                  due;            /* of work_event_t, in which
+                                               `stream` is the request's
+                                               index */
     pace_t                  pace;
     uint64_t                began_ns;
     int64_t                 in_flight;
@@ -108,7 +111,7 @@ int live_drive(live_driver_t *driver, const live_options_t *options,
     const live_protocol_t *protocol, work_t *work, work_trace_t *trace,
     work_itl_t *itl, work_error_t *error);
 
-/* From the protocols. */
+/* Called by protocols: a piece of text came; the request ended. */
 void live_ask_text(live_ask_t *ask);
 void live_ask_end(live_ask_t *ask, const char *status, const char *message);
 

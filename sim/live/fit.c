@@ -1,5 +1,8 @@
 
-/* One equation a request, and the latency model that solves them best. */
+/*
+ * Makes one equation of each request, and finds the latency model that fits
+ * them best.
+ */
 
 #include "sim/live/fit.h"
 
@@ -11,30 +14,32 @@
 #include "sim/report/figure/json.h"
 
 /*
- * Tokens of one step come at nearly one time.  A window is moved by this part
- * of its mean step, so that none of them falls on its edge; a step without
- * prompts is shorter than the mean.
+ * Tokens of one step arrive at nearly the same time.  A request's interval is
+ * shifted by this part of its mean step, so that no step's tokens are at its
+ * edge.  It is less than half, because steps without a prompt are shorter than
+ * the mean.
  */
 #define EDGE  0.2
 
-/* Fewer requests say nothing. */
+/* With fewer requests there is no fit. */
 #define LEAST_REQUESTS  20
 #define LEAST_IDLE      10
 
-/* Rounds of guessing when tokens came; few change the third digit. */
+/* Rounds of estimating times; after few, only the third digit changes. */
 #define GUESSES         12
 
 typedef struct {
-    live_served_t  *served;         /* by time of sending */
+    live_served_t  *served;         /* sorted by time of sending */
     size_t          n;
-    int64_t        *firsts;         /* ascending: when prompts were done */
-    double         *prompts;        /* prefilled up to each, beginning with 0 */
-    int64_t        *times;          /* when tokens came, by request */
+    int64_t        *firsts;         /* ascending: times of first tokens */
+    double         *prompts;        /* prompt tokens up to each of firsts[]; the
+                                       first item is 0 */
+    int64_t        *times;          /* times of later tokens, by request */
     int64_t        *decoded;        /* the same, ascending */
     size_t          ntimes;
     live_row_t     *rows;
     live_clock_t    clock;
-    int             guessed;        /* some times are not known */
+    int             guessed;        /* some times are estimated */
 } fitter_t;
 
 
@@ -74,7 +79,7 @@ time_order(const void *a, const void *b)
 }
 
 
-/* How many of the times are at most that. */
+/* How many of the times, which are ascending, are not after at_us. */
 static size_t
 count_until(const int64_t *times, size_t n, int64_t at_us)
 {
@@ -115,7 +120,7 @@ prefilled(const work_record_t *r)
 }
 
 
-/* When the tokens behind the first came, if that is known. */
+/* Sets the times of the tokens after the first, if they are known. */
 static void
 add_decoded(fitter_t *f, live_served_t *s, const work_record_t *r,
     const work_itl_t *itl)
@@ -138,8 +143,8 @@ add_decoded(fitter_t *f, live_served_t *s, const work_record_t *r,
 
 
 /*
- * Guesses the other tokens: each request's as evenly spread over the steps that
- * the engine made meanwhile.
+ * Estimates the times of other tokens: each request's are spread evenly over
+ * the steps that the engine made from its first token to its last.
  */
 static void
 guess_decoded(fitter_t *f)
@@ -243,7 +248,7 @@ fitter_done(fitter_t *f)
 }
 
 
-/* The equation of one request. */
+/* Makes the equation of one request. */
 static void
 make_row(const fitter_t *f, const live_served_t *s, live_row_t *row)
 {
@@ -263,8 +268,8 @@ make_row(const fitter_t *f, const live_served_t *s, live_row_t *row)
 
 
 /*
- * Requests that were alone from their sending to their first token: what is
- * beyond their step is waiting.
+ * Fits alpha to requests that were alone from their sending to their first
+ * token: their time without the step is the waiting.
  */
 static void
 fit_alpha(fitter_t *f, live_fit_t *fit)
@@ -298,7 +303,7 @@ fit_alpha(fitter_t *f, live_fit_t *fit)
         return;
     }
 
-    /* A slope within its error is none; then prompts do not matter. */
+    /* A slope that is not significant is left out: waiting is then constant. */
     if (live_solve(f->rows, fit->idle, 2, &solution) != 0
         || solution.b[1] < 3 * solution.error[1])
     {
@@ -313,7 +318,10 @@ fit_alpha(fitter_t *f, live_fit_t *fit)
 }
 
 
-/* One equation of each request that says something; how many. */
+/*
+ * Makes an equation of each request that has more than one token; returns how
+ * many.
+ */
 static size_t
 make_rows(fitter_t *f, int64_t warm_up)
 {
@@ -333,8 +341,8 @@ make_rows(fitter_t *f, int64_t warm_up)
 
 
 /*
- * Where tokens' times are guessed, a fit makes better guesses, and those a
- * better fit.
+ * If times of tokens are estimated, a fit improves these estimates, and they
+ * improve the next fit.
  */
 static int
 solve(fitter_t *f, int64_t warm_up, live_fit_t *fit,
@@ -362,8 +370,8 @@ solve(fitter_t *f, int64_t warm_up, live_fit_t *fit,
 
 
 /*
- * No engine has a cost below 0.  Least squares finds one where what it looks
- * for is lost in other things.
+ * Refuses a cost below 0, which no engine has.  Least squares finds one if the
+ * cost is too small against the noise.
  */
 static int
 check_beta(const fitter_t *f, const live_fit_t *fit, const char *path,

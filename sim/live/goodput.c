@@ -7,7 +7,10 @@
 #include <string.h>
 
 
-/* The order in which a request's times are judged; the first miss ends it. */
+/*
+ * The order in which a request's times are judged; the first one missed ends
+ * the judgement.
+ */
 static const report_time_t  judged[REPORT_TIMES] = {
     REPORT_TTFT, REPORT_E2E, REPORT_ITL
 };
@@ -29,8 +32,8 @@ typedef struct {
 
 
 /*
- * Times of 0 are times that are not known.  Each target that is reached counts
- * as seen, and a request that misses one is not asked for the next.
+ * A time of 0 is unknown.  A target counts as seen when it is judged; after a
+ * target that a request misses, its other targets are not judged.
  */
 static void
 judge(goodput_t *g, const report_target_t *target, report_attained_t *tally,
@@ -63,7 +66,7 @@ judge(goodput_t *g, const report_target_t *target, report_attained_t *tally,
 }
 
 
-/* The mean of a request's positive gaps; 0: none. */
+/* The mean of a request's positive gaps; 0: it has none. */
 static double
 itl_ms(const work_itl_t *itl, int64_t id)
 {

@@ -1,7 +1,7 @@
 
 /*
- * Prompts as words of a fixed length that follow from the seed and from where
- * tokens come from.
+ * Prompts: words of a fixed length, computed from the seed and the origin of
+ * the tokens.
  */
 
 #include "sim/live/drive.h"
@@ -11,7 +11,9 @@
 #include "common/rnd.h"
 
 
-/* A word by its origin and place: letters, and a space behind them. */
+/*
+ * Writes the word for an origin and a place: letters, and a space at the end.
+ */
 static void
 write_word(char *at, int64_t bytes, uint64_t origin, uint32_t place)
 {

@@ -6,7 +6,9 @@
 #include <math.h>
 
 
-/* By raw sums, as BLIS has it: it may exceed 1 by rounding. */
+/*
+ * Pearson's correlation by raw sums, as in BLIS: rounding may make it exceed 1.
+ */
 static double
 pearson(const live_pairs_t *p)
 {

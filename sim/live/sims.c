@@ -10,7 +10,7 @@
 #include "sim/work/file.h"
 
 
-/* The whole file as JSON; NULL and *error. */
+/* Reads a whole file as JSON; NULL and *error. */
 static json_t *
 json_of_file(const char *path, work_error_t *error)
 {

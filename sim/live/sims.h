@@ -22,7 +22,7 @@ typedef struct {
     int64_t             output_tokens;
     const work_name_t  *slo_class;
     const work_name_t  *model;
-    double              itl_mean_us;        /* 0: not known */
+    double              itl_mean_us;        /* 0: unknown */
 } live_sim_t;
 
 typedef struct {
@@ -35,12 +35,12 @@ typedef struct {
 int live_sims_read(live_sims_t *sims, const char *path, work_error_t *error);
 void live_sims_done(live_sims_t *sims);
 
-/* The last one with that id, or NULL. */
+/* The last result with that id, or NULL. */
 const live_sim_t *live_sims_find(const live_sims_t *sims, int64_t id);
 
 /*
- * "cache_hit_rate" of the JSON that `replay --metrics-path` writes.  1 and
- * *rate; 0: it says none; -1 and *error.
+ * Reads "cache_hit_rate" from the JSON that `replay --metrics-path` writes.  1
+ * and *rate; 0: it is not there; -1 and *error.
  */
 int live_hit_rate_read(const char *path, double *rate, work_error_t *error);
 

@@ -12,7 +12,7 @@
 #define ROUNDS   50
 #define HUBER_K  1.345
 
-/* Below it, relative to its diagonal, a pivot is rounding and no fact. */
+/* A pivot below this, relative to its diagonal, is only rounding. */
 #define LEAST_PIVOT  1e-9
 
 typedef struct {
@@ -96,7 +96,10 @@ residual(const live_row_t *row, const double *b, size_t k)
 }
 
 
-/* Weights for the next round, from the residuals; the scale of those. */
+/*
+ * Computes the weights of the next round from the residuals; returns the
+ * residuals' scale.
+ */
 static double
 reweigh(const live_row_t *rows, size_t n, size_t k, const double *b,
     double *weights, double *sorted)
@@ -120,7 +123,10 @@ reweigh(const live_row_t *rows, size_t n, size_t k, const double *b,
 }
 
 
-/* Standard errors by the weighted residuals, and the share explained. */
+/*
+ * Computes standard errors from the weighted residuals, and the explained share
+ * of the variance.
+ */
 static void
 judge(const live_row_t *rows, const double *weights, size_t n, size_t k,
     const normal_t *m, live_solution_t *s)

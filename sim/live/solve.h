@@ -29,8 +29,8 @@ typedef struct {
 } live_solution_t;
 
 /*
- * Of the first `unknowns` of each row.  0, or -1: no memory, too few rows, or
- * what they say does not tell the unknowns apart.
+ * Solves for the first `unknowns` of each row.  0, or -1: no memory, too few
+ * rows, or rows that do not determine the unknowns.
  */
 int live_solve(const live_row_t *rows, size_t n, size_t unknowns,
     live_solution_t *solution);

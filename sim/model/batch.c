@@ -2,11 +2,11 @@
 /*
  * The batch of a step.
  *
- * First those that run go on, in order: a prompt by the next chunk, an answer
- * by one token.  One that finds no block preempts another until it does, or
- * until it was preempted itself; then those behind it get nothing in this step.
- * If nobody was preempted, requests come from the queue's head as long as there
- * are places, tokens and blocks.
+ * First the running requests continue, in order: a prompt by its next chunk, an
+ * answer by one token.  A request that finds no block preempts others until it
+ * finds one, or until it is preempted itself; then the requests behind it get
+ * nothing in this step.  If no request was preempted, more come from the
+ * queue's head as long as there are places, tokens and blocks.
  */
 
 #include <stdlib.h>
@@ -105,11 +105,11 @@ model_batch_leave(model_replica_t *replica, uint32_t i)
 }
 
 
-/* --- those that run */
+/* --- running requests */
 
 /*
- * The request that makes room: the last, or the least urgent and among those
- * the latest.
+ * The request to preempt: the last one, or the least urgent, and among equally
+ * urgent ones the latest.
  */
 static uint32_t
 batch_victim(const model_replica_t *replica)
@@ -138,7 +138,10 @@ batch_victim(const model_replica_t *replica)
 }
 
 
-/* It begins anew.  Its tokens of this step are available to others. */
+/*
+ * Preempts a request, which will start again.  Its tokens of this step are
+ * available to others.
+ */
 static int
 batch_preempt(model_replica_t *replica, uint32_t i, int64_t now_us)
 {
@@ -190,7 +193,10 @@ batch_allocate(model_replica_t *replica, model_request_t *request)
 }
 
 
-/* The request at batch.granted gets what it needs.  -1: it was preempted. */
+/*
+ * Gives the request at batch.granted the blocks it needs, by preempting others
+ * if necessary.  -1: it was preempted itself.
+ */
 static int
 batch_make_room(model_replica_t *replica, int64_t now_us)
 {
@@ -219,7 +225,9 @@ batch_make_room(model_replica_t *replica, int64_t now_us)
 }
 
 
-/* Tokens of the next chunk of a prompt from `from` on. */
+/*
+ * The number of tokens in the next chunk of a prompt, which begins at `from`.
+ */
 static uint32_t
 batch_chunk(const model_replica_t *replica, const model_request_t *request,
     uint32_t from)
@@ -285,9 +293,9 @@ batch_continue(model_replica_t *replica, int64_t now_us)
 }
 
 
-/* --- those that wait */
+/* --- waiting requests */
 
-/* Room for one more in all arrays. */
+/* Makes room for one more request in all arrays. */
 static int
 batch_reserve(model_replica_t *replica)
 {
@@ -353,7 +361,10 @@ model_batch_decode(model_replica_t *replica, model_request_t *request)
 }
 
 
-/* Its prompt came from elsewhere; preempted, it is computed here, alone. */
+/*
+ * Admits a request whose prompt came from elsewhere.  If it was preempted, its
+ * prompt is computed here, one token at a time.
+ */
 static int
 batch_admit_decode(model_replica_t *replica, model_request_t *request)
 {
@@ -391,7 +402,10 @@ batch_admit_prefill(model_replica_t *replica, model_request_t *request)
     from = cached * replica->kv.block_tokens;
     tokens = batch_chunk(replica, request, from);
 
-    /* A cached prompt needs no block: its answer's blocks are its first. */
+    /*
+     * If the whole prompt is cached, the request takes no block for it: its own
+     * blocks begin with its answer.
+     */
     request->is_unchained = tokens == 0;
 
     if (request->input_tokens > 0
@@ -480,7 +494,7 @@ model_batch_form(model_replica_t *replica, int64_t now_us)
     batch->is_preempted = 0;
 
     if (batch->next_due > replica->step && batch->n <= batch->budget) {
-        batch->granted = batch->n;      /* only a token each */
+        batch->granted = batch->n;      /* all requests get a token each */
         batch->budget -= batch->n;
 
     } else {

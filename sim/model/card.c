@@ -6,7 +6,7 @@
 
 
 static const struct {
-    const char    *name;            /* behind the last slash */
+    const char    *name;            /* without what is before the last slash */
     model_card_t   card;
 } card_presets[] = {
     { "qwen3-14b",
@@ -109,13 +109,13 @@ model_card_kv_bytes(const model_card_t *card, int64_t tp)
 /* --- memory */
 
 #define GIB                  1073741824.0
-#define ACTIVATIONS_GIB      5.5        /* of a dense model */
+#define ACTIVATIONS_GIB      5.5        /* of a dense model, in GiB */
 #define ACTIVATIONS_MOE_GIB  8.0
-#define RUNTIME_GIB          0.15       /* of a GPU on its own */
-#define RUNTIME_TP_GIB       0.6        /* of each, if they share layers */
+#define RUNTIME_GIB          0.15       /* of a GPU that computes alone */
+#define RUNTIME_TP_GIB       0.6        /* of each GPU, if they share layers */
 
 
-/* Parameters of the feed-forward parts of all layers. */
+/* Parameters of the feed-forward parts of all layers together. */
 static int64_t
 card_ffn_params(const model_card_t *card)
 {

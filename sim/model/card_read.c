@@ -2,9 +2,9 @@
 /*
  * Reads model cards and GPUs from JSON.
  *
- * Publishers name the same figure differently, so most have a list of keys, of
- * which the first that is not 0 counts.  Configurations of models that see and
- * hear hold the language model's figures in "text_config".
+ * Publishers name the same figure differently, so most figures have a list of
+ * keys, and the first one whose value is not 0 counts.  Configurations of
+ * multimodal models have the language model's figures in "text_config".
  */
 
 #include <errno.h>
@@ -24,7 +24,7 @@
 #define PATH_BYTES      4096
 #define FIGURE_MAX      1e15
 
-/* A file that is being read, and its error. */
+/* The file that is being read, and where its errors go. */
 typedef struct {
     const char  *file;
     char        *text;
@@ -35,7 +35,8 @@ typedef struct {
 
 
 /*
- * Returns the line of key, or of the whole object if key is NULL.  Returns -1.
+ * Writes an error with the line of key, or of the whole object if key is NULL.
+ * Returns -1.
  */
 static int __attribute__((format(printf, 3, 4)))
 card_wrong(const card_file_t *file, const char *key, const char *format, ...)
@@ -130,7 +131,7 @@ card_file_close(card_file_t *file)
 }
 
 
-/* A number >= 0; 0 if there is none.  -1: it is something else. */
+/* Reads a number >= 0; 0 if there is none.  -1: the value is something else. */
 static int
 card_number(const card_file_t *file, const json_t *object, const char *key,
     double *number)
@@ -158,7 +159,10 @@ card_number(const card_file_t *file, const json_t *object, const char *key,
 }
 
 
-/* The first of these keys that is at least `min`; they end with NULL. */
+/*
+ * Reads the number of the first of these keys that is at least `min`; the list
+ * of keys ends with NULL.
+ */
 static int
 card_integer(const card_file_t *file, const char *const *keys, int64_t min,
     int64_t *integer)
@@ -243,7 +247,7 @@ card_read_integers(const card_file_t *file, model_card_t *card)
 }
 
 
-/* An activation whose feed-forward part has three matrices. */
+/* Whether a feed-forward part with this activation has three matrices. */
 static int
 card_is_gated(const char *activation)
 {
@@ -263,7 +267,7 @@ card_is_gated(const char *activation)
 }
 
 
-/* Figures that are not one number: shared experts, compressed keys. */
+/* Figures that need more than one key: shared experts, compressed keys. */
 static int
 card_read_rest(const card_file_t *file, model_card_t *card)
 {
@@ -289,7 +293,10 @@ card_read_rest(const card_file_t *file, model_card_t *card)
     card->is_tied = json_is_true(json_object_get(file->root,
                                                  "tie_word_embeddings"));
 
-    /* Experts of an unknown number have weights of an unknown size. */
+    /*
+     * If experts are used and their number is unknown, the size of the weights
+     * is unknown.
+     */
     card->is_gated = card_is_gated(json_string_value(
                          json_object_get(file->root, "hidden_act")))
         && (card->experts > 0
@@ -322,7 +329,7 @@ card_type_bytes(const char *type)
 }
 
 
-/* The group that is first by name says it for all. */
+/* The bytes of a weight: the group whose name sorts first counts for all. */
 static double
 card_group_bytes(json_t *groups)
 {
@@ -379,7 +386,10 @@ card_quantized_bytes(const json_t *quantization)
 }
 
 
-/* By the name: w4a16 and its like, or fp8. */
+/*
+ * The bytes of a weight by a model's name, which has w4a16 and the like, or
+ * fp8.
+ */
 static double
 card_named_bytes(const char *name)
 {
@@ -432,7 +442,9 @@ card_read_bytes(const card_file_t *file, const char *name, model_card_t *card)
 }
 
 
-/* Positions beyond those that the model was made for. */
+/*
+ * Raises max_positions by the scaling of positions beyond the original model's.
+ */
 static void
 card_scale_positions(const card_file_t *file, model_card_t *card)
 {

@@ -18,7 +18,10 @@ check_count(const model_request_t *request, uint32_t *users)
 }
 
 
-/* Blocks that the requests hold; reserved ones are in no list. */
+/*
+ * Checks the blocks that requests hold; requests with reserved blocks are in no
+ * list.
+ */
 static const char *
 check_blocks(const model_replica_t *replica)
 {
@@ -46,7 +49,7 @@ check_blocks(const model_replica_t *replica)
 }
 
 
-/* Whether its blocks hold exactly the tokens that are computed. */
+/* Whether a request's blocks hold exactly its computed tokens. */
 static int
 check_tokens(const model_replica_t *replica, const model_request_t *request)
 {
@@ -64,7 +67,7 @@ check_tokens(const model_replica_t *replica, const model_request_t *request)
         wanted -= request->input_tokens;
     }
 
-    /* An empty prompt takes a block all the same. */
+    /* A request with an empty prompt takes a block, too. */
     return held == wanted + (request->input_tokens == 0);
 }
 

@@ -1,6 +1,6 @@
 
 /*
- * The settings of a replica model.  Many replicas may share one.
+ * Settings of a replica model, which several replicas may share.
  */
 
 #ifndef MODEL_CONFIG_H
@@ -16,54 +16,55 @@
 #define MODEL_BLOCKS_MAX  (1u << 30)
 
 typedef enum {
-    MODEL_FCFS = 0,             /* as they came */
-    MODEL_PRIORITY_FCFS,        /* the most urgent first */
-    MODEL_SJF,                  /* the shortest prompt first */
-    MODEL_REVERSE_PRIORITY      /* the least urgent first: for tests */
+    MODEL_FCFS = 0,             /* in order of arrival */
+    MODEL_PRIORITY_FCFS,        /* most urgent first */
+    MODEL_SJF,                  /* shortest prompt first */
+    MODEL_REVERSE_PRIORITY      /* least urgent first: for tests */
 } model_scheduler_t;
 
 typedef enum {
-    MODEL_PREEMPT_LAST = 0,     /* "fcfs": the last of the batch */
-    MODEL_PREEMPT_PRIORITY      /* the least urgent, among equals the latest */
+    MODEL_PREEMPT_LAST = 0,     /* "fcfs": the last one in the batch */
+    MODEL_PREEMPT_PRIORITY      /* the least urgent; if equal, the latest */
 } model_preemption_t;
 
 typedef struct {
-    int64_t             block_tokens;           /* 16 */
-    int64_t             total_blocks;           /* 20000 */
-    int64_t             max_seqs;               /* of a batch: 256 */
-    int64_t             max_batched_tokens;     /* of a step: 2048 */
-    int64_t             max_model_len;          /* tokens; 0: no limit */
-    int64_t             long_prefill_threshold; /* tokens of a prompt in a
-                                                   step; 0: no limit */
+    int64_t             block_tokens;           /* default 16 */
+    int64_t             total_blocks;           /* default 20000 */
+    int64_t             max_seqs;               /* of a batch; default 256 */
+    int64_t             max_batched_tokens;     /* of a step; default 2048 */
+    int64_t             max_model_len;          /* in tokens; 0: no limit */
+    int64_t             long_prefill_threshold; /* most tokens of one prompt in
+                                                   a step; 0: no limit */
     model_scheduler_t   scheduler;
     model_preemption_t  preemption;
     model_latency_t     latency;
-    int64_t             horizon_us;             /* no later event counts for
+    int64_t             horizon_us;             /* later events do not change
                                                    model_replica_ended() */
-    int                 keeps_gaps;             /* for model_replica_gaps() */
+    int                 keeps_gaps;             /* keeps gaps for
+                                                   model_replica_gaps() */
 
     /*
-     * Where a frozen view of the cached blocks is wanted: a number that grows
-     * whenever all replicas' views are to be taken anew.  NULL: no view.
+     * Grows whenever the frozen views of all replicas' cached blocks are to be
+     * taken anew.  NULL: there are no frozen views.
      */
     const uint64_t     *view;
 } model_config_t;
 
 
-/* The defaults above, and no latency model. */
+/* Sets the defaults given above; there is none for the latency model. */
 void model_config_init(model_config_t *config);
 
-/* By name, as on the command line.  -1: not known. */
+/* Finds a value by its name on the command line.  0, or -1: there is none. */
 int model_config_scheduler(const char *name, model_scheduler_t *scheduler);
 int model_config_preemption(const char *name, model_preemption_t *preemption);
 
 /*
- * Caps max_model_len to what the blocks hold.  Returns the requested length, or
- * 0: nothing was capped.
+ * Lowers max_model_len to what the blocks can hold.  Returns the value before,
+ * or 0 if nothing was changed.
  */
 int64_t model_config_cap(model_config_t *config);
 
-/* Checks the figures: 0, or -1 and an error in one line. */
+/* Checks the figures.  0, or -1 and an error in one line. */
 int model_config_check(const model_config_t *config, char *error,
     size_t bytes);
 

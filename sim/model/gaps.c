@@ -2,11 +2,11 @@
 /*
  * Gaps between tokens.  All requests of a step have the same gap, so a step's
  * gap is kept once, and a request that completes adds one to all steps that it
- * was in: +1 at the first, -1 behind the last.  Steps of requests that do not
- * complete, or were preempted, do not count.
+ * was in: +1 at the first, -1 after the last.  Steps of requests that do not
+ * complete, and steps before a preemption, do not count.
  *
- * Once there are many, the steps before all requests that run are final: they
- * are folded into a table of gaps and how often each was.
+ * When there are many steps, those before all running requests are final: they
+ * are folded into a table that counts each gap.
  */
 
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 #include "sim/model/replica_inner.h"
 
 
-#define FOLD_STEPS  16384       /* 200 kB */
+#define FOLD_STEPS  16384       /* steps; 200 kB */
 
 
 static int
@@ -49,7 +49,7 @@ gaps_grow(model_gaps_t *gaps)
 }
 
 
-/* The first step that a request which runs may still count. */
+/* The first step that a running request may still count. */
 static uint64_t
 gaps_first_open(model_replica_t *replica)
 {
@@ -122,7 +122,7 @@ gaps_fold_one(model_gaps_t *gaps, int64_t gap_us, uint64_t count)
 }
 
 
-/* Folds the steps before `first`.  0, or -1: memory. */
+/* Folds the steps before `first`.  0, or -1: no memory. */
 static int
 gaps_fold(model_gaps_t *gaps, uint64_t first)
 {
@@ -141,7 +141,9 @@ gaps_fold(model_gaps_t *gaps, uint64_t first)
         }
     }
 
-    /* Behind the last step stand the ends of those who were in it. */
+    /*
+     * For requests that ended with the last step, changes[] has one item more.
+     */
     memmove(gaps->gaps_us, gaps->gaps_us + n,
             (gaps->n - n) * sizeof(int64_t));
     memmove(gaps->changes, gaps->changes + n,
@@ -174,7 +176,7 @@ model_gaps_add(model_replica_t *replica, int64_t gap_us)
         return -1;
     }
 
-    /* One more, for the change behind the last step. */
+    /* One more item, for the change after the last step. */
     if (gaps->n + 2 > gaps->capacity && gaps_grow(gaps) != 0) {
         return -1;
     }

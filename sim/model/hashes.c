@@ -8,7 +8,10 @@
 #define PLACES_MIN  64
 
 
-/* Where a key belongs: hashes of a caller may be poor in their low bits. */
+/*
+ * The place where a key belongs.  The key is mixed, since a caller's hashes may
+ * be poor in their low bits.
+ */
 static uint32_t
 hashes_home(const model_hashes_t *hashes, uint64_t key)
 {
@@ -17,7 +20,7 @@ hashes_home(const model_hashes_t *hashes, uint64_t key)
 }
 
 
-/* The place of key, or the free one where it belongs. */
+/* The place of a key, or the free place where it belongs. */
 static uint32_t
 hashes_find(const model_hashes_t *hashes, uint64_t key)
 {
@@ -96,7 +99,7 @@ model_hashes_put(model_hashes_t *hashes, uint64_t key, uint32_t value)
 }
 
 
-/* Moves into the hole what would no longer be found behind it. */
+/* Fills the hole with entries that could not be found after it otherwise. */
 static void
 hashes_close(model_hashes_t *hashes, uint32_t hole)
 {

@@ -16,10 +16,10 @@
 
 typedef struct {
     uint64_t  key;
-    uint32_t  value;                /* MODEL_HASHES_NONE: a free place */
+    uint32_t  value;                /* MODEL_HASHES_NONE: the place is free */
 } model_hash_t;
 
-/* A zeroed map is empty. */
+/* A map; a zeroed one is empty. */
 typedef struct {
     model_hash_t  *places;
     uint32_t       nplaces;         /* a power of two, or 0 */
@@ -27,21 +27,23 @@ typedef struct {
 } model_hashes_t;
 
 
-/* MODEL_HASHES_NONE if it is not there. */
+/* Returns the value of a key, MODEL_HASHES_NONE if it is not there. */
 uint32_t model_hashes_get(const model_hashes_t *hashes, uint64_t key);
 
-/* Sets the value of key.  0, or -1: memory. */
+/* Sets the value of a key.  0, or -1: no memory. */
 int model_hashes_put(model_hashes_t *hashes, uint64_t key, uint32_t value);
 
-/* 1 if it was there. */
+/* Removes a key.  1 if it was there, else 0. */
 int model_hashes_remove(model_hashes_t *hashes, uint64_t key);
 
-/* Keeps the memory. */
+/* Removes all keys and keeps the memory. */
 void model_hashes_clear(model_hashes_t *hashes);
 
 void model_hashes_done(model_hashes_t *hashes);
 
-/* A hash of a sequence of words, from 0 on: word behind those of `hash`. */
+/*
+ * Extends the hash of a sequence of words by one word; the hash of none is 0.
+ */
 static inline uint64_t
 model_hashes_mix(uint64_t hash, uint64_t word)
 {

@@ -5,7 +5,7 @@
 #include "sim/model/kv.h"
 
 
-#define LIST_SPARE  8       /* blocks of an answer, before the list is grown */
+#define LIST_SPARE  8       /* spare blocks in a list, for an answer */
 
 
 void
@@ -50,7 +50,8 @@ model_kv_clear(model_kv_t *kv)
 /* --- names */
 
 /*
- * Notes the frozen view's state of a name that is about to be added or removed.
+ * Keeps whether the frozen view has a name that is about to be added or
+ * removed.
  */
 static void
 kv_note(model_kv_t *kv, uint64_t name)
@@ -130,7 +131,7 @@ model_kv_viewed(const model_kv_t *kv, const uint64_t *hashes, uint32_t n)
     uint32_t  i, viewed;
 
     if (kv->view == NULL || kv->viewed != *kv->view) {
-        return model_kv_cached(kv, hashes, n);      /* nothing has changed */
+        return model_kv_cached(kv, hashes, n);      /* no changes since */
     }
 
     for (i = 0; i < n; i++) {
@@ -173,7 +174,7 @@ kv_push_free(model_kv_t *kv, uint32_t b)
 }
 
 
-/* Takes it out of the queue, for its first user. */
+/* Removes a block from the queue, for its first user. */
 static void
 kv_take_free(model_kv_t *kv, uint32_t b)
 {
@@ -226,7 +227,7 @@ kv_grow(model_kv_t *kv)
 }
 
 
-/* The head of the queue.  There is a free block. */
+/* Removes the queue's head; there must be a free block. */
 static uint32_t
 kv_pop(model_kv_t *kv)
 {
@@ -346,7 +347,10 @@ kv_spare(const model_kv_t *kv, const model_request_t *request)
 }
 
 
-/* There are enough blocks.  A prompt's blocks are named as they are taken. */
+/*
+ * Adds tokens to a request's blocks; enough blocks must be free.  Blocks of a
+ * prompt are named as they are taken.
+ */
 static void
 kv_append(model_kv_t *kv, model_request_t *request, uint32_t tokens,
     int is_prompt)
@@ -467,7 +471,10 @@ model_kv_forget(model_request_t *request)
 
 /* --- the state */
 
-/* Its name, and whether the name is its own or another block's by now. */
+/*
+ * Mixes in a block's name, and whether the name is still this block's or
+ * another one's.
+ */
 static uint64_t
 kv_state_name(const model_kv_t *kv, uint64_t state, uint32_t b)
 {

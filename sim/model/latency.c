@@ -175,7 +175,7 @@ latency_check_machine(const model_latency_options_t *options, char *error,
 }
 
 
-/* How many layers have experts, and how wide each kind is. */
+/* Counts the layers with experts, and the width of each kind of layer. */
 static void
 latency_split_layers(model_latency_t *latency, const model_card_t *card)
 {
@@ -229,7 +229,7 @@ latency_prepare(model_latency_t *latency)
                                                      : card->param_bytes;
     latency_split_layers(latency, card);
 
-    /* The fitted model counts in us and in whole dimensions of heads. */
+    /* The fitted model uses us, and head sizes in whole numbers. */
     scale = latency->options.kind == MODEL_PHYSICS ? 1e6 : 1e12;
     latency->p.head = latency->options.kind == MODEL_PHYSICS
                       ? (double) (card->hidden / card->heads)
@@ -246,7 +246,7 @@ latency_prepare(model_latency_t *latency)
 }
 
 
-/* To whole microseconds. */
+/* Cuts a time to whole microseconds. */
 static int64_t
 latency_cut(double us)
 {

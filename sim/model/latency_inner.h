@@ -1,5 +1,8 @@
 
-/* The kinds of latency models, each in its file.  They return us, not cut. */
+/*
+ * The kinds of latency models, each in its own file.  Their times are in us,
+ * not yet cut to whole ones.
+ */
 
 #ifndef MODEL_LATENCY_INNER_H
 #define MODEL_LATENCY_INNER_H

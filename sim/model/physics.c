@@ -1,12 +1,13 @@
 
 /*
- * The fitted model: what computing, reading the KV cache, reading the weights
- * and the GPUs' talk would take at best, each times a coefficient that a real
- * engine gave, and constants for layers, requests and the step.
+ * The fitted model: the least times of computing, of reading the KV cache, of
+ * reading the weights and of communication among GPUs, each times a coefficient
+ * that was fitted to a real engine, plus constants for layers, requests and the
+ * step.
  *
  * With 7 or 8 coefficients, the longer of computing and memory counts in each
- * phase; the 9th splits them for prompts, the 10th for answers.  The 11th is
- * for several data-parallel ranks, which are not modelled.
+ * phase; with the 9th both count for prompts, with the 10th for answers.  The
+ * 11th is for several data-parallel ranks, which are not modelled.
  */
 
 #include <math.h>
@@ -14,10 +15,10 @@
 #include "sim/model/latency_inner.h"
 
 
-#define KV_BYTES  2.0           /* of an element of the KV cache, always */
+#define KV_BYTES  2.0           /* of a number in the KV cache, in all models */
 
 
-/* The feed-forward part for so many tokens, in floating point operations. */
+/* Floating point operations of the feed-forward part for so many tokens. */
 static double
 physics_ffn(const model_latency_t *latency, double tokens)
 {
@@ -148,7 +149,10 @@ physics_decode(const model_latency_t *latency, double tokens, double context)
 }
 
 
-/* Sums over the GPUs that share layers, once for each of `units`. */
+/*
+ * The time to add up results over the GPUs that share layers, once for each of
+ * `units`.
+ */
 static double
 physics_reduce(const model_latency_t *latency, double units, double tokens)
 {

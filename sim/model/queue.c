@@ -62,7 +62,7 @@ queue_is_before(const model_queue_t *queue, const model_request_t *a,
 }
 
 
-/* Where it belongs: behind all that are not after it. */
+/* The place of a request: after all that do not come after it. */
 static uint32_t
 queue_place(const model_queue_t *queue, const model_request_t *request)
 {
@@ -88,7 +88,7 @@ queue_place(const model_queue_t *queue, const model_request_t *request)
 }
 
 
-/* Makes room for one at both ends: moves the items to the middle. */
+/* Makes room for one item at both ends, by moving the items to the middle. */
 static int
 queue_reserve(model_queue_t *queue)
 {
@@ -202,7 +202,7 @@ model_queue_remove(model_queue_t *queue, const model_request_t *request)
 }
 
 
-/* --- moments */
+/* --- the heap */
 
 void
 model_moments_done(model_moments_t *moments)
@@ -228,7 +228,7 @@ moments_place(model_moments_t *moments, uint32_t i, model_moment_t item)
 }
 
 
-/* Puts an item where it belongs, near the hole at i. */
+/* Puts an item into its place, starting at the hole at i. */
 static void
 moments_settle(model_moments_t *moments, uint32_t i, model_moment_t item)
 {

@@ -1,7 +1,7 @@
 
 /*
- * Requests in order: the queue before the batch, and those that wait for a
- * moment.
+ * Two containers of requests: the queue before the batch, and a heap of
+ * requests that each wait for a time.
  */
 
 #ifndef MODEL_QUEUE_H
@@ -33,14 +33,17 @@ typedef struct {
 void model_queue_init(model_queue_t *queue, model_scheduler_t scheduler);
 void model_queue_done(model_queue_t *queue);
 
-/* Both: 0, or -1: memory.  A preempted request comes back to the front. */
+/*
+ * model_queue_add() inserts a request in its order; model_queue_return() brings
+ * a preempted one back to the front.  0, or -1: no memory.
+ */
 int model_queue_add(model_queue_t *queue, model_request_t *request);
 int model_queue_return(model_queue_t *queue, model_request_t *request);
 
-/* There is a head. */
+/* Removes the head, which must exist. */
 void model_queue_pop(model_queue_t *queue);
 
-/* 1 if it was there. */
+/* Removes a request.  1 if it was in the queue, else 0. */
 int model_queue_remove(model_queue_t *queue, const model_request_t *request);
 
 
@@ -64,11 +67,11 @@ typedef struct {
 
 void model_moments_done(model_moments_t *moments);
 
-/* 0, or -1: memory. */
+/* 0, or -1: no memory. */
 int model_moments_add(model_moments_t *moments, model_request_t *request,
     int64_t at_us);
 
-/* Whether it is in the heap. */
+/* Removes a request, which must be in the heap. */
 void model_moments_remove(model_moments_t *moments, model_request_t *request);
 
 #endif /* MODEL_QUEUE_H */

@@ -63,7 +63,7 @@ model_replica_destroy(model_replica_t *replica)
 }
 
 
-/* --- what comes in */
+/* --- arrivals */
 
 static void
 replica_was_at(model_replica_t *replica, int64_t now_us)
@@ -90,7 +90,7 @@ model_replica_arrive(model_replica_t *replica, model_request_t *request,
 }
 
 
-/* The batch may be idle, and no step due, while there is work. */
+/* Makes a step due if the batch is idle while requests wait. */
 static void
 replica_wake(model_replica_t *replica, int64_t now_us)
 {
@@ -119,7 +119,7 @@ replica_enqueue(model_replica_t *replica, model_request_t *request)
 }
 
 
-/* Would it ever fit? */
+/* Whether the request could ever fit. */
 static int
 replica_serves(const model_replica_t *replica, const model_request_t *request)
 {
@@ -207,7 +207,7 @@ model_replica_arrive_decode(model_replica_t *replica,
 }
 
 
-/* --- what goes */
+/* --- removals */
 
 void
 model_settle(const model_replica_t *replica, model_request_t *request)
@@ -263,7 +263,7 @@ replica_leave_batch(model_replica_t *replica, const model_request_t *request)
 }
 
 
-/* Out of whatever list it is in. */
+/* Removes a request from the list that it is in. */
 static void
 replica_take(model_replica_t *replica, model_request_t *request)
 {
@@ -303,7 +303,10 @@ model_replica_remove(model_replica_t *replica, model_request_t *request)
 }
 
 
-/* A deadline strikes.  The step that is due stays due, if nobody is left. */
+/*
+ * A request's deadline has passed.  A step that is due remains due, even if no
+ * request is left for it.
+ */
 static void
 replica_expire(model_replica_t *replica, model_request_t *request,
     int64_t now_us)
@@ -425,7 +428,7 @@ model_replica_step(model_replica_t *replica)
 }
 
 
-/* --- what is known of it */
+/* --- reports */
 
 void
 model_replica_facts(const model_replica_t *replica, model_facts_t *facts)

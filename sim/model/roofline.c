@@ -4,7 +4,7 @@
  * its phase reaches, and each byte that the step moves at the memory's rate;
  * the step takes the longer of both.  The weights are read once a step.
  *
- * The sums run over single requests, so this model needs each one's progress.
+ * The sums are over single requests, so this model needs the progress of each.
  */
 
 #include <math.h>
@@ -15,7 +15,10 @@
 #define MLP_MATRICES  2.0
 
 
-/* Weights of the feed-forward part that a step with so many tokens reads. */
+/*
+ * Bytes of weights that a step with so many tokens reads in the feed-forward
+ * part.
+ */
 static double
 roofline_mlp_weights(const model_latency_t *latency, double tokens)
 {
@@ -85,7 +88,7 @@ roofline_flops(const model_latency_t *latency, double context, double tokens)
 }
 
 
-/* What a request moves besides the weights. */
+/* Bytes that a request moves besides the weights. */
 static double
 roofline_bytes(const model_latency_t *latency, double context, double tokens)
 {

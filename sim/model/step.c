@@ -1,11 +1,11 @@
 
 /*
- * One step: form the batch, ask how long it takes, count its tokens, let go of
- * the requests that have all of theirs.
+ * One step: form the batch, compute how long it takes, count its tokens, and
+ * end the requests that have all of theirs.
  *
  * The clock stands at the step's start.  Tokens leave at its end, and requests
- * end then, but they and their blocks are gone at once: so the fleet sees a
- * replica one step emptier than it is (BLIS does it this way).
+ * end then, but these requests and their blocks are removed at once, so the
+ * fleet sees them gone one step early (as in BLIS).
  */
 
 #include <string.h>
@@ -15,7 +15,10 @@
 
 /* --- how long it takes */
 
-/* Prompts come from the batch one by one; of answers, the sums are known. */
+/*
+ * Collects the prompts of the batch one by one; for answers, the sums are
+ * known.
+ */
 static void
 step_prompts(model_replica_t *replica, model_work_t *work)
 {
@@ -103,7 +106,7 @@ step_time(model_replica_t *replica, model_work_t *work)
 
 /* --- its tokens */
 
-/* Those behind the last token of the budget get none. */
+/* Requests for which the step's tokens did not suffice get none. */
 static int
 step_skip(model_replica_t *replica, int64_t gap_us)
 {
@@ -166,7 +169,9 @@ step_first_token(model_replica_t *replica, model_request_t *request,
 }
 
 
-/* The step's tokens are there.  From here on the next step counts. */
+/*
+ * The step's tokens are computed; from here on replica->step is the next step.
+ */
 static int
 step_advance(model_replica_t *replica, const model_work_t *work,
     int64_t now_us, int64_t us)
@@ -210,9 +215,12 @@ step_advance(model_replica_t *replica, const model_work_t *work,
 }
 
 
-/* --- who ends */
+/* --- ends of requests */
 
-/* The last token's place is taken and given back, as the engine would. */
+/*
+ * Takes the block for the last token, which is given back at once, as the
+ * engine would.
+ */
 static void
 step_last_block(model_replica_t *replica, model_request_t *request)
 {

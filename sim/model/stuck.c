@@ -3,7 +3,7 @@
  * Whether a replica is stuck: no request will end unless one arrives or is
  * removed.
  *
- * Look at the steps that compute nothing although requests wait: the batch is
+ * Consider the steps that compute nothing although requests wait: the batch is
  * empty after it was formed.
  *
  *   - A replica on which nothing ends takes such steps again and again.  As
@@ -16,14 +16,14 @@
  *     their prompt came from elsewhere, and the names of the free ones, which
  *     are the cache.
  *
- * A step's state that was there before therefore comes again and again, and a
- * replica that is stuck comes to such a state, since there are finitely many.
- * So this finds exactly the replicas that would not continue.  States are
+ * Therefore, if such a step has the state of an earlier one, it will have it
+ * again and again; and a stuck replica reaches such a state, since the number
+ * of states is finite.  So exactly the stuck replicas are found.  States are
  * compared by a hash of 64 bits, with the one at the last power of two: a cycle
  * is found however long it is, and however late it begins (Brent).
  *
- * Where a deadline will take a request away, or one is on its way into the
- * queue, something is still to come: such a replica is not stuck.
+ * A replica with a deadline, a pending request or reserved blocks is not stuck:
+ * its state will change.
  */
 
 #include "sim/model/replica_inner.h"

@@ -1,5 +1,5 @@
 
-/* Counters of anomalies: a row for the text and the JSON of each. */
+/* Counters of anomalies, a row for each, with its names in text and JSON. */
 
 #include "sim/report/summary.h"
 

@@ -72,7 +72,7 @@ decided_candidate(FILE *out, const fleet_ranked_t *c, int is_first)
 {
     char  score[REPORT_NUMBER_BYTES], kv[REPORT_NUMBER_BYTES];
 
-    /* Scores may be -0, of no load at all. */
+    /* Without load a score may be -0. */
     report_number(c->score == 0 ? 0 : c->score, score);
     report_number(c->kv_utilization, kv);
 
@@ -190,7 +190,7 @@ decided_cmp(const void *a, const void *b)
 }
 
 
-/* By name, so instance_10 comes before instance_2. */
+/* Sorted by name, so instance_10 is before instance_2. */
 static void
 decided_targets(const report_decided_t *d, uint32_t unique, FILE *out)
 {

@@ -12,10 +12,11 @@
 #include "sim/report/fitness.h"
 
 
-#define FITNESS_RPS     100.0       /* half of the best, as are the others */
+#define FITNESS_RPS     100.0       /* a rate with this value has the figure
+                                       1/2; so below */
 #define FITNESS_TPS     10000.0
 #define FITNESS_US      1000.0
-#define FITNESS_BYTES   64          /* of a pair */
+#define FITNESS_BYTES   64          /* of a pair KEY:WEIGHT */
 
 
 const char *const  report_fitness_keys[REPORT_FITNESS_KEYS] = {

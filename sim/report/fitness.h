@@ -2,9 +2,9 @@
 /*
  * Fitness: one number for a run, from several figures by weight, for searches.
  *
- * Each figure is brought between 0 and 1: of times 1 / (1 + ms), of rates
- * x / (x + 100 requests or 10,000 tokens a second).  The sum is not divided by
- * the weights.
+ * Each figure is mapped to 0 .. 1: a time to 1 / (1 + ms), a rate x to x / (x +
+ * 100 requests or 10,000 tokens a second).  The sum is not divided by the
+ * weights.
  */
 
 #ifndef REPORT_FITNESS_H
@@ -20,18 +20,21 @@
 typedef struct {
     double       weight[REPORT_FITNESS_KEYS];
     int          is_given[REPORT_FITNESS_KEYS];
-    size_t       n;                         /* given */
+    size_t       n;                         /* number of weights given */
 } report_fitness_t;
 
 
-/* Ascending. */
+/* Keys in ascending order. */
 extern const char *const  report_fitness_keys[REPORT_FITNESS_KEYS];
 
-/* "p99_ttft:2,throughput:1"; 0, or -1 with what is wrong in error. */
+/*
+ * Reads weights, "p99_ttft:2,throughput:1".  0, or -1 with what is wrong in
+ * error.
+ */
 int report_fitness_parse(report_fitness_t *fitness, const char *text,
     char *error, size_t size);
 
-/* The figure of a key, 0 to 1. */
+/* The figure that a key names, 0 to 1. */
 double report_fitness_value(const report_summary_t *s, size_t key);
 
 double report_fitness_score(const report_fitness_t *fitness,

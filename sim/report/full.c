@@ -9,7 +9,7 @@
 #include "sim/report/full.h"
 
 
-#define FULL_MS  1e-3               /* of a microsecond */
+#define FULL_MS  1e-3               /* milliseconds in a microsecond */
 
 
 static void
@@ -66,7 +66,7 @@ full_parts(report_json_t *json, const char *key, const report_parts_t *parts,
 }
 
 
-/* Every status that occurred. */
+/* Writes a count for every status that occurred. */
 static void
 full_statuses(const fleet_result_t *r, report_json_t *json)
 {
@@ -218,9 +218,9 @@ report_extras(const fleet_result_t *result, report_json_t *json)
 
 
 /*
- * What a gateway as BLIS's refuses, by reason; the reasons of an admission rule
- * are told apart by how its words begin.  Our own gateway counts its refusals
- * itself, among the figures of "gateway".
+ * Reasons for which BLIS's gateway refuses requests; the reasons of admission
+ * rules are told apart by the beginning of `detail`.  Our own gateway counts
+ * its refusals itself, among the figures of "gateway".
  */
 static const struct {
     const char      *key;
@@ -242,7 +242,10 @@ static const struct {
 #define FULL_REASONS  (sizeof(full_reasons) / sizeof(full_reasons[0]))
 
 
-/* FULL_REASONS: it was not refused. */
+/*
+ * Index of the reason for which a request was refused; FULL_REASONS: it was
+ * not.
+ */
 static size_t
 full_reason(const fleet_outcome_t *o)
 {

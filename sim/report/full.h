@@ -1,7 +1,7 @@
 
 /*
- * A run as one JSON document: the metrics block, and all that BLIS prints as
- * text or not at all.
+ * A run as one JSON document: the metrics block, what BLIS prints as text, and
+ * figures that BLIS does not print.
  */
 
 #ifndef REPORT_FULL_H
@@ -14,15 +14,21 @@
 #include "sim/report/summary.h"
 
 
-/* decided: NULL, no decisions were counted.  0, or -1 without memory. */
+/* decided: NULL if no decisions were counted.  0, or -1: no memory. */
 int report_full(const report_run_t *run, report_summary_t *s,
     const report_fitness_t *fitness, const report_decided_t *decided,
     FILE *out);
 
-/* Further counters of a run through our own gateway: an object "gateway". */
+/*
+ * Writes the further counters of a run through our own gateway, as an object
+ * "gateway".
+ */
 void report_extras(const fleet_result_t *result, report_json_t *json);
 
-/* Requests that a gateway as BLIS's refused: "refused", or nothing. */
+/*
+ * Writes how many requests BLIS's gateway refused, by reason, as "refused";
+ * writes nothing if there are none, or for our own gateway.
+ */
 void report_refused(const fleet_result_t *result, report_json_t *json);
 
 #endif /* REPORT_FULL_H */

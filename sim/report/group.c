@@ -24,7 +24,7 @@ group_cmp(const void *a, const void *b)
 }
 
 
-/* Sorts, and keeps each once. */
+/* Sorts names, and keeps each only once; returns how many. */
 static size_t
 group_unique(const char **names, size_t n)
 {

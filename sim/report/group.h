@@ -1,6 +1,6 @@
 
 /*
- * Requests by one of their names: class, tenant, model, session.
+ * Groups requests by one of their names: class, tenant, model or session.
  */
 
 #ifndef REPORT_GROUP_H
@@ -9,19 +9,19 @@
 #include "sim/report/run.h"
 
 
-/* In the order of the alphabet. */
+/* In alphabetical order. */
 typedef struct {
     const char                **names;
     size_t                      n;
-    uint32_t                   *of_name;        /* a name's id to its group */
+    uint32_t                   *of_name;        /* by a name's id: its group */
 } report_groups_t;
 
 #define REPORT_NO_GROUP  UINT32_MAX
 
 
 /*
- * Groups by the name at that offset of work_request_t.  The group of requests
- * without a name: "default", or NULL: none.
+ * Groups by the name at that offset in work_request_t.  absent: the name of the
+ * group for requests without a name; NULL: they have no group.
  */
 int report_groups_init(const report_run_t *run, size_t offset,
     const char *absent, report_groups_t *groups);
@@ -34,7 +34,7 @@ report_group_of(const report_groups_t *groups, const work_name_t *name)
 }
 
 
-/* By the name at that offset. */
+/* The group of a request, by the name at that offset. */
 static inline uint32_t
 report_group_at(const report_groups_t *groups, const work_request_t *request,
     size_t offset)
@@ -45,8 +45,8 @@ report_group_at(const report_groups_t *groups, const work_request_t *request,
 
 
 /*
- * A time of each request of a group that has it, in microseconds; values has
- * room for all requests.  How many.
+ * Fills values with one time of each request of a group that has this time, in
+ * microseconds; values must have room for all requests.  Returns how many.
  */
 size_t report_group_times(const report_run_t *run,
     const report_groups_t *groups, size_t offset, uint32_t group,

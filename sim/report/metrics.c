@@ -2,8 +2,8 @@
 /*
  * The metrics block.
  *
- * Its figures are a table in the order of BLIS's keys, which JSON and CSV walk;
- * what no counter says by itself is made before.
+ * Its figures are a table in the order of BLIS's keys, from which JSON and CSV
+ * are written; figures that are computed from counters are made before.
  */
 
 #include <inttypes.h>
@@ -23,8 +23,10 @@ typedef struct {
     const char      *key;
     metrics_kind_t   kind;
     size_t           offset;            /* in report_metrics_t */
-    int              unless_zero;       /* JSON has it only then */
-    size_t           if_set;            /* of an int, likewise; 0: always */
+    int              unless_zero;       /* JSON omits it if it is 0 */
+    size_t           if_set;            /* offset of an int; JSON omits the
+                                           figure if that is 0; 0: always
+                                           written */
 } metrics_figure_t;
 
 #define AT(field)           offsetof(report_metrics_t, field)
@@ -88,7 +90,7 @@ metrics_is_shown(const report_metrics_t *m, const metrics_figure_t *f)
 }
 
 
-/* --- what is made of others */
+/* --- computed figures */
 
 static void
 metrics_tail(report_values_t *values, report_tail_t *tail)
@@ -112,7 +114,7 @@ metrics_gap_tail(const report_metrics_t *m, report_tail_t *tail)
 }
 
 
-/* Without a completed request all times are 0, whatever came before. */
+/* If no request completed, all times are 0, whatever was measured. */
 static void
 metrics_make(report_metrics_t *m)
 {
@@ -160,7 +162,9 @@ metrics_not_zero(report_json_t *json, const char *key, double value)
 }
 
 
-/* Keys are in the order of the alphabet here, as those of a map in Go. */
+/*
+ * Writes a class.  Its keys are in alphabetical order, as those of a map in Go.
+ */
 static void
 metrics_class(report_json_t *json, const report_target_t *target,
     const report_class_t *c, double seconds)

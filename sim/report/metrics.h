@@ -17,13 +17,13 @@
 #include "sim/report/figure/stat.h"
 
 
-/* Microseconds, in any order; the block sorts them. */
+/* Microseconds, in any order; writing a block sorts them. */
 typedef struct {
     double                 *list;
     size_t                  n;
 } report_values_t;
 
-/* A class's figures beside its attainment; 0: none. */
+/* A class's figures, with its attainment; 0: no such figure. */
 typedef struct {
     report_attained_t       attained;
     double                  ttft_p99_ms;
@@ -31,7 +31,7 @@ typedef struct {
     double                  e2e_p99_ms;
 } report_class_t;
 
-/* Milliseconds. */
+/* In milliseconds. */
 typedef struct {
     double                  mean;
     double                  p90;
@@ -73,23 +73,27 @@ typedef struct {
     report_count_t         *gaps;       /* between tokens; ascending */
     size_t                  ngaps;
 
-    report_made_t           made;       /* of all above, by the block itself */
+    report_made_t           made;       /* computed from the fields above when
+                                           the block is written */
 
-    /* Of the cluster. */
+    /* Only in the cluster's block. */
     unsigned                detectors;
     report_level_t          labels[REPORT_DETECTORS];
-    const report_targets_t *targets;    /* NULL: no goodput */
+    const report_targets_t *targets;    /* NULL: the block has no goodput */
     const report_class_t   *classes;    /* one for each target */
 } report_metrics_t;
 
 /*
- * The members of a block, within the object that is open.  `requests`, if not
- * NULL, is called where the requests stand.
+ * Writes the members of a block into the JSON object that is open.  `requests`,
+ * if not NULL, is called at the place where a block lists its requests.
  */
 void report_metrics_json(report_metrics_t *m, report_json_t *json,
     void (*requests)(report_json_t *json, void *data), void *data);
 
-/* A heading, then a line for each block; those of one run at a time. */
+/*
+ * CSV: the first function writes the heading, the second a line for each block.
+ * All blocks must be of one run.
+ */
 void report_metrics_csv_head(FILE *out);
 void report_metrics_csv(report_metrics_t *m, FILE *out);
 

@@ -21,10 +21,10 @@ typedef struct {
 void report_progress_init(report_progress_t *p, const char *label,
     uint64_t total);
 
-/* note: behind the bar, or "". */
+/* Draws the bar; note is shown after it, or is "". */
 void report_progress(report_progress_t *p, uint64_t done, const char *note);
 
-/* Takes the bar away. */
+/* Removes the bar. */
 void report_progress_done(report_progress_t *p);
 
 #endif /* REPORT_PROGRESS_H */

@@ -1,6 +1,6 @@
 
 /*
- * The output of a run, and its places.
+ * Writes the output of a run: to standard output, and to files.
  */
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include "sim/report/text.h"
 
 
-/* A run, and all that its files are made of. */
+/* A run, and what its files are made of. */
 typedef struct {
     report_t          *report;
     report_run_t       run;
@@ -183,7 +183,9 @@ report_cannot(const char *path, char *error)
 }
 
 
-/* What was there stays as it was; what was not, is empty from now on. */
+/*
+ * Checks that a file can be written.  Its content is kept; a new file is empty.
+ */
 static int
 report_can_write(const char *path, char *error)
 {
@@ -320,7 +322,7 @@ report_begin(report_t *report, fleet_config_t *config, const work_t *work,
 }
 
 
-/* --- behind it */
+/* --- after the run */
 
 static int
 report_write_full(report_told_t *t, FILE *out)

@@ -4,8 +4,8 @@
  *
  * Standard output has one JSON document, the cluster's metrics block; with
  * --text it has what BLIS prints, with --csv a line for each instance.
- * Everything else goes to files.  Bad values and files that cannot be written
- * are found before the run.
+ * Everything else goes to files.  Bad option values and files that cannot be
+ * written are reported before the run.
  *
  *     report_init()    options, targets of the trace's header
  *     report_begin()   files; then report->watch is for fleet_run()
@@ -131,22 +131,26 @@ typedef struct {
 
 
 /*
- * Targets for goodput: slos (of work_slo_t, or NULL), and over them the texts
- * of --slo-ttft, --slo-itl, --slo-e2e (each may be NULL).  0, or -1 and error.
+ * Reads goodput targets: slos (of work_slo_t; may be NULL), then the texts of
+ * --slo-ttft, --slo-itl and --slo-e2e (each may be NULL), which override slos.
+ * 0, or -1 and error.
  */
 int report_targets_read(report_targets_t *targets,
     const work_yaml_list_t *slos, const char *const texts[REPORT_TIMES],
     char error[REPORT_ERROR_BYTES]);
 
-/* slos: of work_slo_t; --slo-... win over them.  0, or -1 and error. */
+/*
+ * Reads the options.  slos is of work_slo_t; --slo-... override it.  0, or -1
+ * and error.
+ */
 int report_init(report_t *report, const report_options_t *options,
     const work_yaml_list_t *slos, char error[REPORT_ERROR_BYTES]);
 
-/* Sets config->top.  0, or -1 and error. */
+/* Opens the files, and sets config->top.  0, or -1 and error. */
 int report_begin(report_t *report, fleet_config_t *config,
     const work_t *work, char error[REPORT_ERROR_BYTES]);
 
-/* 0, or -1 and error. */
+/* Prints and writes the reports.  0, or -1 and error. */
 int report_end(report_t *report, const fleet_config_t *config,
     const work_t *work, const fleet_result_t *result,
     char error[REPORT_ERROR_BYTES]);

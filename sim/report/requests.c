@@ -13,7 +13,7 @@
 #define REQUESTS_PREFIX  "request_"
 
 
-/* For sorting. */
+/* A request and its key, for sorting. */
 typedef struct {
     size_t        i;
     int64_t       key;

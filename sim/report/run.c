@@ -16,7 +16,7 @@
 #define RUN_ID_BYTES   32
 
 
-/* For sorting. */
+/* A request and its id, for sorting. */
 typedef struct {
     const char      *id;
     size_t           i;
@@ -99,7 +99,7 @@ run_value(report_values_t *values, int64_t us)
 }
 
 
-/* replica FLEET_NONE: of all. */
+/* Collects times; FLEET_NONE: those of all replicas. */
 static int
 run_times(const report_run_t *run, uint32_t replica, report_metrics_t *m)
 {
@@ -251,7 +251,10 @@ run_id_cmp(const void *a, const void *b)
 }
 
 
-/* Sums of fractions depend on their order; BLIS's is that of the ids. */
+/*
+ * Sorts requests by id, since sums of fractions depend on their order, and
+ * BLIS's is this one.
+ */
 static run_id_t *
 run_by_id(const report_run_t *run)
 {
@@ -286,7 +289,10 @@ run_p99_ms(double *values, size_t n)
 }
 
 
-/* One class: completed requests, in the order of the ids. */
+/*
+ * Computes the figures of one class from completed requests, in the order of
+ * ids.
+ */
 static void
 run_class(const report_run_t *run, const run_id_t *ids,
     const report_target_t *target, double *values, report_class_t *c)
@@ -383,8 +389,8 @@ run_goodput(const report_run_t *run, report_metrics_t *m)
 
 
 /*
- * With pools, requests whose prompt has been computed and whose answer has
- * not begun are in no replica: they count as running.
+ * With pools, a request whose prompt has been computed and whose answer has not
+ * begun is in no replica: it counts as running.
  */
 static void
 run_pools(const report_run_t *run, report_metrics_t *m)
@@ -401,7 +407,7 @@ run_pools(const report_run_t *run, report_metrics_t *m)
             continue;
         }
 
-        m->completed--;         /* of the prompt's replica */
+        m->completed--;         /* was counted by the replica of its prompt */
 
         if (s->decode_enqueue_us < 0
             && run->result->outcomes[s->request].status
@@ -414,8 +420,8 @@ run_pools(const report_run_t *run, report_metrics_t *m)
 
 
 /*
- * Behind our own gateway a request may have been at several replicas: requests
- * are counted, not what replicas saw of them.
+ * With our own gateway a request may have been at several replicas, so requests
+ * are counted, not what replicas counted.
  */
 static void
 run_streams(const report_run_t *run, report_metrics_t *m)

@@ -1,6 +1,6 @@
 
 /*
- * A finished run, as the reports look at it.
+ * A finished run, as reports see it.
  */
 
 #ifndef REPORT_RUN_H
@@ -30,7 +30,7 @@ report_has_ttft(const fleet_outcome_t *o)
 }
 
 
-/* It completed. */
+/* Whether the request completed. */
 static inline int
 report_has_e2e(const fleet_outcome_t *o)
 {
@@ -38,22 +38,28 @@ report_has_e2e(const fleet_outcome_t *o)
 }
 
 
-/* The mean gap between its tokens, for one that completed. */
+/* The mean gap between the tokens of a completed request. */
 double report_itl_us(const work_request_t *request,
     const fleet_outcome_t *outcome);
 
 /* --- of the run */
 
-/* The blocks; 0, or -1 without memory.  An instance has no goodput. */
+/*
+ * Compute the metrics blocks; 0, or -1: no memory.  The block of an instance
+ * has no goodput.
+ */
 int report_cluster(const report_run_t *run, report_metrics_t *m);
 int report_instance(const report_run_t *run, uint32_t replica,
     report_metrics_t *m);
 void report_metrics_done(report_metrics_t *m);
 
-/* The input of saturation detectors, to be freed; NULL: no memory. */
+/*
+ * The input of saturation detectors, to be freed by the caller; NULL: no
+ * memory.
+ */
 report_served_t *report_run_served(const report_run_t *run, size_t *n);
 
-/* Hits of all blocks, where BLIS takes the mean of the replicas' rates. */
+/* The hit rate over all blocks; BLIS's is the mean of the replicas' rates. */
 double report_hit_rate_by_block(const report_run_t *run);
 
 #endif /* REPORT_RUN_H */

@@ -11,7 +11,7 @@
 #include "sim/work/yaml.h"
 
 
-#define SATURATION_TINY      1e-9       /* above 0, for limits */
+#define SATURATION_TINY      1e-9       /* limits must be above 0 */
 #define SATURATION_MAX_MS    1e12
 #define SATURATION_MAX_S     1000000
 #define SATURATION_MAX_N     1000000
@@ -22,7 +22,10 @@ typedef struct {
     double                 threshold_ms;
 } saturation_threshold_t;
 
-/* Only the window matters to a detector that looks at events as they come. */
+/*
+ * Settings of backlog-drift.  Only the window has an effect, since this
+ * detector judges events as they come.
+ */
 typedef struct {
     work_yaml_t            at;
     int64_t                window_size_sec;
@@ -88,7 +91,10 @@ static const work_yaml_field_t  saturation_keys[] = {
 };
 
 
-/* Settings of a detector that is not selected would be ignored silently. */
+/*
+ * Refuses settings of a detector that is not selected, which would have no
+ * effect.
+ */
 static int
 saturation_owner(const report_saturation_t *s, report_detector_t detector,
     const char *path, size_t line, work_error_t *error)

@@ -13,16 +13,16 @@
 
 
 /*
- * Settings, strict YAML: `threshold: {threshold_ms: }` and `backlog_drift:
- * {window_size_sec: ...}`, each only where its detector is selected.  0, or -1
- * and *error.
+ * Reads settings, strict YAML: `threshold: {threshold_ms: }` and
+ * `backlog_drift: {window_size_sec: ...}`, each allowed only if its detector is
+ * selected.  0, or -1 and *error.
  */
 int report_saturation_read(report_saturation_t *s, const char *path,
     work_error_t *error);
 
 /*
- * {"final": {...}, "trace": [...]}: runs the detectors over the requests once
- * more, with every verdict written down.  0, or -1 without memory.
+ * Writes {"final": {...}, "trace": [...]}: runs the detectors over the requests
+ * again, and writes every verdict.  0, or -1: no memory.
  */
 int report_saturation_write(const report_saturation_t *s,
     const report_served_t *served, size_t n, FILE *out);

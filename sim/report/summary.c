@@ -14,7 +14,7 @@
 /* A pair is inverted if the earlier one took more than this many times. */
 #define SUMMARY_INVERTED  2.0
 
-#define SUMMARY_BLOCKED   2.0       /* times the mean queue */
+#define SUMMARY_BLOCKED   2.0       /* multiple of the mean queue */
 
 
 typedef struct {
@@ -25,8 +25,8 @@ typedef struct {
 
 typedef struct {
     const char  *first;             /* the id of its round 0 */
-    int64_t      arrival_us;        /* of that */
-    int64_t      end_us;            /* of the last that completed */
+    int64_t      arrival_us;        /* of round 0 */
+    int64_t      end_us;            /* of the last completed round */
     int          is_seen;
 } summary_session_t;
 
@@ -58,7 +58,7 @@ summary_part(const report_run_t *run, report_parts_t *parts, size_t offset,
 }
 
 
-/* Counts only, for parts that may be as many as requests. */
+/* Fills in counts only, for parts of which there may be as many as requests. */
 static void
 summary_count(const report_run_t *run, report_parts_t *parts, size_t offset)
 {
@@ -166,7 +166,9 @@ summary_jain(report_summary_t *s)
 
 /* --- sessions */
 
-/* Where rounds 0 are several, the last by its id counts, as in BLIS. */
+/*
+ * If there are several rounds 0, that with the greatest id counts, as in BLIS.
+ */
 static void
 summary_round(const work_request_t *r, const fleet_outcome_t *o,
     summary_session_t *session)
@@ -370,7 +372,7 @@ summary_served_cmp(const void *a, const void *b)
 }
 
 
-/* values: room for twice n. */
+/* values must have room for 2 n items. */
 static uint64_t
 summary_inverted(const summary_served_t *served, size_t n, double *values)
 {
@@ -392,8 +394,8 @@ summary_inverted(const summary_served_t *served, size_t n, double *values)
 
 
 /*
- * Pairs at one replica and of one class.  Only a scheduler that goes by
- * priority promises their order.
+ * Counts pairs at one replica and of one class.  Only a scheduler by priority
+ * keeps their order.
  */
 static int
 summary_inversions(const report_run_t *run, report_summary_t *s)
@@ -471,8 +473,8 @@ summary_blocked(const report_run_t *run, report_summary_t *s)
 
 
 /*
- * A request without a class counts as "standard" here, which may be a name
- * that no request has.
+ * A request without a class counts as "standard" here, also if no request has
+ * that class.
  */
 static int
 summary_shed(const report_run_t *run, report_summary_t *s)

@@ -28,7 +28,7 @@ text_fitness(const report_fitness_t *fitness, const report_summary_t *s,
 }
 
 
-/* Refusals of admission by class stand under their sum. */
+/* Prints refusals of admission by class, after their sum. */
 static void
 text_shed(const report_summary_t *s, FILE *out)
 {
@@ -43,7 +43,7 @@ text_shed(const report_summary_t *s, FILE *out)
 }
 
 
-/* Nothing at all is said if there is nothing to say. */
+/* Prints nothing if there is no anomaly. */
 static void
 text_anomalies(const fleet_result_t *r, const report_summary_t *s, FILE *out)
 {
@@ -70,7 +70,7 @@ text_anomalies(const fleet_result_t *r, const report_summary_t *s, FILE *out)
 }
 
 
-/* KV memory has one tier here, so nothing is ever moved back and forth. */
+/* KV memory has one tier here, so the thrashing rate is always 0. */
 static void
 text_cache(const report_summary_t *s, FILE *out)
 {

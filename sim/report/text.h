@@ -1,6 +1,6 @@
 
 /*
- * A run as text: BLIS's standard output, section by section, and the fitness.
+ * A run as text: the sections of BLIS's standard output, and the fitness.
  */
 
 #ifndef REPORT_TEXT_H
@@ -13,12 +13,15 @@
 #include "sim/report/summary.h"
 
 
-/* The sections behind the metrics blocks; decided: NULL, no trace summary. */
+/*
+ * Prints the sections that follow the metrics blocks; decided: NULL omits the
+ * trace summary.
+ */
 void report_text_sections(const report_run_t *run, const report_summary_t *s,
     const report_fitness_t *fitness, const report_decided_t *decided,
     FILE *out);
 
-/* Everything.  0, or -1 without memory. */
+/* Prints everything.  0, or -1: no memory. */
 int report_text(const report_run_t *run, report_summary_t *s,
     const report_fitness_t *fitness, const report_decided_t *decided,
     FILE *out);

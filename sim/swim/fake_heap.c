@@ -1,5 +1,5 @@
 
-/* Future events, ordered by time, then by when they were added. */
+/* Future events, ordered by time, then in the order of being added. */
 
 #include <stdlib.h>
 

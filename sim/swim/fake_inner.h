@@ -1,5 +1,5 @@
 
-/* Private to fake_*.c: the one struct, and the heap of future events. */
+/* Private to fake_*.c: the structs of a net, and the heap of future events. */
 
 #ifndef FAKE_INNER_H
 #define FAKE_INNER_H
@@ -11,13 +11,18 @@
 
 #define FAKE_EPOCH_WALL_US  1763650000000000ULL
 
-/* The port of a host that asks over a stream: not its gossip port. */
+/*
+ * The port from which a host asks over a stream; it differs from its gossip
+ * port.
+ */
 #define FAKE_STREAM_PORT    40000
 
-/* TCP sends again after this; a lost SYN is too late for a ping. */
+/*
+ * The delay of TCP's retransmission: a ping whose SYN is lost comes too late.
+ */
 #define FAKE_RETRANSMIT_US  200000
 
-/* The longest that a datagram waits for others to overtake it. */
+/* How long a datagram may be kept back for others to overtake it. */
 #define FAKE_HOLD_US        150000
 
 typedef enum {
@@ -25,8 +30,8 @@ typedef enum {
     FAKE_QUESTION,                  /* over a stream */
     FAKE_ANSWER,
     FAKE_ALARM,
-    FAKE_RELEASE,                   /* of datagrams kept for a host */
-    FAKE_NOTHING                    /* was already carried out */
+    FAKE_RELEASE,                   /* delivers datagrams kept for a host */
+    FAKE_NOTHING                    /* an event that was already handled */
 } fake_kind_t;
 
 typedef struct {
@@ -34,12 +39,12 @@ typedef struct {
     size_t        host;
     size_t        from;
     fake_kind_t   kind;
-    uint64_t      alarm;            /* its number */
+    uint64_t      alarm;            /* number of the alarm */
     uint8_t      *bytes;
     size_t        len;
 } fake_event_t;
 
-/* Datagrams to one host, kept so that others overtake them. */
+/* Datagrams to one host, kept back so that others overtake them. */
 typedef struct {
     fake_event_t  events[FAKE_MAX_REORDER];
     size_t        n;
@@ -49,8 +54,9 @@ struct transport_s {
     fake_net_t         *net;
     size_t              host;
     address_t           address;
-    fake_filter_pt      filter;     /* or NULL */
-    size_t              asker;      /* over this stream; SIZE_MAX: none */
+    fake_filter_pt      filter;     /* may be NULL */
+    size_t              asker;      /* whose question over a stream is being
+                                       answered; SIZE_MAX: none */
     transport_recv_pt   on_datagram;
     void               *data;
 };
@@ -60,9 +66,9 @@ struct clock_source_s {
     size_t           host;
     clock_alarm_pt   on_alarm;
     void            *data;
-    uint64_t         alarm;         /* the number of the valid one */
+    uint64_t         alarm;         /* number of the valid alarm */
     uint64_t         at_us;
-    int64_t          wall_us;       /* ahead */
+    int64_t          wall_us;       /* how far its wall clock is ahead */
 };
 
 struct fake_net_s {
@@ -70,7 +76,7 @@ struct fake_net_s {
     transport_t     *transports;
     clock_source_t  *clocks;
     uint64_t        *stalled_until_us;
-    uint8_t         *cuts;          /* n x n */
+    uint8_t         *cuts;          /* by two hosts: what is cut */
     fake_held_t     *held;
     fake_tap_pt      tap;
     void            *tap_data;
@@ -80,11 +86,11 @@ struct fake_net_s {
     uint64_t         order;
     uint64_t         bytes;
     uint64_t         datagrams;
-    heap_t           heap;          /* of fake_event_t */
+    heap_t           heap;          /* items are fake_event_t */
 };
 
 
-/* Is it that much later than the event's time? */
+/* Whether it is after_us later than the event's time. */
 static inline int
 fake_net_is_due(const fake_net_t *net, const fake_event_t *event,
     uint64_t after_us)

@@ -193,7 +193,7 @@ fake_net_datagrams(const fake_net_t *net)
 }
 
 
-/* Passes it through the host's filter, if any; the result is in `room`. */
+/* Passes a datagram through the host's filter, if any, into `room`. */
 static const uint8_t *
 fake_net_filtered(const transport_t *transport, const uint8_t *bytes,
     size_t *len, int is_heard, uint8_t *room)
@@ -253,7 +253,7 @@ fake_net_alarm(fake_net_t *net, const fake_event_t *event)
 }
 
 
-/* Delivers what has waited long enough; the rest has its own event. */
+/* Delivers datagrams kept long enough; each other one has its own event. */
 static void
 fake_net_release(fake_net_t *net, size_t host)
 {
@@ -385,7 +385,7 @@ fake_net_flight_us(fake_net_t *net)
 }
 
 
-/* It waits until others overtake it, for at most FAKE_HOLD_US. */
+/* Keeps a datagram until others have overtaken it, FAKE_HOLD_US at most. */
 static void
 fake_net_hold(fake_net_t *net, const fake_event_t *event)
 {
@@ -452,8 +452,8 @@ fake_net_carry(fake_net_t *net, size_t from, size_t to, const uint8_t *bytes,
 }
 
 
-/* The first two packets of the handshake must arrive; later ones are sent
-   again when they are lost. */
+/* Carries bytes over a new stream.  The first two packets of its handshake must
+   arrive; later ones are sent again if they are lost. */
 static void
 fake_net_carry_stream(fake_net_t *net, fake_kind_t kind, size_t from,
     size_t to, const uint8_t *bytes, size_t len)
@@ -551,7 +551,7 @@ transport_ask(transport_t *transport, const address_t *to,
 }
 
 
-/* The earliest datagram that is due for a host now; NULL: none. */
+/* The earliest datagram that is due at a host now; NULL: none is. */
 static fake_event_t *
 fake_net_waiting(fake_net_t *net, size_t host)
 {
@@ -576,8 +576,8 @@ fake_net_waiting(fake_net_t *net, size_t host)
 
 
 /*
- * Datagrams that came while a host was stalled are all delivered before its
- * alarm, like those in a socket's buffer.  Otherwise none wait.
+ * Delivers the datagrams that came while the host was stalled, like those in a
+ * socket's buffer, before its alarm.  At other times none wait.
  */
 void
 transport_drain(transport_t *transport)

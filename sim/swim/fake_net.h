@@ -1,7 +1,7 @@
 
 /*
- * A network and a clock that exist in memory: the second implementation of
- * net/transport.h and net/clock.h.
+ * A network and a clock in memory: the second implementation of net/transport.h
+ * and net/clock.h.
  *
  * Everything that happens (a datagram arrives, an alarm goes off) is an event
  * in one heap, carried out in order of time, so that an hour of a cluster
@@ -24,22 +24,23 @@ typedef struct {
     unsigned  loss_permille;
     unsigned  double_permille;
     uint64_t  delay_us;
-    uint64_t  jitter_us;            /* 0 .. jitter is added */
-    size_t    reorder;              /* up to that many overtake one, up to
-                                       FAKE_MAX_REORDER; 0: by delays alone */
+    uint64_t  jitter_us;            /* at most this is added to delay_us */
+    size_t    reorder;              /* how many later datagrams may overtake
+                                       one, at most FAKE_MAX_REORDER; 0: only
+                                       what random delays bring */
 } fake_weather_t;
 
 #define FAKE_MAX_REORDER  32
 
-/* The name in the datagrams that a filter understands. */
+/* The cluster's name in datagrams, which filters rely on. */
 #define FAKE_CLUSTER      "test"
 
-/* What is cut of a path. */
+/* What may be cut on a path between two hosts. */
 #define FAKE_DATAGRAMS    0x1
 #define FAKE_STREAMS      0x2
 #define FAKE_ALL          (FAKE_DATAGRAMS|FAKE_STREAMS)
 
-/* The fate of a datagram, for a log; len 0: of a stream. */
+/* Reports what happened to a datagram, for a log; len is 0 for a stream. */
 typedef void (*fake_tap_pt)(void *data, const char *what, size_t from,
     size_t to, const uint8_t *bytes, size_t len);
 
@@ -54,12 +55,15 @@ transport_t *fake_net_transport(fake_net_t *net, size_t host);
 clock_source_t *fake_net_clock(fake_net_t *net, size_t host);
 
 /*
- * Cuts one direction of a path: FAKE_ALL, ..., 0 heals it.  A stream needs
- * both directions.
+ * Cuts a path in one direction: what is FAKE_ALL or a part of it; 0 restores
+ * the path.  A stream needs both directions.
  */
 void fake_net_cut(fake_net_t *net, size_t from, size_t to, unsigned what);
 
-/* Cuts or heals all paths between some hosts and the others. */
+/*
+ * Cuts or restores all paths between the hosts [first, first + n) and the
+ * others.
+ */
 void fake_net_part(fake_net_t *net, size_t first, size_t n, unsigned what);
 
 /*
@@ -74,19 +78,19 @@ void fake_net_filter(fake_net_t *net, size_t host, fake_filter_pt filter);
 
 void fake_net_tap(fake_net_t *net, fake_tap_pt tap, void *data);
 
-/* Sets this host's wall clock wrong by that much. */
+/* Sets how far this host's wall clock is ahead. */
 void fake_net_set_wall(fake_net_t *net, size_t host, int64_t ahead_us);
 
-/* Stalls the host until then: alarms and datagrams wait for it. */
+/* Stalls the host until that time: its alarms and datagrams wait. */
 void fake_net_stall(fake_net_t *net, size_t host, uint64_t until_us);
 
 uint64_t fake_net_now_us(const fake_net_t *net);
 
-/* When something happens next; UINT64_MAX: never. */
+/* When the next event is due; UINT64_MAX: none is. */
 uint64_t fake_net_next_us(const fake_net_t *net);
 void fake_net_run(fake_net_t *net, uint64_t until_us);
 
-/* Payload bytes and datagrams sent by all since the beginning. */
+/* Bytes of payload, and number of datagrams, that all hosts have sent. */
 uint64_t fake_net_bytes(const fake_net_t *net);
 uint64_t fake_net_datagrams(const fake_net_t *net);
 

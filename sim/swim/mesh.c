@@ -10,9 +10,9 @@
 #include "sim/swim/mesh.h"
 
 
-#define MESH_WARM_US  3000000           /* before the caller's time begins */
+#define MESH_WARM_US  3000000           /* how long it runs before time 0 */
 
-/* As llmgw-agent's defaults. */
+/* The defaults of llmgw-agent. */
 #define MESH_PING_US     200000
 #define MESH_SUSPECT_US  2000000
 #define MESH_PROBES      3
@@ -35,7 +35,7 @@ struct mesh_s {
 };
 
 
-/* --- what agents tell */
+/* --- reports of agents */
 
 static void
 mesh_fill(mesh_view_t *view, const member_t *member)
@@ -76,7 +76,7 @@ mesh_changed(void *data, const member_t *member, unsigned what)
 static void
 mesh_conflict(void *data, const char *address)
 {
-    /* ids are unique here */
+    /* ids are unique in a mesh */
 }
 
 
@@ -158,7 +158,10 @@ mesh_start_all(mesh_t *mesh)
 }
 
 
-/* Everybody knows everybody, as from the segment of an earlier run. */
+/*
+ * Gives each agent a view with all members, as from the segment of an earlier
+ * run.
+ */
 static int
 mesh_introduce(mesh_t *mesh)
 {
@@ -181,7 +184,7 @@ mesh_introduce(mesh_t *mesh)
     }
 
     for (i = 0; i < mesh->n; i++) {
-        view.members[i].epoch--;        /* its own is of an earlier run */
+        view.members[i].epoch--;        /* its own is from an earlier run */
         node_restore(mesh->hosts[i].node, &view);
         view.members[i].epoch++;
     }
@@ -312,7 +315,7 @@ mesh_run(mesh_t *mesh, int64_t until_us)
 }
 
 
-/* --- what happens to replicas */
+/* --- events of replicas */
 
 void
 mesh_say(mesh_t *mesh, uint32_t replica, uint8_t service, int is_draining,

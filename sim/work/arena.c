@@ -1,5 +1,8 @@
 
-/* Memory that is freed all at once, and the end where there is none. */
+/*
+ * Memory that is freed all at once, and the end of the process if there is
+ * none.
+ */
 
 #include "sim/work/arena.h"
 

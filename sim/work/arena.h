@@ -1,7 +1,7 @@
 
 /*
- * Memory that is freed at once: what a workload holds lives as long as the
- * workload, so nothing in it is freed by itself.  Blocks never move.
+ * Memory that is freed all at once: what belongs to a workload lives as long as
+ * the workload, so nothing in it is freed separately.  Blocks never move.
  *
  * There is no error to handle: a simulator that has no memory left prints one
  * line and ends with status 2.
@@ -17,11 +17,11 @@ typedef struct work_arena_block_s  work_arena_block_t;
 
 typedef struct {
     work_arena_block_t  *blocks;        /* zeroed: empty */
-    size_t               used;          /* of the first block */
+    size_t               used;          /* bytes used of the first block */
     size_t               size;
 } work_arena_t;
 
-/* Zeroed memory, aligned for any type. */
+/* Zeroed memory, aligned for any type; never NULL. */
 void *work_arena_alloc(work_arena_t *arena, size_t size);
 
 /* A copy of len bytes with a NUL behind them. */
@@ -29,10 +29,10 @@ char *work_arena_text(work_arena_t *arena, const char *text, size_t len);
 
 void work_arena_done(work_arena_t *arena);
 
-/* The line and the exit. */
+/* Prints one line and exits with status 2. */
 _Noreturn void work_no_memory(void);
 
-/* grow() that has no error, either. */
+/* As grow(), but ends the process if there is no memory. */
 static inline void
 work_grow(void *list, size_t *max, size_t items, size_t item_bytes)
 {

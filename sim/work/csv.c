@@ -19,8 +19,8 @@ work_csv_init(work_csv_t *csv, const char *file, char *bytes, size_t len)
 
 
 /*
- * Copies the quoted field at csv->at over itself, without its quotes.  Returns
- * what follows the closing quote, NULL if there is none.
+ * Removes the quotes of the quoted field at csv->at, in place.  Returns what
+ * follows the closing quote, or NULL if there is none.
  */
 static char *
 csv_unquote(work_csv_t *csv)
@@ -50,8 +50,8 @@ csv_unquote(work_csv_t *csv)
 
 
 /*
- * Ends the field before `at`, where a comma or the record's end must be, and
- * moves behind it.  1: another field follows; 0: the record is whole.
+ * Ends the field before `at`, where a comma or the end of the record must be,
+ * and moves behind that.  1: another field follows; 0: the record is complete.
  */
 static int
 csv_end_field(work_csv_t *csv, char *at)
@@ -78,7 +78,10 @@ csv_end_field(work_csv_t *csv, char *at)
 }
 
 
-/* 1: another field follows; 0: it was the last; -1: bad. */
+/*
+ * Reads a field.  1: another one follows; 0: it was the last; -1: it is
+ * malformed.
+ */
 static int
 csv_field(work_csv_t *csv, work_error_t *error)
 {

@@ -14,24 +14,26 @@
 #include "sim/work/error.h"
 
 
-/* Fields of a record; TraceV2 has 32. */
+/* Fields of a record, at most; TraceV2 has 32. */
 #define WORK_CSV_FIELDS  64
 
 typedef struct {
     const char   *file;             /* for errors */
-    char         *at;               /* the bytes, changed by reading */
+    char         *at;               /* the rest; reading changes bytes */
     char         *end;
     size_t        next_line;
-    size_t        line;             /* where the record begins, from 1 */
+    size_t        line;             /* of the record's beginning, from 1 */
     char         *fields[WORK_CSV_FIELDS];      /* each ends with a NUL */
     size_t        n;
 } work_csv_t;
 
-/* bytes[len] must be writable: it gets a NUL. */
+/*
+ * Begins to read bytes, of which bytes[len] must be writable: it is set to NUL.
+ */
 void work_csv_init(work_csv_t *csv, const char *file, char *bytes,
     size_t len);
 
-/* 1: a record; 0: the end; -1: *error is set. */
+/* Reads a record: 1; the end: 0; or -1 and *error. */
 int work_csv_next(work_csv_t *csv, work_error_t *error);
 
 #endif /* WORK_CSV_H */

@@ -28,7 +28,10 @@ work_fail(work_error_t *error, const char *file, size_t line,
     vsnprintf(error->text + used, size - (size_t) used, format, args);
     va_end(args);
 
-    /* What a file says may hold anything; an error is one line of text. */
+    /*
+     * Text from a file may have any characters; an error must be one line of
+     * text.
+     */
     for (at = (unsigned char *) error->text; *at != '\0'; at++) {
         if (*at < 0x20 || *at == 0x7f) {
             *at = '?';

@@ -11,7 +11,7 @@
 #define FILE_FIRST_BYTES  (64 * 1024)
 
 
-/* Reads to the end: a pipe or /dev/stdin has no length to ask for. */
+/* Reads to the end, since a pipe or /dev/stdin has no known length. */
 static char *
 file_read_all(FILE *f, size_t *len)
 {

@@ -11,12 +11,12 @@
 #include "sim/work/error.h"
 
 
-/* 10^7 requests of 200 bytes. */
+/* Enough for 10^7 requests of 200 bytes. */
 #define WORK_FILE_BYTES  (2000u * 1000 * 1000)
 
 /*
- * The file's bytes with a NUL behind them, to be freed by the caller; NULL:
- * *error says why.
+ * Reads a whole file, and ends it with a NUL; the caller frees the bytes.
+ * NULL: *error has the reason.
  */
 char *work_file_read(const char *path, size_t *len, work_error_t *error);
 

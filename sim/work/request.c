@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Which kind of thing an origin is of; any three odd numbers. */
+/*
+ * Mixed into origins to keep their kinds apart; any three odd numbers will do.
+ */
 #define ORIGIN_PREFIX   0x9e3779b97f4a7c15ULL
 #define ORIGIN_REQUEST  0xc2b2ae3d27d4eb4fULL
 #define ORIGIN_SESSION  0x165667b19e3779f9ULL
@@ -83,7 +85,9 @@ work_set_id(work_t *work, work_request_t *r, int64_t number)
 }
 
 
-/* The last step of splitmix64: a bijection, so no two inputs meet. */
+/*
+ * The last step of splitmix64: a bijection, so different inputs never collide.
+ */
 static uint64_t
 mix(uint64_t z)
 {

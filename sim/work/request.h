@@ -1,9 +1,9 @@
 
 /*
- * A workload: the requests that a simulated fleet gets.
+ * A workload: the requests that are sent to a simulated fleet.
  *
- * A trace or a generator makes one.  Requests have a fixed place, so a pointer
- * to one stays good while sessions append their later rounds (session.h).
+ * It is made from a trace, or drawn.  Requests never move, so a pointer to one
+ * stays valid while sessions append their later rounds (session.h).
  *
  * No token has a value here.  Only the common beginning of two prompts' tokens
  * matters, and that follows from their origin: a prompt is the prefix of its
@@ -26,7 +26,7 @@
 #include "sim/work/name.h"
 
 
-/* More than that is a mistake in a file, not a workload. */
+/* More requests than this are a mistake in a file. */
 #define WORK_MAX_REQUESTS  10000000
 #define WORK_MAX_TOKENS    (1 << 24)        /* of one prompt or answer */
 #define WORK_MAX_US        (INT64_C(1) << 53)
@@ -35,10 +35,10 @@ typedef struct work_sessions_s  work_sessions_t;
 
 typedef struct {
     const char         *id;             /* "request_0" */
-    uint32_t            index;          /* its place in the workload */
-    uint32_t            round;          /* of its session, from 0 */
+    uint32_t            index;          /* its index in the workload */
+    uint32_t            round;          /* in its session, from 0 */
 
-    /* Names are never NULL; "" is absent, and has id 0. */
+    /* Names are never NULL; an absent one is "", with id 0. */
     const work_name_t  *client;
     const work_name_t  *tenant;
     const work_name_t  *slo_class;
@@ -47,22 +47,22 @@ typedef struct {
     const work_name_t  *prefix_group;
     const work_name_t  *adapter;
 
-    uint32_t            prefix_tokens;  /* really in front of the body */
-    uint32_t            prefix_length;  /* as its trace says; only printed */
-    uint32_t            input_tokens;   /* the whole prompt, with prefix */
-    uint32_t            output_tokens;  /* true length of the answer */
+    uint32_t            prefix_tokens;  /* length of the prefix in the prompt */
+    uint32_t            prefix_length;  /* as the trace has it; only printed */
+    uint32_t            input_tokens;   /* of the prompt, prefix included */
+    uint32_t            output_tokens;  /* actual length of the answer */
     uint32_t            max_output_tokens;  /* declared; 0: none */
     int32_t             priority;       /* the trace's vllm_priority */
 
-    int64_t             arrival_us;     /* when it comes to the gateway */
+    int64_t             arrival_us;     /* when it arrives at the gateway */
     int64_t             deadline_us;    /* absolute; 0: none */
-    int64_t             slo_target_us;  /* for the first token; 0: none */
-    int64_t             think_time_us;  /* before it, as its trace says */
+    int64_t             slo_target_us;  /* of its first token; 0: none */
+    int64_t             think_time_us;  /* before it, as the trace has it */
 
     uint64_t            prefix_origin;  /* of the blocks' hashes */
     uint64_t            body_origin;
-    uint32_t            kept_tokens;    /* of prompt and answer: what the next
-                                           round of its session begins with */
+    uint32_t            kept_tokens;    /* of prompt and answer: the beginning
+                                           of its session's next round */
 
     uint32_t            text_tokens;    /* only printed */
     uint32_t            image_tokens;
@@ -81,8 +81,8 @@ typedef struct {
     size_t             npages;
     size_t             max_pages;
     work_names_t       names;
-    work_arena_t       arena;           /* ids, and what sessions hold */
-    work_sessions_t   *sessions;        /* NULL: all requests are there */
+    work_arena_t       arena;           /* for ids, and sessions' plans */
+    work_sessions_t   *sessions;        /* NULL: the requests are complete */
     int                accumulates;     /* a session's rounds share tokens */
 } work_t;
 
@@ -104,19 +104,22 @@ void work_set_id(work_t *work, work_request_t *r, int64_t number);
 
 /*
  * Sets the origins of a request's blocks, from its lengths, prefix_group,
- * session and index; accumulates: its body is its session's.
+ * session and index.  accumulates: all rounds of its session have one body.
  */
 void work_set_origin(work_request_t *r, int accumulates);
 
 /*
- * The hash of block b, which holds the tokens b * block_tokens and on.  b may
- * lie beyond the prompt: the answer's tokens follow it.  Only whole blocks have
- * a meaning, and only hashes of equal block_tokens compare.
+ * The hash of block b, which holds the tokens from b * block_tokens on.  b may
+ * be after the prompt: the answer's tokens follow it.  Only whole blocks have a
+ * defined hash, and only hashes made with the same block_tokens may be
+ * compared.
  */
 uint64_t work_block_hash(const work_request_t *r, uint32_t block_tokens,
     uint32_t b);
 
-/* Hashes of the prompt's whole blocks, at most max of them; how many. */
+/*
+ * Computes hashes of the prompt's whole blocks, at most max; returns how many.
+ */
 uint32_t work_block_hashes(const work_request_t *r, uint32_t block_tokens,
     uint64_t *hashes, uint32_t max);
 

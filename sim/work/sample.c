@@ -16,7 +16,7 @@ const work_yaml_field_t  work_dist_keys[] = {
     { .key = NULL }
 };
 
-/* Which parameters a distribution needs, and where they go. */
+/* The parameters of a distribution, and the fields that they are read into. */
 typedef struct {
     const char          *type;
     work_sample_kind_t   kind;
@@ -131,7 +131,7 @@ number_order(const void *a, const void *b)
 }
 
 
-/* The parameters are the values and their weights. */
+/* Reads a distribution whose parameters are its values and their weights. */
 static int
 sample_empirical(work_sample_t *sample, const work_dist_t *dist,
     const char *file, work_arena_t *arena, work_error_t *error)
@@ -385,7 +385,10 @@ work_sample(const work_sample_t *sample, rnd_t *rnd)
 }
 
 
-/* A time in us: a number and s, ms or us, alone ms.  Negative: none. */
+/*
+ * A time in us from a number with the unit s, ms or us; without a unit it is in
+ * ms.  Negative: it is no time.
+ */
 static double
 time_us(const char *text)
 {
@@ -418,7 +421,7 @@ time_us(const char *text)
 }
 
 
-/* One "key=value" of a think time.  NULL, or what is wrong with it. */
+/* Reads one "key=value" of a think time.  NULL, or what is wrong with it. */
 static const char *
 think_param(work_sample_t *s, const char *text, size_t len)
 {

@@ -1,5 +1,5 @@
 
-/* The next round of a session, when the last one has ended. */
+/* Makes the next round of a session after the last one has ended. */
 
 #include "sim/work/session_plan.h"
 
@@ -7,13 +7,13 @@
 #include <string.h>
 
 
-/* Plans are found by the ids of the sessions' names. */
+/* Plans are indexed by the ids of the sessions' names. */
 struct work_sessions_s {
     work_plan_t  **plans;
     size_t         max;
     int64_t        horizon_us;          /* 0: none */
     uint64_t       limit;
-    uint64_t       made;                /* rounds beyond the first */
+    uint64_t       made;                /* later rounds made so far */
 };
 
 
@@ -81,7 +81,7 @@ plan_next(work_plan_t *plan, const int64_t *list, const work_sample_t *sample)
 }
 
 
-/* The time of the next round: after its think time, counted from now. */
+/* When the next round arrives: now, plus its think time. */
 static int64_t
 plan_arrival(work_plan_t *plan, int64_t now_us)
 {
@@ -113,7 +113,7 @@ clip_tokens(int64_t tokens)
 }
 
 
-/* The round behind `last`; the plan has counted it already. */
+/* Adds the round after `last`, whose number is plan->round already. */
 static work_request_t *
 next_round(work_t *work, work_plan_t *plan, const work_request_t *last,
     uint32_t output_tokens, int64_t input, int64_t output)

@@ -1,7 +1,8 @@
 
 /*
- * How sessions are made: by a trace that is replayed in closed loop, or by a
- * workload's specification.  A plan is made for each session's first request.
+ * How the later rounds of sessions are made: from a trace that is replayed in
+ * closed loop, or from a workload's specification.  Each session has a plan,
+ * made for its first request.
  */
 
 #ifndef WORK_SESSION_PLAN_H
@@ -11,39 +12,42 @@
 #include "sim/work/session.h"
 
 
-/* Requests of sessions give up after that long if nothing else is said. */
+/* Default timeout of requests of sessions. */
 #define WORK_SESSION_TIMEOUT_US  300000000
 
 #define WORK_ROUNDS_UNLIMITED    UINT32_MAX
 
 /*
- * Lengths and times of later rounds: drawn, or as they were.  Lists belong to
- * the workload's arena and begin with round 1.
+ * Lengths and times of later rounds: drawn, or as recorded.  Lists are in the
+ * workload's arena and begin with round 1.
  */
 typedef struct {
-    uint32_t              rounds;           /* of the whole session */
+    uint32_t              rounds;           /* number in the whole session */
     int                   accumulates;
     int64_t               timeout_us;       /* of each round; 0: none */
-    int64_t               think_us;         /* if no list and no sample */
+    int64_t               think_us;         /* without list and sample */
     const work_sample_t  *input;
     const work_sample_t  *output;
     const work_sample_t  *think;
-    const int64_t        *inputs;           /* NULL: drawn; else rounds - 1 */
+    const int64_t        *inputs;           /* NULL: drawn; else per round */
     const int64_t        *outputs;
     const int64_t        *thinks;
     rnd_t                 rnd;
 
-    uint32_t              round;            /* state; zero at first */
+    uint32_t              round;            /* state; 0 at first */
     int                   is_over;
 } work_plan_t;
 
-/* Plans for the sessions of a workload; later rounds end at the horizon. */
+/* Gives the workload sessions; no round begins after the horizon. */
 void work_sessions_init(work_t *work, int64_t horizon_us);
 
-/* At most so many later rounds of all sessions. */
+/* Limits the number of later rounds of all sessions together. */
 void work_sessions_limit(work_t *work, uint64_t rounds);
 
-/* The plan of a session by its first request, zeroed, to be filled. */
+/*
+ * Adds a plan for the session of that first request; it is zeroed, and the
+ * caller fills it in.
+ */
 work_plan_t *work_session_add(work_t *work, const work_request_t *first);
 
 #endif /* WORK_SESSION_PLAN_H */

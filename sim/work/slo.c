@@ -4,7 +4,7 @@
 #include "sim/work/slo.h"
 
 
-#define SLO_MS  1e9     /* more is a mistake in the unit */
+#define SLO_MS  1e9     /* a greater time is a mistake */
 
 #define SLO(key_, field)                                                      \
     { .key = key_, .kind = WORK_YAML_DOUBLE, .max = SLO_MS,                   \

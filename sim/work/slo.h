@@ -10,9 +10,9 @@
 #include "sim/work/yaml.h"
 
 
-/* In ms; 0: none. */
+/* In ms; 0: no target. */
 typedef struct {
-    work_yaml_named_t  of;          /* of.name: the class */
+    work_yaml_named_t  of;          /* of.name: the class's name */
     double             ttft_ms;
     double             itl_ms;
     double             e2e_ms;

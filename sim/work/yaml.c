@@ -1,5 +1,5 @@
 
-/* Mappings and lists of YAML, walked by tables. */
+/* Reads mappings and lists of YAML by tables. */
 
 #include "sim/work/yaml_inner.h"
 
@@ -8,14 +8,14 @@
 
 #include "sim/work/file.h"
 
-/* A file of a workload; no list in it needs more. */
+/* Greatest file of a workload; no list in it needs more. */
 #define YAML_FILE_BYTES  (64u * 1024 * 1024)
 #define YAML_DEPTH       64
 #define YAML_ITEMS       1000000
 
 /*
- * Aliases can make a small file mean exponentially many values.  Each value
- * that is read counts.
+ * Aliases can make a small file stand for exponentially many values, so each
+ * value that is read is counted.
  */
 #define YAML_VALUES      10000000
 
@@ -102,7 +102,7 @@ read_list(yaml_reader_t *r, const work_yaml_field_t *f,
 }
 
 
-/* The pairs of a mapping, or NULL: *error says that it is none. */
+/* The pairs of a mapping; NULL: the node is none, and *error is set. */
 static yaml_node_pair_t *
 pairs_of(yaml_reader_t *r, const char *key, const yaml_node_t *node,
     size_t *n)
@@ -127,7 +127,7 @@ pairs_of(yaml_reader_t *r, const char *key, const yaml_node_t *node,
 }
 
 
-/* The text of a key, which lives in the document; NULL: *error. */
+/* The text of a key, which belongs to the document; NULL: *error is set. */
 static const char *
 key_of(yaml_reader_t *r, int item)
 {
@@ -249,7 +249,7 @@ read_permille(yaml_reader_t *r, const work_yaml_field_t *f, uint32_t *value,
 }
 
 
-/* values: the struct of the table that the field is in. */
+/* values: the struct that the field's table describes. */
 static int
 read_value(yaml_reader_t *r, const work_yaml_field_t *f, char *values,
     const yaml_node_t *node)
@@ -317,7 +317,7 @@ read_value(yaml_reader_t *r, const work_yaml_field_t *f, char *values,
 }
 
 
-/* The field of a table that a key names; NULL: *error says so. */
+/* The field of a table for a key; NULL: there is none, and *error is set. */
 static const work_yaml_field_t *
 field_of(yaml_reader_t *r, const work_yaml_field_t *table, const char *key,
     const yaml_node_t *node)
@@ -336,7 +336,7 @@ field_of(yaml_reader_t *r, const work_yaml_field_t *table, const char *key,
 }
 
 
-/* Is an earlier pair's key the same?  Then *error says so. */
+/* Whether an earlier pair has the same key; then *error is set. */
 static int
 is_doubled(yaml_reader_t *r, const yaml_node_pair_t *pairs, size_t i)
 {
@@ -406,7 +406,7 @@ read_fields(yaml_reader_t *r, const work_yaml_field_t *table, char *values,
 }
 
 
-/* The same, of a struct of its own. */
+/* Reads a mapping into a struct of its own, and sets the struct's line. */
 static int
 read_mapping(yaml_reader_t *r, const work_yaml_field_t *table, void *values,
     const yaml_node_t *node)
@@ -418,9 +418,8 @@ read_mapping(yaml_reader_t *r, const work_yaml_field_t *table, void *values,
 
 
 /*
- * libyaml needs the square of the time for what is nested deep, and of several
- * documents the first alone would be read.  What is no YAML is left to
- * yaml_load().
+ * Refuses deep nesting, for which libyaml needs quadratic time, and a second
+ * document, which would not be read.  Malformed YAML is left to yaml_load().
  */
 static int
 yaml_scan(yaml_reader_t *r, yaml_parser_t *parser)

@@ -7,8 +7,8 @@
  * or out of its limits is an error with file and line.  A null leaves a field
  * as it was, as an absent key does.
  *
- * Each struct of a table begins with a work_yaml_t: the line of its mapping,
- * so that what a table cannot say can still be refused with its place.
+ * Each struct of a table begins with a work_yaml_t: the line of its mapping, so
+ * that what a table cannot check can be refused with its line later.
  */
 
 #ifndef WORK_YAML_H
@@ -30,23 +30,24 @@ typedef enum {
     WORK_YAML_INT,          /* int64_t, within min .. max */
     WORK_YAML_DOUBLE,       /* double, finite and within min .. max */
     WORK_YAML_UINT32,       /* uint32_t, within min .. max */
-    WORK_YAML_SECONDS_US,   /* int64_t: microseconds of seconds, likewise */
-    WORK_YAML_SECONDS_MS,   /* uint64_t: milliseconds of seconds, likewise */
-    WORK_YAML_PERMILLE,     /* uint32_t: thousandths, likewise */
+    WORK_YAML_SECONDS_US,   /* int64_t in us: seconds in the file, likewise */
+    WORK_YAML_SECONDS_MS,   /* uint64_t in ms: seconds in the file, likewise */
+    WORK_YAML_PERMILLE,     /* uint32_t in thousandths, likewise */
     WORK_YAML_BOOL,         /* int */
-    WORK_YAML_WORD,         /* int: which of the words */
+    WORK_YAML_WORD,         /* int: the index of the word */
     WORK_YAML_MAP,          /* a struct behind a pointer, NULL: absent */
     WORK_YAML_INNER,        /* a mapping to fields of the same struct */
-    WORK_YAML_LIST,         /* work_yaml_list_t of such structs */
-    WORK_YAML_NAMED,        /* the same from a mapping: see struct_of_name */
+    WORK_YAML_LIST,         /* work_yaml_list_t: a list of structs */
+    WORK_YAML_NAMED,        /* work_yaml_list_t: a mapping from names to
+                               structs, each beginning with work_yaml_named_t */
     WORK_YAML_NUMBERS,      /* work_yaml_numbers_t: a mapping to numbers */
     WORK_YAML_WORDS,        /* work_yaml_words_t: a list of texts */
-    WORK_YAML_REFUSED       /* a key that is known, and not supported */
+    WORK_YAML_REFUSED       /* a known key that is not supported */
 } work_yaml_kind_t;
 
 /*
- * min == max: no limits, but for numbers to be finite.  Limits are those of the
- * number as it is written.
+ * min == max: there are no limits, but numbers must be finite.  Limits apply to
+ * the number as it is written.
  */
 typedef struct {
     const char                      *key;       /* NULL ends a table */
@@ -55,20 +56,21 @@ typedef struct {
     double                           min;
     double                           max;
     const void                      *table;     /* of MAP, INNER, LIST, NAMED:
-                                                   fields; of WORD: texts, NULL
-                                                   ends them */
-    size_t                           size;      /* of its struct */
-    size_t                           present;   /* of an int that is set to 1
-                                                   if the key is; 0: none */
+                                                   fields; of WORD: its texts;
+                                                   each ends with NULL */
+    size_t                           size;      /* of the field's struct */
+    size_t                           present;   /* offset of an int that is set
+                                                   to 1 if the key is present;
+                                                   0: none */
 } work_yaml_field_t;
 
-/* The items of a LIST, one after the other, each of the field's size. */
+/* The items of a LIST in a row, each of the size in the field's `size`. */
 typedef struct {
     void    *items;
     size_t   n;
 } work_yaml_list_t;
 
-/* A struct of NAMED begins with this; the table has the rest. */
+/* A struct of a NAMED begins with this, which its table does not list. */
 typedef struct {
     work_yaml_t   at;
     const char   *name;
@@ -92,14 +94,14 @@ typedef struct {
 
 /*
  * Reads the mapping in bytes into *values (zeroed, or with defaults, by the
- * caller).  What it points to lives in the arena.  0, or -1 and *error.
- * file names it in errors.
+ * caller).  What *values points to is in the arena.  0, or -1 and *error.  file
+ * names it in errors.
  */
 int work_yaml_parse(const work_yaml_field_t *table, void *values,
     const char *file, const char *bytes, size_t len, work_arena_t *arena,
     work_error_t *error);
 
-/* The same from a file. */
+/* As work_yaml_parse(), from a file. */
 int work_yaml_read(const work_yaml_field_t *table, void *values,
     const char *path, work_arena_t *arena, work_error_t *error);
 

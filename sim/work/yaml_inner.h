@@ -1,7 +1,7 @@
 
 /*
  * What yaml.c and yaml_scalar.c share.  Each reader takes a field of a table,
- * where its value goes, and the node; 0, or -1 and *error.
+ * the place of its value, and the node.  It returns 0, or -1 and *error.
  */
 
 #ifndef WORK_YAML_INNER_H
@@ -34,7 +34,7 @@ int yaml_read_int(yaml_reader_t *r, const work_yaml_field_t *f,
 int yaml_read_uint32(yaml_reader_t *r, const work_yaml_field_t *f,
     uint32_t *value, const yaml_node_t *node);
 
-/* A number that is kept as so many parts of 1, rounded. */
+/* Reads a number; *value is `parts` times the number, rounded. */
 int yaml_read_parts(yaml_reader_t *r, const work_yaml_field_t *f,
     double parts, int64_t *value, const yaml_node_t *node);
 int yaml_read_word(yaml_reader_t *r, const work_yaml_field_t *f, int *value,

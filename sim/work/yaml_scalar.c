@@ -42,7 +42,10 @@ yaml_is_null(const yaml_node_t *node)
 }
 
 
-/* YAML's own spellings of what is no number, beside strtod()'s. */
+/*
+ * Reads a number; values that are not finite also in YAML's spellings, which
+ * strtod() does not have.
+ */
 static int
 number_of(const char *text, double *value)
 {
@@ -110,7 +113,7 @@ yaml_read_int(yaml_reader_t *r, const work_yaml_field_t *f, int64_t *value,
     errno = 0;
     whole = strtoll(text_of(node), &end, 10);
 
-    /* 1e6 is whole, too. */
+    /* accepts 1e6, which is whole */
     if (*end != '\0' && fabs(number) <= 0x1p53 && number == trunc(number)) {
         whole = (long long) number;
 
@@ -164,7 +167,7 @@ yaml_read_parts(yaml_reader_t *r, const work_yaml_field_t *f, double parts,
 }
 
 
-/* "a, b or c" of a list of words, cut to the room. */
+/* Writes the words of a list as "a, b or c", cut to the room there is. */
 static void
 words_text(const char *const *words, char *text, size_t bytes)
 {

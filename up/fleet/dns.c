@@ -11,7 +11,7 @@
 #include "up/host/bound.h"
 
 
-/* Behind the last address: what ends without it was cut. */
+/* Written after the last address; output without it is incomplete. */
 #define DNS_END  "."
 
 
@@ -96,7 +96,7 @@ dns_on_io(struct ev_loop *loop, ev_io *w, int events)
 }
 
 
-/* The end of its output was its word. */
+/* Nothing to do: the end of the child's output has been handled. */
 static void
 dns_on_gone(void *data, pid_t pid, const char *how)
 {
@@ -192,7 +192,10 @@ dns_compare(const void *a, const void *b)
 }
 
 
-/* Sorted, so that of more than DNS_MAX the same ones are used each time. */
+/*
+ * Sorts the addresses, so that of more than DNS_MAX the same ones are used each
+ * time.
+ */
 int
 dns_main(int argc, char **argv)
 {

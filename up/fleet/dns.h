@@ -1,13 +1,13 @@
 
 /*
- * The addresses of a name, asked again and again.
+ * The addresses of a name, resolved again and again.
  *
  *   every period_s        a child process resolves the name: getaddrinfo(3)
  *                         blocks for as long as resolv.conf says
- *   it answers            on_set, with all addresses, DNS_MAX at most; if
+ *   it answers            on_set gets all addresses, DNS_MAX at most; if
  *                         there are more, the same ones each time
  *   it fails, or takes    the last set stays: a name server that is away is no
- *   DNS_TIMEOUT_S         reason to drain an engine
+ *   DNS_TIMEOUT_S         reason to drain engines
  */
 
 #ifndef DNS_H
@@ -25,20 +25,21 @@
 /* The command of this program that the child runs. */
 #define DNS_COMMAND    "resolve"
 
-/* texts: "10.0.0.5:8000"; they live until it returns.  why: for people; n is -1
-   and the name was not resolved, or it has more addresses; NULL: neither. */
+/* texts: addresses as "10.0.0.5:8000", valid during the call.  why, for people:
+   n is -1 and the name was not resolved, or it has more than DNS_MAX addresses;
+   NULL: neither. */
 typedef void (*dns_set_pt)(void *data, const char *const *texts, int n,
     const char *why);
 
 typedef struct {
     struct ev_loop  *loop;
-    const char      *program;       /* this one's path */
+    const char      *program;       /* path of this program */
     const char      *name;          /* "host:port" */
     double           period_s;
     dns_set_pt       on_set;
     void            *data;
     child_t          child;
-    int              fd;            /* its output; -1: none runs */
+    int              fd;            /* the child's output; -1: no child runs */
     ev_io            io;
     ev_timer         timer;
     size_t           len;
@@ -46,13 +47,13 @@ typedef struct {
 } dns_t;
 
 
-/* program and name live as long as it does. */
+/* program and name must live as long as dns. */
 void dns_init(dns_t *dns, struct ev_loop *loop, const char *program,
     const char *name, double period_s, dns_set_pt on_set, void *data);
 void dns_done(dns_t *dns);
 
-/* The child: prints the addresses of NAME:PORT, and "." behind them;
-   one more than DNS_MAX shows that there are more. */
+/* Runs in the child: prints the addresses of NAME:PORT, one more than DNS_MAX
+   if there are more, and then ".". */
 int dns_main(int argc, char **argv);
 
 #endif /* DNS_H */

@@ -14,7 +14,7 @@
 #include "up/host/place.h"
 
 
-/* A file that is made in memory, and written whole. */
+/* A file that is made in memory and written as a whole. */
 typedef struct {
     FILE    *out;
     char    *text;
@@ -79,7 +79,10 @@ files_end(files_draft_t *draft, const files_t *f, const char *name,
 }
 
 
-/* Gossip of one host: any user of it could send datagrams. */
+/*
+ * Gossip is encrypted even on one host, since any of its users could send
+ * datagrams.
+ */
 int
 files_write_keyring(const files_t *files, char error[FILES_ERROR_BYTES])
 {
@@ -255,7 +258,7 @@ files_write_snippet(const files_t *files, char error[FILES_ERROR_BYTES])
 }
 
 
-/* --- agents and adapters: files of -c */
+/* --- agents and adapters: files for -c */
 
 static void
 files_put_member(FILE *out, const files_t *f, const char *id,

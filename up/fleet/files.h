@@ -1,11 +1,11 @@
 
 /*
- * The configuration that is run, as files that people may read: nginx's, the
- * gateway's agent's, and for each engine its adapter's and its agent's.
+ * The configuration of a gateway, as files that people may read: for nginx, for
+ * its agent, and for each engine's adapter and agent.
  *
- * They say what was decided elsewhere and decide nothing.  `llmgw up` writes
- * them to its directory and starts programs on them; `llmgw up --print` writes
- * the same for an installation that systemd runs.
+ * Nothing is decided here: the files only contain what was decided elsewhere.
+ * `llmgw up` writes them to its directory and starts programs on them; `llmgw
+ * up --print` writes the same for an installation that systemd runs.
  */
 
 #ifndef FILES_H
@@ -20,59 +20,61 @@
 
 #define FILES_ERROR_BYTES  (PATH_MAX + 512)
 
-#define FILES_CLUSTER      "up"         /* of agents' gossip */
-#define FILES_GATEWAY      "gateway"    /* the id of nginx's agent */
+#define FILES_CLUSTER      "up"         /* name of the agents' cluster */
+#define FILES_GATEWAY      "gateway"    /* id of nginx's agent */
 
 /* What all files of a gateway have in common. */
 typedef struct {
-    const char     *dir;            /* where they are written, */
-    const char     *etc;            /* and as they name it themselves */
-    const char     *run;            /* sockets, segment, pid */
-    const char     *logs;           /* a directory for them; NULL: all go to
-                                       standard error */
-    const char     *host;           /* of adapters and gossip */
-    const char     *listen;         /* numeric */
-    const char     *local;          /* the same port of this host, or NULL:
-                                       the pages are for its clients alone */
+    const char     *dir;            /* the directory where files are written */
+    const char     *etc;            /* that directory's name in the files */
+    const char     *run;            /* directory of sockets, segment and pid */
+    const char     *logs;           /* directory of logs; NULL: all output goes
+                                       to standard error */
+    const char     *host;           /* where adapters serve and agents gossip */
+    const char     *listen;         /* numeric address */
+    const char     *local;          /* this host's address with the same port,
+                                       where pages are served; NULL: none */
     const char     *keys;           /* the key file; NULL: none */
-    const char     *engine_key;     /* the file of --engine-key-file, or NULL */
+    const char     *engine_key;     /* the engines' key file; NULL: none */
     const char     *module;
-    const char     *user;           /* of nginx's workers; NULL: its default */
-    unsigned        connections;    /* of a worker */
+    const char     *user;           /* of nginx's workers; NULL: default */
+    unsigned        connections;    /* of each worker */
     uint64_t        drain_timeout_ms;
-    uint64_t        stop_timeout_ms;    /* of engines that are started, behind
-                                           the drain; 0: as by default */
+    uint64_t        stop_timeout_ms;    /* how long an engine started here may
+                                           take to end after its drain; 0:
+                                           default */
 } files_t;
 
 typedef struct {
     const char     *id;
     source_kind_t   kind;
     const char     *target;         /* a URL or a command; NULL for SIM */
-    unsigned        slot;           /* gives its ports */
+    unsigned        slot;           /* determines its ports */
 } files_engine_t;
 
 
-/* Each: 0, or -1 and a reason. */
+/* Each returns 0, or -1 and a reason. */
 int files_write_keyring(const files_t *files, char error[FILES_ERROR_BYTES]);
 int files_write_nginx(const files_t *files, char error[FILES_ERROR_BYTES]);
 int files_write_agent(const files_t *files, char error[FILES_ERROR_BYTES]);
 int files_write_engine(const files_t *files, const files_engine_t *engine,
     char error[FILES_ERROR_BYTES]);
 
-/* Removes those of an engine. */
+/* Removes the files of an engine. */
 void files_remove_engine(const files_t *files, const char *id);
 
-/* Instead of nginx's: a file for conf.d, and for each engine what its agent's
-   unit reads; and how all of it is installed. */
+/* For an installation: a file for conf.d in place of nginx's own; and, for each
+   engine, the file that its agent's unit reads, with how to install all of
+   it. */
 int files_write_snippet(const files_t *files, char error[FILES_ERROR_BYTES]);
 int files_write_unit(const files_t *files, const files_engine_t *engine,
     char error[FILES_ERROR_BYTES]);
 
-/* The names of files in the directory, below PATH_MAX for sure. */
+/* The path of a file in a directory; it always fits PATH_MAX. */
 void files_path(char path[PATH_MAX], const char *dir, const char *name,
     const char *suffix);
 
-/* A log, as program_t has it: "" is standard error. */
+/* The path of a log, for program_t; "" stands for standard error. */
 void files_log(char path[PATH_MAX], const files_t *files, const char *name,
     const char *suffix);
 

@@ -51,7 +51,7 @@ fleet_has_id(const fleet_t *f, const char *id)
 }
 
 
-/* An id that no other has: with a number behind it, if need be. */
+/* Sets an id that no other engine has, by appending a number if need be. */
 static void
 fleet_set_id(const fleet_t *f, pair_t *p)
 {
@@ -96,7 +96,7 @@ fleet_add_engine(fleet_t *f, const fleet_source_t *origin, const char *target,
     p->on_gone = fleet_on_pair_gone;
     p->data = f;
     snprintf(p->target, sizeof(p->target), "%s", target);
-    strcpy(p->said, PAIR_STARTING);     /* of which nobody wants a line */
+    strcpy(p->said, PAIR_STARTING);     /* so that no line is printed for it */
     fleet_set_id(f, p);
 
     if (pair_begin(p, f->loop, f->files, f->tools, f->key, error) != 0) {
@@ -285,7 +285,7 @@ fleet_add(fleet_t *fleet, const source_t *source,
 }
 
 
-/* Is it the engine of a source of its own, whose id this is? */
+/* The source whose only engine has this id. */
 static const fleet_source_t *
 fleet_source_of_id(const fleet_t *f, const char *id)
 {
@@ -379,7 +379,7 @@ fleet_say_pair(pair_t *p, double now)
     pair_text(p, text, sizeof(text));
     is_new = strcmp(text, p->said) != 0;
 
-    /* Its streams end one by one: not a line for each. */
+    /* One line for the ends of all its streams. */
     is_new &= p->state == PAIR_LIVE || p->said_state == PAIR_LIVE;
 
     if (!is_new && (pair_is_ready(p) || now - p->said_at < FLEET_REMIND_S)) {

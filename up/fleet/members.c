@@ -7,7 +7,7 @@
 
 #define MEMBERS_PERIOD_S  0.5
 
-/* Then the connection is made anew. */
+/* Questions without an answer after which the connection is made again. */
 #define MEMBERS_SILENCE   10
 
 #define MEMBERS_QUESTION  "{\"cmd\":\"members\"}"

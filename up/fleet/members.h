@@ -1,7 +1,7 @@
 
 /*
- * What the gateway's agent knows of its members: asked on its control socket,
- * as `llmgwctl members` does, twice a second.
+ * What an agent knows about the members: it is asked on its control socket
+ * twice a second, as by `llmgwctl members`.
  */
 
 #ifndef UP_MEMBERS_H
@@ -18,16 +18,16 @@ typedef void (*members_pt)(void *data, const json_t *members);
 
 typedef struct {
     struct ev_loop  *loop;
-    line_conn_t     *conn;          /* NULL: none */
+    line_conn_t     *conn;          /* NULL: not connected */
     ev_timer         timer;
     char             path[PATH_MAX];
-    unsigned         silence;       /* questions without an answer */
+    unsigned         silence;       /* questions since the last answer */
     members_pt       on_members;
     void            *data;
 } members_t;
 
 
-/* path: of the control socket, which need not be there yet. */
+/* path is that of the control socket, which need not exist yet. */
 void members_init(members_t *members, struct ev_loop *loop, const char *path,
     members_pt on_members, void *data);
 void members_done(members_t *members);

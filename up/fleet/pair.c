@@ -7,13 +7,18 @@
 #include "up/fleet/pair.h"
 
 
-/* Beyond the streams' time: the adapter's goodbye, the agent's leave. */
+/*
+ * Added to the time for streams: for the adapter's goodbye and the agent's
+ * leave.
+ */
 #define PAIR_ADAPTER_S  2.0
-#define PAIR_ENGINE_S   5.0     /* and the end of an engine that it started */
+#define PAIR_ENGINE_S   5.0     /* for an engine that the adapter started */
 #define PAIR_AGENT_S    3.0
 #define PAIR_HURRIED_S  1.0
 
-/* Rounds of questions after which a ready engine is shown without answers. */
+/*
+ * Rounds of questions after which a ready engine is shown as it is known then.
+ */
 #define PAIR_ROUNDS     3
 
 
@@ -38,7 +43,7 @@ pair_on_agent_gone(void *data, program_t *program)
 }
 
 
-/* Freed in pair_done().  0, or -1: no memory. */
+/* Sets argv, which pair_done() frees.  0, or -1: no memory. */
 static int
 pair_set_argv(program_t *program, const char *tool, const pair_t *p,
     const char *suffix)
@@ -83,7 +88,10 @@ pair_word(const json_t *member, const char *name)
 }
 
 
-/* Gossip has nothing that routing does not need: its own agent knows. */
+/*
+ * Reads the detail from the engine's own agent; gossip has only what routing
+ * needs.
+ */
 static void
 pair_see_own(void *data, const json_t *members)
 {
@@ -194,7 +202,7 @@ pair_done(pair_t *pair)
 }
 
 
-/* --- what is known of it */
+/* --- what is known of the engine */
 
 static void
 pair_see_member(pair_seen_t *seen, const json_t *member)
@@ -293,7 +301,7 @@ pair_text_ready(const pair_t *p, char *text, size_t bytes)
 }
 
 
-/* NULL: both run. */
+/* The process that is broken; NULL: both run. */
 static const program_t *
 pair_broken(const pair_t *p)
 {

@@ -31,7 +31,7 @@ probe_fail(probe_t *p, const char *why)
 }
 
 
-/* All questions were answered. */
+/* To be called when all questions were answered. */
 static void
 probe_judge(probe_t *p)
 {
@@ -57,7 +57,7 @@ probe_judge(probe_t *p)
 }
 
 
-/* No dialect's question was answered as it answers. */
+/* To be called when no dialect's question had that dialect's answer. */
 static void
 probe_judge_stranger(probe_t *p)
 {

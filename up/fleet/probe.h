@@ -1,11 +1,11 @@
 
 /*
- * What an engine is, asked from here: its kind, version, model and context, or
- * why it does not answer.
+ * Finds out what an engine is: its kind, version, model and context, or why it
+ * does not answer.
  *
- * The adapter asks the same in its own time and tells the cluster what routing
- * needs.  This is for people who have just typed a URL: until the engine is
- * known it is asked each second, by the questions of the adapter's dialects.
+ * The adapter does the same at its own pace and reports what routing needs.
+ * This is for people who have just typed a URL: each second, until the engine
+ * is known, it is sent the questions of the adapter's dialects.
  */
 
 #ifndef PROBE_H
@@ -21,37 +21,37 @@
 
 typedef struct {
     struct ev_loop   *loop;
-    http_whole_t           answer;       /* to the question that is asked; its
-                                       http NULL: nothing is asked */
+    http_whole_t           answer;       /* to the pending question; its http is
+                                            NULL if there is none */
     ev_timer          timer;
-    const char       *key_file;     /* that was given, or NULL */
+    const char       *key_file;     /* as given; NULL: none */
 
-    const dialect_t  *dialect;      /* NULL: not known yet */
-    int               at;           /* which question */
-    int               is_answered;  /* by a 200, while the dialect is looked
-                                       for */
+    const dialect_t  *dialect;      /* NULL: not found yet */
+    int               at;           /* index of the question */
+    int               is_answered;  /* a question was answered with 200 while
+                                       the dialect is not found */
 
     dialect_facts_t   facts;
-    int               is_mute;      /* it tells no metrics */
-    int               is_refused;   /* a question of this round */
-    int               is_locked;    /* it refuses for want of a key */
-    int               is_known;     /* ready, and all was asked */
-    unsigned          rounds;       /* of questions, since it began */
-    char              why[PROBE_WHY_BYTES];     /* not known; "": not yet */
+    int               is_mute;      /* it has no metrics */
+    int               is_refused;   /* a question of this round was refused */
+    int               is_locked;    /* it refuses because a key is missing */
+    int               is_known;     /* ready, and all questions answered */
+    unsigned          rounds;       /* rounds of questions so far */
+    char              why[PROBE_WHY_BYTES];     /* why is_known is 0, or "" */
 } probe_t;
 
 
-/* Begins to ask.  0, or -1: no memory. */
+/* Begins to ask the engine.  0, or -1: no memory. */
 int probe_init(probe_t *probe, struct ev_loop *loop, const char *url,
     const char *key, const char *key_file);
 
-/* What is known may be another engine's by now. */
+/* Asks again: another engine may answer there by now. */
 void probe_again(probe_t *probe);
 
-/* Of one that was never begun, too. */
+/* May be called without probe_init(). */
 void probe_done(probe_t *probe);
 
-/* "vllm 0.11.0"; "" while it is not known. */
+/* The engine's name, as "vllm 0.11.0"; "" while it is not known. */
 void probe_name(const probe_t *probe, char *name, size_t bytes);
 
 #endif /* PROBE_H */

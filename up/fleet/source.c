@@ -21,7 +21,7 @@ source_refuse(const char *word, const char *why,
 }
 
 
-/* Behind "dns:". */
+/* Reads what follows "dns:". */
 static int
 source_read_dns(source_t *s, const char *word, const char *name,
     char error[SOURCE_ERROR_BYTES])
@@ -48,7 +48,10 @@ source_read_dns(source_t *s, const char *word, const char *name,
 }
 
 
-/* A line of the adapter's file takes it: one line, without a comment. */
+/*
+ * Reads a command.  It must fit into a line of the adapter's file: one line,
+ * without a comment.
+ */
 static int
 source_read_exec(source_t *s, const char *word, const char *command,
     char error[SOURCE_ERROR_BYTES])
@@ -129,7 +132,9 @@ source_read(source_t *source, const char *word,
 }
 
 
-/* What tells engines apart: the host and the port, or the program. */
+/*
+ * The part of a text that distinguishes engines: host and port, or the program.
+ */
 static const char *
 source_essence(const char *text, size_t *len)
 {

@@ -53,7 +53,7 @@ bound_main(int argc, char **argv)
     (void) prctl(PR_SET_PDEATHSIG, atoi(argv[1]));
 
     if (getppid() != (pid_t) atoi(argv[2])) {
-        return 0;               /* it died before, and no signal comes */
+        return 0;               /* the parent has ended: no signal comes */
     }
 
     (void) execv(argv[3], argv + 3);
@@ -75,7 +75,7 @@ bound_left_ms(uint64_t until_ms)
 }
 
 
-/* Until its end of file.  0; -1: it took too long. */
+/* Reads until the end of file.  0; -1: it took too long. */
 static int
 bound_read(int fd, char *text, size_t bytes)
 {

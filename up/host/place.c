@@ -19,10 +19,10 @@
 #define PLACE_RUN_LINK   "run"
 #define PLACE_RUN_NAME   "llmgw-"
 
-/* Hosts that are tried: others may use one, and nobody uses so many. */
+/* Addresses that are tried, since other gateways may use some of them. */
 #define PLACE_HOSTS      64
 
-/* Entries deep in a run's directory: nginx hashes temporary files. */
+/* Greatest depth of a run's directory, in which nginx nests temporary files. */
 #define PLACE_DEPTH      8
 
 
@@ -37,7 +37,9 @@ place_refuse(const char *what, const char *path,
 }
 
 
-/* Workers of a root's nginx are another user, and read keys and segment. */
+/*
+ * The workers of root's nginx have another user, and read keys and the segment.
+ */
 static mode_t
 place_mode(void)
 {
@@ -45,7 +47,7 @@ place_mode(void)
 }
 
 
-/* All directories of a path.  0, or -1 and errno. */
+/* Makes a path's missing directories.  0, or -1 and errno. */
 static int
 place_make_dirs(char *path)
 {
@@ -69,8 +71,8 @@ place_make_dirs(char *path)
 }
 
 
-/* Where the directories are that were not named.  "": nowhere; not in /tmp,
-   where others could prepare one. */
+/* The parent of the directories of gateways without --dir; "": none is known.
+   It is never in /tmp, where other users could prepare one. */
 static void
 place_root(char root[PATH_MAX])
 {
@@ -158,7 +160,7 @@ place_find(place_t *place, const char *dir, const char *listen,
 }
 
 
-/* Does a process hold its lock?  Asked without taking it. */
+/* Whether a process holds the directory's lock; does not take the lock. */
 static int
 place_is_taken(const char *dir)
 {
@@ -183,7 +185,7 @@ place_is_taken(const char *dir)
 }
 
 
-/* The only one that runs, of those in the root; 0, or how many there are. */
+/* Finds the only running gateway in the root.  Returns how many run. */
 static int
 place_find_only(char path[PATH_MAX])
 {
@@ -216,7 +218,10 @@ place_find_only(char path[PATH_MAX])
 }
 
 
-/* Where "run" leads.  0, or -1: there is no such link, or it is not ours. */
+/*
+ * Reads the target of "run".  0, or -1: there is no such link, or the target
+ * does not belong to this user.
+ */
 static int
 place_read_link(const place_t *p, char run[PLACE_RUN_BYTES])
 {
@@ -348,7 +353,9 @@ place_hash(const char *text)
 }
 
 
-/* Everybody may have made it before in /dev/shm. */
+/*
+ * Makes `keep`.  It is in /dev/shm, where any user could have made it before.
+ */
 static int
 place_make_keep(const place_t *p, char error[PLACE_ERROR_BYTES])
 {
@@ -370,8 +377,8 @@ place_make_keep(const place_t *p, char error[PLACE_ERROR_BYTES])
 }
 
 
-/* In memory, and where the path is short.  root's own directory in
-   XDG_RUNTIME_DIR is closed to nginx's workers. */
+/* Makes `run` in memory, where its path is short.  root's XDG_RUNTIME_DIR is
+   not used, because nginx's workers cannot enter it. */
 static int
 place_make_run(place_t *p, char error[PLACE_ERROR_BYTES])
 {
@@ -425,7 +432,7 @@ place_make_run(place_t *p, char error[PLACE_ERROR_BYTES])
 }
 
 
-/* Nobody gossips there, nor serves as this gateway's first adapter would. */
+/* Whether no agent gossips at the host, and no first adapter serves there. */
 static int
 place_host_is_free(const char *host)
 {
@@ -506,7 +513,7 @@ place_done(place_t *place)
 
     if (place->run[0] != '\0' && place->lock != -1) {
         place_remove_run(place->run);
-        (void) rmdir(place->keep);      /* unless engines were started */
+        (void) rmdir(place->keep);      /* not if engines were started */
 
         if (snprintf(path, sizeof(path), "%s/" PLACE_RUN_LINK, place->dir)
             < PATH_MAX)

@@ -12,13 +12,13 @@
 #include "up/host/program.h"
 
 
-/* What is read of the end of a log. */
+/* Bytes that are read from the end of a log. */
 #define PROGRAM_TAIL_BYTES  2048
 
 
 /* --- its log */
 
-/* Whoever writes appends, and goes on at the beginning. */
+/* The program appends, so it continues at the beginning. */
 void
 program_trim_log(const program_t *program)
 {
@@ -46,7 +46,7 @@ program_open_log(const program_t *p)
 }
 
 
-/* The last line of its log, "" for none. */
+/* Reads the last line of the program's log; "": there is none. */
 static void
 program_last_words(const program_t *p, char *line, size_t bytes)
 {
@@ -114,7 +114,10 @@ program_spawn(program_t *p)
 }
 
 
-/* One that has ended for good is told from the loop, too. */
+/*
+ * Sets the timer.  A program that has ended for good is reported from the loop,
+ * too.
+ */
 static void
 program_arm(program_t *p)
 {
@@ -182,7 +185,7 @@ program_on_end(void *data, pid_t pid, const char *how)
     program_t  *p;
 
     p = data;
-    (void) kill(-pid, p->end_signal);       /* what it left */
+    (void) kill(-pid, p->end_signal);       /* what is left of its group */
     program_last_words(p, last, sizeof(last));
     n = snprintf(p->why, sizeof(p->why), "%s", how);
 

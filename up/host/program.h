@@ -1,12 +1,11 @@
 
 /*
  * A program that is to run until it is told to end: a child process whose
- * output goes to a log.  When it is started, stopped and started again is
- * decided by common/child/supervise.h, as for an agent's replica.
+ * output goes to a log.  common/child/supervise.h decides when it is started,
+ * stopped and started again, as for an agent's replica.
  *
- * What a process that died leaves in its group gets the signal of an orderly
- * end: workers of an nginx whose master was killed hold its port, and would
- * serve for ever.
+ * When a process has died, what is left of its group gets end_signal: workers
+ * of an nginx whose master was killed hold its port, and would serve for ever.
  */
 
 #ifndef PROGRAM_H
@@ -27,7 +26,7 @@
 
 typedef struct program_s  program_t;
 
-/* It was stopped, and is gone. */
+/* Called when a program that was stopped has ended. */
 typedef void (*program_gone_pt)(void *data, program_t *program);
 
 struct program_s {
@@ -35,45 +34,46 @@ struct program_s {
     void            *data;
 
     char             name[PROGRAM_NAME_BYTES];
-    char            *argv[PROGRAM_WORDS];   /* of the caller; NULL-ended */
-    int              end_signal;            /* of an orderly end */
-    char             log[PATH_MAX];         /* its standard output and error;
-                                               "": standard error of ours */
+    char            *argv[PROGRAM_WORDS];   /* the caller's; NULL at its end */
+    int              end_signal;            /* asks it to end in order */
+    char             log[PATH_MAX];         /* for its standard output and
+                                               error; "": this process's
+                                               standard error */
 
     child_t          child;
     supervise_t      supervise;
     ev_timer         due;
     unsigned         starts;
-    unsigned         said;                  /* of them, the last one whose end
-                                               was told */
-    char             why[PROGRAM_WHY_BYTES];    /* how it ended last */
+    unsigned         said;                  /* the start whose end was reported
+                                               last */
+    char             why[PROGRAM_WHY_BYTES];    /* how it last ended */
 };
 
 
-/* loop: the default one, which reaps children.  Name, argv, log and signal
-   are set by the caller. */
+/* loop must be the default loop, which reaps children.  The caller sets name,
+   argv, log and end_signal. */
 void program_init(program_t *program, struct ev_loop *loop,
     program_gone_pt on_gone, void *data);
 
 void program_start(program_t *program);
 
 /*
- * The signal of an orderly end, and SIGKILL to its group after the patience.
- * on_gone comes once, from the loop.  Told again: the signal again, and that
- * patience from then on.
+ * Sends end_signal, and SIGKILL to the process group after patience_s.  on_gone
+ * is called once, from the loop.  A further call sends end_signal again, and
+ * its patience_s counts from then on.
  */
 void program_stop(program_t *program, double patience_s);
 
-/* It ended by itself, and is not yet started again. */
+/* Whether it has ended by itself and is not yet started again. */
 int program_is_broken(const program_t *program);
 
-/* Where its output is, for people. */
+/* Where its output goes, for people. */
 const char *program_log_name(const program_t *program);
 
 /* Empties a log that has grown too large. */
 void program_trim_log(const program_t *program);
 
-/* Stops watching; also one that was never begun. */
+/* Stops watching; may be called without program_init(). */
 void program_done(program_t *program);
 
 #endif /* PROGRAM_H */

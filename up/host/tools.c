@@ -24,7 +24,7 @@ tools_is_file(const char *path, int mode)
 }
 
 
-/* 1: found in one of the directories, which have colons between them. */
+/* Finds a program in directories separated by colons.  1: found. */
 static int
 tools_in(const char *dirs, const char *name, char path[PATH_MAX])
 {
@@ -45,7 +45,7 @@ tools_in(const char *dirs, const char *name, char path[PATH_MAX])
 }
 
 
-/* The directory of this program; 0, or -1. */
+/* Sets dir to this program's directory.  0, or -1. */
 static int
 tools_own_dir(const tools_t *t, char dir[PATH_MAX])
 {
@@ -109,7 +109,9 @@ tools_find_nginx(tools_t *t, const char *given, char error[TOOLS_ERROR_BYTES])
 }
 
 
-/* The value of an argument of nginx's configure, as nginx -V tells it. */
+/*
+ * The value of an argument of nginx's configure, from the output of nginx -V.
+ */
 static void
 tools_configured(const char *said, const char *name, char value[PATH_MAX])
 {

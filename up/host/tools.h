@@ -22,10 +22,10 @@ typedef struct {
 
 
 /*
- * Our own programs are beside this one, or else in PATH and the directories of
- * daemons; nginx is there.  The module is beside this program, or where nginx
- * has its modules.  nginx, module: as given; NULL: looked for.
- * 0; or -1 and a reason that says what to give.
+ * Finds our own programs beside this one, else in PATH or the directories of
+ * daemons; nginx in PATH or those directories; the module beside this program,
+ * or where nginx has its modules.  nginx and module are paths that were given;
+ * NULL: to be found.  0; or -1 and a reason that tells which option to give.
  */
 int tools_find(tools_t *tools, const char *nginx, const char *module,
     char error[TOOLS_ERROR_BYTES]);

@@ -47,7 +47,7 @@ evict_entry(evict_t *evict, uint32_t i)
 }
 
 
-/* Where in the heap a request is, + 1; 0: it is not. */
+/* The place of a request in the heap, + 1; 0: it is not there. */
 static uint32_t *
 evict_place(evict_t *evict, uint32_t request)
 {
@@ -100,7 +100,9 @@ evict_rise(evict_t *evict, uint32_t i)
 }
 
 
-/* Among the first n.  Returns whether it moved. */
+/*
+ * Moves the entry at start down, among the first n.  Returns whether it moved.
+ */
 static int
 evict_sink(evict_t *evict, uint32_t start, uint32_t n)
 {
@@ -122,7 +124,7 @@ evict_sink(evict_t *evict, uint32_t start, uint32_t n)
 }
 
 
-/* Takes out what is at i. */
+/* Removes the entry at i, and returns its request. */
 static uint32_t
 evict_take(evict_t *evict, uint32_t i)
 {

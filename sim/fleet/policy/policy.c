@@ -50,7 +50,7 @@ fleet_policy_rank(const fleet_policy_t *policy, const llmgw_scoring_t *scoring,
 }
 
 
-/* As llmgw_order_next() would begin. */
+/* Chooses the candidate that llmgw_order_next() would return first. */
 uint32_t
 fleet_policy_best(const double *ranks, uint32_t n, const uint64_t *random)
 {

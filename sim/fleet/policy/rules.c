@@ -34,7 +34,10 @@ fleet_rule_find(fleet_rule_t *rule, const char *name, size_t len)
 }
 
 
-/* Overloaded: a replica's load is above the limit.  Nobody is: no replica. */
+/*
+ * The fleet is overloaded if the load of one replica is above the limit;
+ * without a replica it is not.
+ */
 static int
 rule_tier_shed(const fleet_rule_t *rule, int32_t priority,
     const char *class_name, const llmgw_candidate_t *candidates, uint32_t n,

@@ -14,10 +14,13 @@
 #include "core/policy/score.h"
 
 
-/* A table for llmgw_weighted_parse(). */
+/* A table of scorers for llmgw_weighted_parse(). */
 extern const llmgw_scorer_t *const  fleet_scorers[];
 
-/* The replacement of queue-depth that reads all load, running or not. */
+/*
+ * Takes the place of queue-depth for FLEET_SIGNAL_EFFECTIVE: it reads waiting
+ * and running requests.
+ */
 extern const llmgw_scorer_t  fleet_effective_depth;
 
 #endif /* FLEET_SCORERS_H */

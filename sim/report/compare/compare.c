@@ -30,7 +30,7 @@ compare_differences(const report_run_t *here, const report_run_t *there,
         if (strcmp(work_at(here->work, i)->id, work_at(there->work, i)->id)
             != 0)
         {
-            continue;       /* later rounds may come in another order */
+            continue;       /* rounds of sessions may be in another order */
         }
 
         if (time == REPORT_TTFT && report_has_ttft(a) && report_has_ttft(b)) {

@@ -1,7 +1,7 @@
 
 /*
- * Requests at a replica over time: each adds the share of a column during
- * which it was there.
+ * Requests at a replica over time: to each column a request adds the share of
+ * it that it spent there.
  */
 
 #include <math.h>
@@ -11,7 +11,7 @@
 #include "sim/report/compare/load.h"
 
 
-/* From its routing to its end; 0: it was at no replica. */
+/* The time from a request's routing to its end; 0: it was at no replica. */
 static int
 load_span(const report_run_t *run, size_t i, double *from, double *to)
 {

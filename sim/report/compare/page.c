@@ -1,7 +1,7 @@
 
 /*
- * The comparison as one HTML page: sim/page/, with a JSON document in it for
- * its script to draw.  That is what --json prints, and beside it:
+ * The comparison as one HTML page: sim/page/, with a JSON document that its
+ * script draws.  The document has what --json prints, and in addition:
  *
  *     columns   of the overview: their headings and digits
  *     plots     for each variant, in their order:
@@ -9,7 +9,7 @@
  *       ttft_ms e2e_ms  the times that 0 to 100 % of the requests took at most
  *       load            requests at a replica, in equal parts of the run
  *
- * The writer of JSON escapes <, so no text can end the element that it is in.
+ * The writer of JSON escapes <, so no text can end the document's element.
  */
 
 #include <math.h>
@@ -19,7 +19,7 @@
 #include "sim/report/compare/load.h"
 
 
-#define PAGE_PARTS  400         /* of a distribution */
+#define PAGE_PARTS  400         /* points of a distribution */
 
 
 static double
@@ -62,7 +62,7 @@ page_figures(const report_variant_t *v, report_json_t *json)
 }
 
 
-/* Of sorted microseconds. */
+/* Distribution of sorted microseconds. */
 static void
 page_distribution(const char *key, const report_values_t *values,
     report_json_t *json)

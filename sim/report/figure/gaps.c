@@ -8,7 +8,7 @@
 #include "sim/report/figure/gaps.h"
 
 
-#define GAPS_SLOTS  4096            /* to begin with; a power of two */
+#define GAPS_SLOTS  4096            /* initial number; a power of two */
 
 
 static report_count_t *

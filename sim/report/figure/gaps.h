@@ -1,7 +1,8 @@
 
 /*
- * Gaps between tokens: a fleet has millions of them and few thousand different
- * ones, so they are counted, not kept.  Open addressing, at most half full.
+ * Gaps between tokens: a fleet has millions of them but only a few thousand
+ * different lengths, so each length is counted.  Open addressing, at most half
+ * full.
  */
 
 #ifndef REPORT_GAPS_H
@@ -10,21 +11,21 @@
 #include "sim/report/figure/stat.h"
 
 
-/* Zeroed: empty. */
+/* A zeroed table is empty. */
 typedef struct {
     report_count_t  *slots;
     size_t           nslots;
     size_t           n;
-    int              failed;        /* for want of memory */
+    int              failed;        /* memory ran out */
 } report_gaps_t;
 
 
-/* data: the report_gaps_t. */
+/* Adds `count` gaps of one length; data is the report_gaps_t. */
 void report_gap(void *data, int64_t gap_us, uint64_t count);
 
 /*
- * Ascending, for the caller to free; the table is used up.  0, or -1 if memory
- * ran out on the way.
+ * Sets *list to the gaps in ascending order, to be freed by the caller; the
+ * table is no longer valid.  0, or -1: memory ran out, here or earlier.
  */
 int report_gaps_list(report_gaps_t *gaps, report_count_t **list, size_t *n);
 

@@ -115,7 +115,10 @@ goodput_unit(const char *text, size_t len)
 }
 
 
-/* A number with its unit, from *text on; the fraction is cut at 15 digits. */
+/*
+ * Reads a number with its unit and advances *text; the fraction is cut at 15
+ * digits.
+ */
 static int64_t
 goodput_one(const char **text, const char *end)
 {

@@ -3,10 +3,10 @@
  * Goodput: the share of requests that were served within the targets of their
  * class.
  *
- * A class has a target for any of three times.  A request is good if it
+ * A class may have a target for each of three times.  A request is good if it
  * completed and met all of them.  Requests that were refused, dropped or timed
- * out count as not good, because a client sees no difference; classes without
- * a target do not count at all.  A request without a class is of "default".
+ * out count as not good, because a client sees no difference; classes without a
+ * target do not count at all.  A request without a class is of "default".
  */
 
 #ifndef REPORT_GOODPUT_H
@@ -16,12 +16,12 @@
 #include <stdint.h>
 
 
-#define REPORT_MAX_TARGETS   64         /* classes; there are five by name */
+#define REPORT_MAX_TARGETS   64         /* of classes; BLIS names five */
 #define REPORT_CLASS_BYTES   64
 
 typedef enum {
     REPORT_TTFT = 0,
-    REPORT_ITL,                         /* mean between a request's tokens */
+    REPORT_ITL,                         /* mean gap between tokens */
     REPORT_E2E,
     REPORT_TIMES
 } report_time_t;
@@ -31,7 +31,7 @@ typedef struct {
     double            ms[REPORT_TIMES]; /* 0: no target */
 } report_target_t;
 
-/* Ascending by class. */
+/* Sorted by class name. */
 typedef struct {
     report_target_t   list[REPORT_MAX_TARGETS];
     size_t            n;
@@ -40,32 +40,38 @@ typedef struct {
 typedef struct {
     int64_t           injected;
     int64_t           good;
-    int64_t           seen[REPORT_TIMES];   /* completed, with such a target */
+    int64_t           seen[REPORT_TIMES];   /* completed, with this target */
     int64_t           met[REPORT_TIMES];
 } report_attained_t;
 
 
 extern const char *const  report_time_names[REPORT_TIMES];
 
-/* The class's row, added if need be; NULL: too many, or too long a name. */
+/*
+ * The class's row, which is added if it is missing; NULL: there are too many,
+ * or the name is too long.
+ */
 report_target_t *report_target_of(report_targets_t *targets,
     const char *slo_class, size_t len);
 
-/* The class's row or NULL; "" is looked up as "default". */
+/* The class's row, or NULL; for "" that of "default". */
 const report_target_t *report_target_find(const report_targets_t *targets,
     const char *slo_class);
 
 /*
- * "critical=100ms,standard=1.5s": targets of one time, over those that are
- * there.  Returns 0, or -1 and an error.
+ * Reads targets of one time, "critical=100ms,standard=1.5s"; they replace those
+ * that are there.  0, or -1 and an error.
  */
 int report_targets_parse(report_targets_t *targets, report_time_t time,
     const char *text, char *error, size_t size);
 
-/* Nanoseconds of "1m30s", "1.5s", "200us"; -1 if it is no duration or <= 0. */
+/*
+ * Nanoseconds of a text such as "1m30s", "1.5s", "200us"; -1 if it is no
+ * duration, or not above 0.
+ */
 int64_t report_duration_ns(const char *text, size_t len);
 
-/* Counts one completed request; a time that it lacks is NaN. */
+/* Counts one completed request; NaN stands for a time that it does not have. */
 void report_attain(const report_target_t *target, report_attained_t *attained,
     const double ms[REPORT_TIMES]);
 

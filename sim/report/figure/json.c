@@ -11,7 +11,7 @@
 #include "sim/report/figure/number.h"
 
 
-/* Go escapes what HTML would take for markup, too. */
+/* Escapes a text; as in Go, also characters that have a meaning in HTML. */
 static void
 json_text(FILE *out, const char *text)
 {
@@ -138,7 +138,7 @@ report_json_uint(report_json_t *j, const char *key, uint64_t value)
 }
 
 
-/* JSON has no infinities: numbers that are not finite become null. */
+/* Numbers that are not finite become null, since JSON cannot express them. */
 void
 report_json_double(report_json_t *j, const char *key, double value)
 {

@@ -2,11 +2,11 @@
 /*
  * Writes JSON to a file, member by member, in the order of the calls.
  *
- * Members keep their order and doubles their shortest text (number.h),
- * so equal results give equal bytes.  `indent` spaces a level, as Go's
- * MarshalIndent lays it out; 0: everything on one line, without blanks.
+ * Members keep their order and doubles their shortest text (number.h), so equal
+ * results give equal bytes.  Each level is indented by `indent` spaces, as Go's
+ * MarshalIndent does; 0: everything is on one line, without blanks.
  *
- * A key is NULL inside an array and at the top.
+ * The key is NULL for values of an array, and for the outermost value.
  */
 
 #ifndef REPORT_JSON_H
@@ -16,7 +16,7 @@
 #include <stdio.h>
 
 
-#define REPORT_JSON_DEPTH  16       /* deeper than any report is */
+#define REPORT_JSON_DEPTH  16       /* no report is as deep */
 
 
 typedef struct {
@@ -24,7 +24,7 @@ typedef struct {
     int      indent;
     int      depth;
     char     close[REPORT_JSON_DEPTH];
-    char     any[REPORT_JSON_DEPTH];    /* the level has a member */
+    char     any[REPORT_JSON_DEPTH];    /* by level: it has a member already */
 } report_json_t;
 
 

@@ -2,10 +2,10 @@
 /*
  * The shortest text of a double.
  *
- * Any decimal of at most 15 digits survives a double, so if a double has such
- * a text, printing 15 digits finds it, followed by zeros.  If not, 16 digits
- * may do, and 17 always do.  Doubles below the smallest normal one have fewer
- * digits, so there all lengths are tried.
+ * A decimal of at most 15 digits is not changed by conversion to a double, so
+ * if a double has such a text, printing 15 digits finds it, followed by zeros.
+ * If not, 16 digits may suffice, and 17 always do.  Doubles below the smallest
+ * normal one have fewer digits, so for them all lengths are tried.
  */
 
 #include <float.h>

@@ -5,7 +5,7 @@
  * report_number() is the shortest decimal that reads back as the same double,
  * laid out as Go's encoding/json and JavaScript do: plain from 1e-6 up to 1e21,
  * an exponent without padding outside.  Files that are compared with BLIS's
- * need the very text.
+ * must have exactly its text.
  */
 
 #ifndef REPORT_NUMBER_H

@@ -12,7 +12,7 @@
 #include "sim/report/figure/stat.h"
 
 
-#define PAIR_EXACT  1000        /* coins up to which the sum is taken */
+#define PAIR_EXACT  1000        /* with more coins: normal distribution */
 #define PAIR_PICKS  20000000    /* of one bootstrap: under a second */
 
 
@@ -60,7 +60,10 @@ pair_resampled_mean(const double *values, size_t n, rnd_t *rnd)
 }
 
 
-/* Of very many pairs fewer samples are taken: their mean hardly moves. */
+/*
+ * The bootstrap's interval.  If there are very many pairs, fewer samples are
+ * taken, since their mean varies little.
+ */
 static int
 pair_interval(const double *values, size_t n, uint64_t seed,
     report_pair_t *pair)

@@ -15,9 +15,9 @@
 #include "sim/report/figure/saturation.h"
 
 
-#define SATURATION_TREND_MIN    20      /* completions before a trend counts */
-#define SATURATION_SLOPE_STEEP  3.0     /* times the noise: overloaded */
-#define SATURATION_MAX_BUCKETS  1000000 /* of drift: more than any run spans */
+#define SATURATION_TREND_MIN    20      /* completions needed for a trend */
+#define SATURATION_SLOPE_STEEP  3.0     /* x the noise: it is overload */
+#define SATURATION_MAX_BUCKETS  1000000 /* of drift; no run is longer */
 
 
 typedef struct {
@@ -30,12 +30,12 @@ typedef struct {
 typedef struct {
     size_t               arrivals;
     size_t               completions;
-    double              *e2e_ms;        /* in the order of completion */
+    double              *e2e_ms;        /* by completion, in this order */
     double               e2e_sum_ms;
-    int64_t             *buckets;       /* in flight at the end of each */
+    int64_t             *buckets;       /* each one's requests in flight */
     size_t               nbuckets;
     size_t               max_buckets;
-    int64_t              bucket;        /* the number of the last one */
+    int64_t              bucket;        /* number of the last bucket */
 } saturation_state_t;
 
 
@@ -133,7 +133,10 @@ saturation_cmp(const void *a, const void *b)
 }
 
 
-/* By way of seconds and milliseconds, whose rounding may cost a microsecond. */
+/*
+ * Times are converted to seconds and milliseconds and back, as in BLIS;
+ * rounding may cost a microsecond.
+ */
 static saturation_event_t *
 saturation_events(const report_served_t *served, size_t n)
 {
@@ -165,7 +168,10 @@ saturation_events(const report_served_t *served, size_t n)
 }
 
 
-/* A bucket without an event has the number in flight of the one before. */
+/*
+ * Sets a bucket's number in flight; buckets that were skipped get that of the
+ * bucket before them.
+ */
 static int
 saturation_bucket(saturation_state_t *st, int64_t bucket, int64_t in_flight)
 {
@@ -271,7 +277,10 @@ saturation_trend(const double *e2e_ms, size_t n)
 }
 
 
-/* The last quarter has what does not divide by four. */
+/*
+ * Whether latency rises by quarters; the last one also has the remainder of the
+ * division by four.
+ */
 static int
 saturation_rises(const double *e2e_ms, size_t n)
 {

@@ -22,7 +22,7 @@
 #include <stdint.h>
 
 
-#define REPORT_SIGNALS  5           /* at most, of one verdict */
+#define REPORT_SIGNALS  5           /* most signals of one verdict */
 
 typedef enum {
     REPORT_STABLE = 0,
@@ -64,7 +64,10 @@ typedef struct {
     int64_t           drift_window_us;
     int64_t           final_window_us;
 
-    /* Called for each event and detector, in this order; or NULL. */
+    /*
+     * May be NULL.  Called for each event, once for each detector in this
+     * order.
+     */
     void            (*verdict)(void *data, int64_t at_us,
                                report_detector_t detector,
                                const report_verdict_t *verdict);
@@ -75,19 +78,19 @@ typedef struct {
 extern const char *const  report_detector_names[REPORT_DETECTORS];
 extern const char *const  report_level_names[REPORT_LEVELS];
 
-/* BLIS's defaults: 5 s, windows of 60 s and 30 s, no detectors. */
+/* Sets BLIS's defaults: 5 s, windows of 60 s and 30 s, no detectors. */
 void report_saturation_init(report_saturation_t *s);
 
 /*
- * "all", or names with commas between.  Returns 0, or -1 with what would be
- * accepted in *error (static text).
+ * Selects detectors: "all", or names separated by commas.  0, or -1 with the
+ * accepted names in *error (static text).
  */
 int report_saturation_select(report_saturation_t *s, const char *names,
     const char **error);
 
 /*
- * Fills labels[] of the selected detectors.  Returns 0 if no request completed
- * (then there is no label), 1 if there are labels, -1 without memory.
+ * Fills labels[] of the selected detectors.  1; 0 and no label if no request
+ * completed; -1: no memory.
  */
 int report_saturation_run(const report_saturation_t *s,
     const report_served_t *served, size_t n,

@@ -34,7 +34,10 @@ report_sort(double *values, size_t n)
 }
 
 
-/* Between two neighbours, rank - lower apart from the first. */
+/*
+ * Interpolates between two neighbours; the rank is rank - lower above the first
+ * one.
+ */
 static double
 stat_interpolate_ms(double lower, double upper, double part)
 {
@@ -137,7 +140,9 @@ report_count_percentile_ms(const report_count_t *counts, size_t n, double p)
 }
 
 
-/* The sum is exact in a double: microseconds of all gaps are below 2^53. */
+/*
+ * The sum is exact in a double, as long as all gaps together are below 2^53 us.
+ */
 double
 report_count_mean_ms(const report_count_t *counts, size_t n)
 {
@@ -212,8 +217,9 @@ report_dist(double *values, size_t n, report_dist_t *dist)
 
 
 /*
- * Of two sorted runs, the first of which came before the second.  Those of the
- * first that are too great for one value are so for all smaller ones.
+ * Counts inversions between two sorted runs, of which the first came earlier.
+ * Values of the first run that are too great for one value of the second are
+ * also too great for all smaller ones.
  */
 static uint64_t
 stat_inverted(const double *first, size_t n, const double *second, size_t m,

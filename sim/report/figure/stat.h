@@ -1,7 +1,7 @@
 
 /*
- * Percentiles, means and fairness, computed in the one order of operations
- * that gives the same doubles as BLIS.
+ * Percentiles, means and fairness, computed in BLIS's order of operations, so
+ * that they are the same doubles.
  *
  * A percentile is the linear interpolation at rank p/100 * (n - 1) of the
  * sorted values.  Empty input gives 0.
@@ -23,7 +23,7 @@ typedef struct {
     uint64_t   count;
 } report_count_t;
 
-/* In the unit of the values. */
+/* In the same unit as the values. */
 typedef struct {
     double     mean;
     double     p50;
@@ -37,31 +37,31 @@ typedef struct {
 
 void report_sort(double *values, size_t n);
 
-/* Of sorted microseconds, in milliseconds. */
+/* The values are sorted microseconds; the result is in milliseconds. */
 double report_percentile_ms(const double *sorted, size_t n, double p);
 double report_mean_ms(const double *sorted, size_t n);
 double report_count_percentile_ms(const report_count_t *counts, size_t n,
     double p);
 double report_count_mean_ms(const report_count_t *counts, size_t n);
 
-/* Of sorted values, in their own unit. */
+/* The values are sorted; the result has their unit. */
 double report_percentile(const double *sorted, size_t n, double p);
 
 /* Sorts the values. */
 void report_dist(double *values, size_t n, report_dist_t *dist);
 
 /*
- * Pairs of an earlier and a later value of which the earlier one is more than
- * `times` (above 0) the later one.  Sorts the values, in n log n; scratch has
- * room for n.
+ * Counts pairs of an earlier and a later value of which the earlier one is more
+ * than `times` (above 0) the later one.  Sorts the values, in n log n; scratch
+ * must have room for n.
  */
 uint64_t report_inversions(double *values, double *scratch, size_t n,
     double times);
 
 /*
- * Jain, Chiu and Hawe, "A Quantitative Measure of Fairness and Discrimination"
- * (1984): (sum x)^2 / (n * sum x^2), 1 when all get the same (or nothing),
- * 1/n when one gets everything; 0 for no x.
+ * Fairness of x: (sum x)^2 / (n * sum x^2), by Jain, Chiu and Hawe, "A
+ * Quantitative Measure of Fairness and Discrimination" (1984).  1 if all get
+ * the same (or nothing), 1/n if one gets everything; 0 if n is 0.
  */
 double report_jain(const double *x, size_t n);
 

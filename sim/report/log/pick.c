@@ -1,13 +1,13 @@
 
 /*
- * A choice by core's pick, made once more: by the ring with bounded load, or,
- * under any policy, one that no rank decided.
+ * Repeats a choice that core's pick made: by the ring with bounded load, or,
+ * with any policy, a choice that no rank decided.
  *
  * The log has load and eligibility of each replica.  What made a replica
- * ineligible is made again in the peers that the pick is asked with: one that
- * was excluded belongs to another resume group, one that was full, or had
- * pushed the request back, has said so, and one whose circuit refused has an
- * open breaker, or is being probed.
+ * ineligible is reproduced in the peers that are passed to the pick: an
+ * excluded one gets another resume group, one that was full or pushed the
+ * request back is marked as full, and one whose circuit refused gets a breaker
+ * that is open or being probed.
  */
 
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 #include "sim/report/log/replay.h"
 
 
-#define PICK_GROUP  1                   /* of those not excluded */
+#define PICK_GROUP  1                   /* of replicas not excluded */
 #define PICK_NOW    1
 
 static const llmgw_full_t  pick_full = { .until_ms = UINT64_MAX };
@@ -46,7 +46,7 @@ pick_grow(report_replay_t *r, uint32_t n)
 }
 
 
-/* One that refuses now. */
+/* Makes a breaker that refuses at PICK_NOW. */
 static void
 pick_breaker(const report_log_candidate_t *c, llmgw_breaker_t *breaker)
 {
@@ -92,7 +92,10 @@ pick_peer(report_replay_t *r, const report_log_entry_t *e, uint32_t i)
 }
 
 
-/* Which circuit was forced, one cannot tell without the times of all. */
+/*
+ * Whether the log has all that the pick read.  A choice that was forced because
+ * all circuits were open needs the times of all circuits.
+ */
 static int
 pick_has_all(const report_log_entry_t *e)
 {
@@ -160,7 +163,7 @@ pick_by_ring(llmgw_pick_pool_t *pool, const report_replay_t *r,
 }
 
 
-/* No candidate had a rank and could be had: so there are none. */
+/* Picks without ranks, since no candidate with a rank was available. */
 static uint32_t
 pick_without_ranks(llmgw_pick_pool_t *pool, const report_log_entry_t *e)
 {

@@ -1,7 +1,8 @@
 
 /*
- * How replicas are chosen from pools, by the decision log: by worker and pool,
- * since each process that writes a file says it for itself.
+ * How replicas are chosen from pools, as the decision log tells: for each
+ * worker and pool, since each process that writes the log reports it for
+ * itself.
  */
 
 #include <stdlib.h>
@@ -47,7 +48,7 @@ report_log_policy(fleet_policy_t *policy, const char *text, char *error,
 }
 
 
-/* "weighted:NAME:WEIGHT,..." of the line's scorers. */
+/* Makes the text "weighted:NAME:WEIGHT,..." of the line's scorers. */
 static int
 log_scorers(const log_line_t *l, char *text, size_t size)
 {
@@ -83,7 +84,7 @@ log_scorers(const log_line_t *l, char *text, size_t size)
 }
 
 
-/* One queue-depth reads the whole load, if the line says so. */
+/* Makes queue-depth read waiting and running requests, if the line tells so. */
 static void
 log_effective(const log_line_t *l, llmgw_weighted_t *weighted)
 {
@@ -147,7 +148,10 @@ log_pool_add(const log_line_t *l, int64_t worker, const char *name)
 }
 
 
-/* The ring's input; without it the log's choices cannot be repeated. */
+/*
+ * Reads the ring's parameters; without them the log's choices cannot be
+ * repeated.
+ */
 static int
 log_ring(const log_line_t *l, report_log_pool_t *pool)
 {

@@ -1,6 +1,6 @@
 
 /*
- * The decision log, read.
+ * Reads the decision log.
  *
  * Unknown members are skipped, so that writers may add some; unknown kinds of
  * lines and members of another type are errors.
@@ -13,7 +13,7 @@
 #include "sim/report/log/read_inner.h"
 
 
-/* How each line begins, and nothing within one does. */
+/* The beginning of each line, which occurs nowhere else in a line. */
 #define LOG_BEGIN  "{\"kind\":\""
 
 
@@ -42,7 +42,10 @@ log_grow(report_log_entry_t *e, uint32_t n)
 }
 
 
-/* What a policy may not have needed: its bit in c->has, if it is there. */
+/*
+ * Reads members that a policy may not have needed; sets their bits in c->has if
+ * they are present.
+ */
 static int
 log_optional(const log_line_t *l, const json_t *of, llmgw_candidate_t *facts,
     report_log_candidate_t *c)
@@ -80,7 +83,9 @@ log_optional(const log_line_t *l, const json_t *of, llmgw_candidate_t *facts,
 }
 
 
-/* -1: the word is none of them, which a later version may have. */
+/*
+ * The index of a word; -1: it is none of these, as a later version may write.
+ */
 static int
 log_one_of(const char *word, const char *const *words, size_t n)
 {
@@ -96,7 +101,7 @@ log_one_of(const char *word, const char *const *words, size_t n)
 }
 
 
-/* The pick's input about a candidate, and why it was not available. */
+/* Reads what the pick reads about a candidate, and why it was not available. */
 static int
 log_eligible(const log_line_t *l, const json_t *of,
     report_log_candidate_t *c)
@@ -205,7 +210,7 @@ log_candidates(const log_line_t *l, report_log_entry_t *e)
 }
 
 
-/* The sums that the ring had before it counted this request. */
+/* Reads the ring's sums, as they were before this request was counted. */
 static int
 log_sums(const log_line_t *l, report_log_entry_t *e)
 {
@@ -232,7 +237,7 @@ log_sums(const log_line_t *l, report_log_entry_t *e)
 }
 
 
-/* The result: a candidate, another replica, or none. */
+/* Reads the result: a candidate, another replica, or none. */
 static int
 log_chosen(const log_line_t *l, report_log_entry_t *e)
 {
@@ -293,7 +298,7 @@ log_route(const log_line_t *l, report_log_entry_t *e)
     e->turn = (uint64_t) turn;
     e->pool = report_log_pool(l->reader, e->worker, pool);
 
-    /* of several workers one may have lost it */
+    /* with several workers, a worker's line may be lost */
     return e->pool != NULL || e->worker != 0 ? 0
            : log_fail(l, "no line before said the policy of pool \"%s\"",
                       pool);
@@ -320,7 +325,7 @@ log_admission(const log_line_t *l, report_log_entry_t *e)
 }
 
 
-/* 1: a decision is in *e; 0: another line; -1. */
+/* 1: a decision is in *e; 0: the line is another one; -1: an error. */
 static int
 log_entry(const log_line_t *l, report_log_entry_t *e)
 {
@@ -393,7 +398,7 @@ log_parse(const char *text, size_t len)
 }
 
 
-/* Text of another process after half a line; NULL: none. */
+/* The text of another process that follows half a line; NULL: there is none. */
 static json_t *
 log_parse_rest(const char *text, size_t len)
 {
@@ -415,7 +420,7 @@ log_parse_rest(const char *text, size_t len)
 }
 
 
-/* 1: a decision; 0: none; -1 and *error. */
+/* 1: a decision; 0: none in this line; -1 and *error. */
 static int
 log_line(report_log_reader_t *reader, size_t len, report_log_entry_t *entry,
     work_error_t *error)

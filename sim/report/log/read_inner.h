@@ -1,5 +1,7 @@
 
-/* A line of the decision log that is being read, and its members. */
+/*
+ * The line of the decision log that is being read, and readers of its members.
+ */
 
 #ifndef REPORT_LOG_READ_INNER_H
 #define REPORT_LOG_READ_INNER_H
@@ -9,7 +11,7 @@
 #include "sim/report/log/read.h"
 
 
-/* A line, and where errors go. */
+/* A line, and where its errors are reported. */
 typedef struct {
     report_log_reader_t  *reader;
     work_error_t         *error;
@@ -17,14 +19,14 @@ typedef struct {
 } log_line_t;
 
 
-/* All return 0, or -1 with the error that names file and line. */
+/* All return 0, or -1 and an error that names file and line. */
 
 int log_fail(const log_line_t *l, const char *what, const char *name);
 
 int log_text(const log_line_t *l, const json_t *of, const char *name,
     char *text, size_t size);
 
-/* The same where it may be missing: "" then. */
+/* Likewise for an optional member; a missing one is "". */
 int log_word(const log_line_t *l, const json_t *of, const char *name,
     char *text, size_t size);
 
@@ -40,16 +42,16 @@ int log_double(const log_line_t *l, const json_t *of, const char *name,
     double *number);
 
 /*
- * 64 bits do not fit into a number of JSON, so it is a text of 16 digits; *has
- * tells whether it is there.
+ * Reads 64 bits, which do not fit into a JSON number: a text of 16 hexadecimal
+ * digits.  *has is set to whether the member is present.
  */
 int log_hex(const log_line_t *l, const char *name, uint64_t *number,
     int *has);
 
-/* The process that wrote the line; 0: the only one. */
+/* Reads the worker that wrote the line; 0: the only one. */
 int log_worker(const log_line_t *l, int64_t *worker);
 
-/* policies.c: takes note of how a pool is chosen from. */
+/* policies.c: takes note of how a worker chooses from a pool. */
 int log_policy_line(const log_line_t *l);
 
 #endif /* REPORT_LOG_READ_INNER_H */

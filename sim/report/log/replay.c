@@ -1,6 +1,6 @@
 
 /*
- * A logged decision, made once more.
+ * Repeats a logged decision.
  */
 
 #include <math.h>
@@ -21,7 +21,7 @@ replay_free(report_replay_t *r)
 }
 
 
-/* Memory for n candidates; 0, or -1. */
+/* Provides memory for n candidates; 0, or -1. */
 int
 report_replay_grow(report_replay_t *r, uint32_t n)
 {
@@ -49,15 +49,15 @@ report_replay_grow(report_replay_t *r, uint32_t n)
 
 
 /*
- * Who got a cold request when: the ranks in the log are an order, and that is
- * all the scorer reads.  So the list is made of it, the lowest the oldest.
+ * Restores the order in which replicas got cold requests.  The logged ranks are
+ * this order, which is all that the scorer reads: the lowest is the oldest.
  */
 static int
 replay_cold(report_replay_t *r, const report_log_entry_t *e)
 {
     uint32_t   i, at, *order;
 
-    order = r->matched;         /* not yet in use */
+    order = r->matched;         /* matched[] is not in use yet */
     memset(order, 0xff, e->n * sizeof(*order));
 
     for (i = 0; i < e->n; i++) {
@@ -161,7 +161,7 @@ report_replay(report_replay_t *replay, const report_log_entry_t *entry,
 }
 
 
-/* The policy's inputs are elsewhere; here are those of the pick. */
+/* Whether the candidates have the pick's inputs, not the policy's. */
 static int
 replay_is_by_pick(const report_log_entry_t *e)
 {
@@ -170,8 +170,9 @@ replay_is_by_pick(const report_log_entry_t *e)
 
 
 /*
- * One that was chosen though it could not be had was forced: when all circuits
- * are open, one is tried, and which one no rank says.
+ * Whether the choice was forced: a replica was chosen though it was not
+ * available.  When all circuits are open, one is tried, and ranks do not tell
+ * which.
  */
 static int
 replay_is_forced(const report_log_entry_t *e)

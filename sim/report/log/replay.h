@@ -1,7 +1,7 @@
 
 /*
- * A logged decision, made once more by core's functions from the facts that
- * were logged: the same choice, or the log does not explain it.
+ * Repeats a logged decision by core's functions, from the logged facts.  If the
+ * choice is another one, the log does not explain it.
  */
 
 #ifndef REPORT_LOG_REPLAY_H
@@ -10,24 +10,24 @@
 #include "sim/report/log/read.h"
 
 
-/* A ring, for as long as the replicas stay the same. */
+/* A ring, kept as long as the replicas stay the same. */
 typedef struct {
     llmgw_ring_t        *whole;     /* NULL: none */
-    llmgw_ring_node_t   *nodes;     /* ids: copies */
+    llmgw_ring_node_t   *nodes;     /* with copies of the ids */
     char                *ids;
     uint32_t             n;
     uint32_t             vnodes;
 } report_ring_t;
 
-/* Zeroed: empty.  Memory for one decision. */
+/* Memory for one decision at a time.  Zeroed: empty. */
 typedef struct {
     uint32_t         max;
-    double          *ranks;         /* as core made them, by position */
+    double          *ranks;         /* by position: as core computed them */
     double          *scores;
     uint32_t        *matched;
     llmgw_cold_t    *cold;
 
-    /* for choices by the pick */
+    /* for choices of the pick */
     uint32_t              max_peers;
     llmgw_pick_peer_t    *peers;
     llmgw_peer_counts_t  *counts;
@@ -37,39 +37,39 @@ typedef struct {
 
 typedef enum {
     REPORT_REPLAYED = 0,
-    REPORT_REPLAY_LACKS,            /* not all candidates, or not all that the
-                                       policy reads */
+    REPORT_REPLAY_LACKS,            /* the log lacks candidates, or something
+                                       that the policy reads */
     REPORT_REPLAY_NO_MEMORY
 } report_replay_rc_t;
 
 
 /*
- * As the pool's own policy chooses; *best is a position, or LLMGW_RANK_NONE:
- * it would have found none.
+ * Repeats the choice by the pool's own policy.  *best is a position, or
+ * LLMGW_RANK_NONE if the policy finds none.
  */
 report_replay_rc_t report_replay_own(report_replay_t *replay,
     const report_log_entry_t *entry, uint32_t *best);
 
 /*
- * Ranks the candidates by `policy`, the pool's own or another one; *best is
- * the position that it chooses among those that could be chosen.
+ * Ranks the candidates by `policy`, which need not be the pool's.  *best is the
+ * position that it chooses among the available ones.
  */
 report_replay_rc_t report_replay(report_replay_t *replay,
     const report_log_entry_t *entry, const fleet_policy_t *policy,
     uint32_t *best);
 
-/* Memory for n candidates: 0, or -1. */
+/* Provides memory for n candidates.  0, or -1. */
 int report_replay_grow(report_replay_t *replay, uint32_t n);
 
 /*
- * pick.c: the same by the ring of the pool, or, where it has a policy, a choice
- * that no rank decided.
+ * pick.c: repeats a choice by the pool's ring; or, for a pool with a policy, a
+ * choice that no rank decided.
  */
 report_replay_rc_t report_replay_pick(report_replay_t *replay,
     const report_log_entry_t *entry, uint32_t *best);
 void report_pick_done(report_replay_t *replay);
 
-/* ring.c: built anew if the candidates are others than at the last call. */
+/* ring.c: builds the ring, unless the candidates are those of the last call. */
 report_replay_rc_t report_ring_build(report_ring_t *ring,
     const report_log_entry_t *entry);
 void report_ring_free(report_ring_t *ring);

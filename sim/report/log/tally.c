@@ -1,6 +1,7 @@
 
 /*
- * How often each name came: rows in order of first use, found by a hash.
+ * Counts how often each name occurs: rows in order of first use, found by a
+ * hash.
  */
 
 #include <stdio.h>

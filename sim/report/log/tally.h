@@ -1,6 +1,6 @@
 
 /*
- * How often each name came.
+ * Counts how often each name occurs.
  */
 
 #ifndef REPORT_LOG_TALLY_H
@@ -10,8 +10,8 @@
 #include <stdint.h>
 
 
-#define REPORT_TALLY_BYTES  64          /* of a name; longer ones are cut */
-#define REPORT_TALLY_MAX    65536       /* names; all others are one */
+#define REPORT_TALLY_BYTES  64          /* of a name; a longer one is cut */
+#define REPORT_TALLY_MAX    65536       /* rows; further names share one */
 
 typedef struct {
     char                 name[REPORT_TALLY_BYTES];
@@ -22,15 +22,17 @@ typedef struct {
 typedef struct {
     report_tally_row_t  *rows;
     size_t               n;
-    uint32_t            *slots;         /* row + 1; a power of two */
+    uint32_t            *slots;         /* by hash: row + 1; a power of two */
     size_t               nslots;
 } report_tally_t;
 
 
-/* 0, or -1 without memory. */
+/* Counts a name.  0, or -1: no memory. */
 int report_tally(report_tally_t *tally, const char *name);
 
-/* The most frequent first; nothing is counted afterwards. */
+/*
+ * Sorts the rows, the most frequent first.  Nothing may be counted afterwards.
+ */
 void report_tally_sort(report_tally_t *tally);
 
 void report_tally_done(report_tally_t *tally);

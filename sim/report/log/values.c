@@ -1,6 +1,6 @@
 
 /*
- * Figures as they come.
+ * Keeps figures for a distribution.
  */
 
 #include "common/data/grow.h"

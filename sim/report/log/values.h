@@ -1,6 +1,6 @@
 
 /*
- * Figures as they come, kept for a distribution (figure/stat.h).
+ * Keeps figures for a distribution (figure/stat.h).
  */
 
 #ifndef REPORT_LOG_VALUES_H
@@ -9,7 +9,7 @@
 #include <stddef.h>
 
 
-/* Zeroed: empty.  The list is for free(). */
+/* Zeroed: empty.  The caller frees the list. */
 typedef struct {
     double  *list;
     size_t   n;
@@ -17,7 +17,7 @@ typedef struct {
 } report_values_t;
 
 
-/* 0, or -1 without memory. */
+/* Adds a figure.  0, or -1: no memory. */
 int report_value(report_values_t *values, double value);
 
 #endif /* REPORT_LOG_VALUES_H */

@@ -1,6 +1,6 @@
 
 /*
- * The decision log, written.
+ * Writes the decision log.
  */
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 
 
 #define LOG_BUFFER_BYTES  (1 << 20)
-#define LOG_LINE_BYTES    4096          /* at first */
+#define LOG_LINE_BYTES    4096          /* initial size of a line */
 
 static const char *const  log_pools[] = { "", "prefill", "decode" };
 
@@ -24,7 +24,10 @@ log_text(const char *text)
 }
 
 
-/* 1: it has to be written once more, there is room now. */
+/*
+ * Writes a line if it fits.  1: it did not fit, there is room for it now, and
+ * it must be made again.
+ */
 static int
 log_put(report_log_t *log, const llmgw_line_t *out)
 {
@@ -136,7 +139,7 @@ report_log_open(report_log_t *log, const char *path,
 }
 
 
-/* A request is in the sample with all its decisions, or with none. */
+/* Whether a request is in the sample, with all of its decisions. */
 static int
 log_takes(const report_log_t *log, const work_request_t *request)
 {

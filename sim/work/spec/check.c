@@ -1,6 +1,6 @@
 
 /*
- * Rules of a specification that concern more than one of its values.
+ * Checks rules of a specification that concern more than one of its values.
  */
 
 #include "sim/work/spec/spec.h"
@@ -200,7 +200,7 @@ check_multi_turn(const work_client_t *c, const char *file,
 }
 
 
-/* What holds for clients and for each member of a cohort. */
+/* Checks what applies to clients and to the members of cohorts. */
 static int
 check_each(const work_client_t *c, const char *file, work_error_t *error)
 {
@@ -289,7 +289,7 @@ check_cohort(const work_cohort_t *c, const char *file, int absolute,
 }
 
 
-/* Version 1 called two classes otherwise. */
+/* Version 1 had other names for two classes. */
 static void
 upgrade(work_spec_t *spec)
 {
@@ -318,7 +318,10 @@ upgrade(work_spec_t *spec)
 }
 
 
-/* Classes are given to all or to none; kept sessions stand for themselves. */
+/*
+ * Checks clients together: all or none have a class, and clients with
+ * "concurrency" exclude clients with "multi_turn".
+ */
 static int
 check_together(const work_spec_t *spec, work_error_t *error)
 {
@@ -354,7 +357,7 @@ check_together(const work_spec_t *spec, work_error_t *error)
 }
 
 
-/* Is a rate needed, and not there?  Then windows have to say it. */
+/* Whether the specification has no rate, so that windows must have rates. */
 static int
 is_absolute(const work_spec_t *spec)
 {

@@ -1,6 +1,6 @@
 
 /*
- * The combined meaning of a client's words.
+ * What several keys of a client mean together.
  */
 
 #ifndef WORK_CLIENT_H
@@ -17,7 +17,7 @@ work_client_has_rounds(const work_client_t *c)
 }
 
 
-/* Does a round wait for the one before it? */
+/* Does a round wait until the one before it has ended? */
 static inline int
 work_client_is_closed(const work_client_t *c)
 {
@@ -34,7 +34,7 @@ work_client_accumulates(const work_client_t *c)
 }
 
 
-/* 0: none. */
+/* The timeout of a client's requests; 0: none. */
 static inline int64_t
 work_client_timeout_us(const work_client_t *c, int of_session)
 {

@@ -1,5 +1,5 @@
 
-/* Cohorts as clients, and a day, a spike or a ramp as windows. */
+/* Turns cohorts into clients, and a day, a spike or a ramp into windows. */
 
 #include "sim/work/spec/cohort.h"
 
@@ -10,7 +10,7 @@
 
 #define HOURS     24
 #define HOUR_US   INT64_C(3600000000)
-#define SEGMENTS  10        /* of a ramp down */
+#define SEGMENTS  10        /* windows of a ramp down */
 
 
 static work_window_t *
@@ -27,8 +27,9 @@ windows_add(work_yaml_list_t *windows, int64_t start_us, int64_t end_us)
 
 
 /*
- * A day with a peak: in each hour a member is active from its beginning, all
- * of it at the peak and a part at other hours, by a cosine.
+ * A day with a peak: in each hour a member is active from the beginning of the
+ * hour, during all of it at the peak, and during a part of it at other hours,
+ * by a cosine.
  */
 static void
 add_diurnal(work_yaml_list_t *windows, const work_diurnal_t *d)
@@ -60,7 +61,10 @@ add_spike(work_yaml_list_t *windows, const work_cohort_t *c)
 }
 
 
-/* Active until the ramp begins, then a falling part of each of its tenths. */
+/*
+ * A ramp down: active until it begins, then during a falling part of each
+ * tenth.
+ */
 static void
 add_drain(work_yaml_list_t *windows, const work_drain_t *d)
 {

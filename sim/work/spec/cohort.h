@@ -1,7 +1,7 @@
 
 /*
- * Cohorts become clients: each member one, with the windows in which it is
- * active.
+ * Turns cohorts into clients: one for each member, with the windows in which it
+ * is active.
  */
 
 #ifndef WORK_COHORT_H
@@ -11,8 +11,8 @@
 
 
 /*
- * The clients of a specification and then the members of its cohorts, in the
- * arena; *n of them.
+ * Returns the clients of a specification, followed by the members of its
+ * cohorts, in the arena; *n is their number.
  */
 work_client_t *work_spec_clients(const work_spec_t *spec,
     work_arena_t *arena, size_t *n);

@@ -1,5 +1,5 @@
 
-/* Flags and presets as a specification of one client. */
+/* Makes a specification of one client from flags and presets. */
 
 #include "sim/work/spec/flags.h"
 
@@ -12,7 +12,7 @@ typedef struct {
     double       output[4];
 } preset_t;
 
-/* BLIS's defaults.yaml. */
+/* The presets of BLIS's defaults.yaml. */
 static const preset_t  presets[] = {
     { "chatbot", { 256, 100, 2, 800 }, { 256, 100, 1, 1024 } },
     { "contentgen", { 1024, 150, 10, 2048 }, { 1024, 200, 10, 2048 } },
@@ -54,7 +54,7 @@ gaussian(work_arena_t *arena, const double params[4])
 }
 
 
-/* One client, constant arrivals, or a number of users. */
+/* Adds the one client: with constant arrivals, or a number of users. */
 static void
 one_client(const work_flags_t *flags, const double prompt[4],
     const double output[4], work_spec_t *spec, work_arena_t *arena)

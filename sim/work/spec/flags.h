@@ -1,11 +1,12 @@
 
 /*
- * A workload by flags, with BLIS's names: those of `run`, and of `observe`.
+ * A workload given by flags, with BLIS's names: the flags of `run` and
+ * `observe`.
  *
- * One of: a specification's file; a number of users, of which each always has
- * one request in flight; a rate with lengths from a normal distribution, given
- * by flags or by one of BLIS's presets (chatbot, contentgen, summarization,
- * multidoc).
+ * The flags give one of these: a specification's file; a number of users, of
+ * which each always has one request in flight; a rate with lengths from a
+ * normal distribution, given by flags or by one of BLIS's presets (chatbot,
+ * contentgen, summarization, multidoc).
  */
 
 #ifndef WORK_FLAGS_H
@@ -15,13 +16,13 @@
 #include "sim/work/spec/spec.h"
 
 
-/* Of a number: the flag was not given. */
+/* A number that was not given. */
 #define WORK_FLAG_UNSET  (-1)
 
 typedef struct {
     const char  *workload_spec;
     const char  *workload;              /* "distribution" or a preset */
-    double       rate;                  /* a second */
+    double       rate;                  /* requests a second */
     int64_t      num_requests;
     int64_t      concurrency;
     int64_t      think_time_ms;
@@ -34,8 +35,8 @@ typedef struct {
     int64_t      output_stdev;
     int64_t      output_min;
     int64_t      output_max;
-    int64_t      timeout_s;             /* negative: none */
-    int64_t      default_requests;      /* if num_requests is not given */
+    int64_t      timeout_s;             /* negative: no timeout */
+    int64_t      default_requests;      /* used if num_requests is not given */
 } work_flags_t;
 
 /* Rows of an option table; at(field) is the offset of a field of the flags. */
@@ -88,13 +89,14 @@ typedef struct {
       .min = -1, .max = 1e9,                                                 \
       .help = "seconds for a request (300); -1: no limit" }
 
-/* Before options_parse(): numbers that the command line may leave out. */
+/* To be called before options_parse(): marks numbers as not given. */
 void work_flags_init(work_flags_t *flags, int64_t default_requests);
 
 /*
- * The specification that the flags mean (zeroed; in the arena), its seed
- * replaced if has_seed; *max_requests is for work_generate().  0, or -1 and
- * *error, which names the flag or the file and its line.
+ * Makes the specification that the flags describe (zeroed by the caller; in the
+ * arena); if has_seed, seed replaces its own.  *max_requests is to be passed to
+ * work_generate().  0, or -1 and *error, which names the flag or the file and
+ * its line.
  */
 int work_flags_spec(const work_flags_t *flags, int has_seed, int64_t seed,
     work_spec_t *spec, int64_t *max_requests, work_arena_t *arena,

@@ -6,7 +6,9 @@
 #include <math.h>
 #include <string.h>
 
-/* Below it a gamma distribution is all bursts; BLIS takes poisson then. */
+/*
+ * Gamma distributions with a lower shape are replaced by poisson, as in BLIS.
+ */
 #define GAMMA_LEAST_SHAPE  0.01
 
 
@@ -22,7 +24,7 @@ weibull_cv(double shape)
 }
 
 
-/* The variation falls as the shape grows. */
+/* Finds the shape by bisection: the variation falls as the shape grows. */
 static double
 weibull_shape(double cv)
 {

@@ -23,11 +23,11 @@ typedef enum {
 
 typedef struct {
     work_gap_kind_t   kind;
-    double            scale_us;     /* the mean, of the first two */
+    double            scale_us;     /* poisson, constant: the mean */
     double            shape;
 } work_gap_t;
 
-/* rate_per_us > 0. */
+/* rate_per_us must be above 0. */
 void work_gap_init(work_gap_t *gap, const work_arrival_t *arrival,
     double rate_per_us);
 

@@ -3,11 +3,11 @@
  * Draws the requests of a specification in the order of their arrival.
  *
  * Each client has its own random numbers, seeded by the specification's seed
- * and its place, so one client's requests do not change because another's do.
+ * and its place, so a change of one client does not change another's requests.
  * A heap holds the next arrival of each stream and the next round of each
- * session that is written out beforehand (closed_loop: false); what comes
- * first is made a request.  Rounds of sessions in closed loop are only counted
- * here, as far as num_requests goes: they are made when the last one ends, by
+ * session that is written out beforehand (closed_loop: false); the earliest of
+ * them is made a request.  Later rounds of sessions in closed loop are only
+ * counted here, towards num_requests: each is made when the one before ends, by
  * the plan that the first round gets.
  */
 
@@ -22,16 +22,16 @@
 #include "sim/work/spec/queue.h"
 #include "sim/work/spec/stream.h"
 
-/* Tokens of a prefix group whose clients do not say. */
+/* The prefix of a group in which no client gives a length, in tokens. */
 #define DEFAULT_PREFIX  50
 
-/* Rounds of one conversation that are known beforehand. */
+/* The rounds of one conversation, whose times are known beforehand. */
 typedef struct {
     work_stream_t      *stream;
     const work_name_t  *name;
     rnd_t               rnd;
     uint32_t            round;
-    uint32_t            context;        /* tokens so far, without prefix */
+    uint32_t            context;        /* tokens so far, without the prefix */
     int                 is_counted_only;
 } talk_t;
 
@@ -44,11 +44,11 @@ typedef struct {
     uint32_t       *prefixes;           /* by the id of a group's name */
     work_shares_t   shares;
     int64_t         horizon_us;         /* 0: none */
-    int64_t         max;                /* 0: none */
+    int64_t         max;                /* 0: no limit */
     int64_t         counted;
     uint32_t        nstreams;
     uint64_t        order;
-    heap_t          queue;              /* of work_event_t */
+    heap_t          queue;              /* items are work_event_t */
 } maker_t;
 
 
@@ -73,7 +73,7 @@ name_of(maker_t *m, const char *text)
 }
 
 
-/* A request of a client, without its lengths. */
+/* Adds a request of a client, without lengths. */
 static work_request_t *
 add_request(maker_t *m, const work_client_t *c, int64_t at_us, int of_session)
 {
@@ -118,7 +118,7 @@ set_lengths(work_request_t *r, int64_t input, int64_t output, int accumulate)
 }
 
 
-/* How later rounds will be made. */
+/* Adds the plan by which later rounds will be made. */
 static void
 add_plan(maker_t *m, const work_stream_t *s, const work_request_t *first,
     uint64_t seed)
@@ -143,7 +143,7 @@ add_plan(maker_t *m, const work_stream_t *s, const work_request_t *first,
 }
 
 
-/* One round of a conversation, and the place of the next one. */
+/* Makes one round of a conversation, and queues the next one. */
 static void
 make_round(maker_t *m, talk_t *talk, int64_t at_us)
 {
@@ -173,7 +173,7 @@ make_round(maker_t *m, talk_t *talk, int64_t at_us)
         if (talk->is_counted_only) {
             add_plan(m, talk->stream, r, rnd_next(&talk->rnd));
 
-        } else {    /* the next round begins with the whole answer */
+        } else {    /* the next round begins with all of the answer */
             r->kept_tokens = clip((int64_t) r->input_tokens
                                   + r->output_tokens);
         }
@@ -225,7 +225,7 @@ make_request(maker_t *m, work_stream_t *s, int64_t at_us)
 }
 
 
-/* The first request of one of the places that a client keeps busy. */
+/* Makes the first request of one of the places that a client keeps busy. */
 static void
 make_kept(maker_t *m, work_stream_t *s, int64_t at_us)
 {
@@ -283,7 +283,7 @@ sample_of(maker_t *m, const work_dist_t *dist)
 
     sample = work_arena_alloc(&m->work->arena, sizeof(*sample));
 
-    /* work_spec_check() has made each of them once. */
+    /* cannot fail: work_spec_check() has done the same */
     if (work_sample_make(sample, dist, m->spec->file, &m->work->arena,
                          m->error) != 0)
     {
@@ -313,7 +313,9 @@ add_stream(maker_t *m, const work_client_t *c, uint64_t seed)
 }
 
 
-/* All arrivals of a client, in its windows if it has some. */
+/*
+ * Opens streams with all arrivals of a client: in its windows, if it has some.
+ */
 static void
 open_client(maker_t *m, const work_client_t *c, uint64_t seed)
 {
@@ -378,7 +380,10 @@ open_window(maker_t *m, const work_client_t *c, const work_window_t *w,
 }
 
 
-/* Places that are kept busy begin spread over one time to think. */
+/*
+ * Queues the first requests of a client that keeps places busy, spread over one
+ * think time.
+ */
 static void
 open_kept(maker_t *m, const work_client_t *c, uint64_t seed)
 {
@@ -432,7 +437,10 @@ open_streams(maker_t *m)
 }
 
 
-/* The first client of a group that has a length says it. */
+/*
+ * Sets the prefix length of each group to that of its first client that has
+ * one.
+ */
 static void
 set_prefixes(maker_t *m)
 {
@@ -502,7 +510,7 @@ has_sessions(const maker_t *m)
 }
 
 
-/* Is there an end to it, and no more than we hold? */
+/* Whether the workload ends, and not above the limit of requests. */
 static int
 check_bounds(const maker_t *m)
 {

@@ -11,7 +11,7 @@
 
 #define US      ((double) WORK_MAX_US)
 #define TOKENS  ((double) WORK_MAX_TOKENS)
-#define RATE    1e9         /* a second; more is a mistake */
+#define RATE    1e9         /* a second; a higher rate is a mistake */
 
 #define TEXT(key, type, field)                                               \
     { key, WORK_YAML_TEXT, offsetof(type, field), 0, 0, NULL, 0, 0 }
@@ -33,7 +33,7 @@
 #define LIST(key, type, field, keys, inner)                                  \
     { key, WORK_YAML_LIST, offsetof(type, field), 0, 0, keys,                \
       sizeof(inner), 0 }
-/* BLIS knows it; the simulator does not. */
+/* A key that BLIS has and the simulator does not support. */
 #define NONE(key)  { key, WORK_YAML_REFUSED, 0, 0, 0, NULL, 0, 0 }
 #define END  { NULL, 0, 0, 0, 0, NULL, 0, 0 }
 
@@ -137,7 +137,7 @@ static const work_yaml_field_t  client_keys[] = {
     END
 };
 
-/* A cohort begins with what each of its members is. */
+/* A cohort's keys begin with those of its members. */
 static const work_yaml_field_t  cohort_keys[] = {
     EACH,
     INT("population", work_cohort_t, population, 1, WORK_MAX_POPULATION),

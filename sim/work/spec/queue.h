@@ -1,7 +1,7 @@
 
 /*
- * What comes next while a workload is drawn or driven: requests and rounds, by
- * their time.
+ * Events of a workload that is drawn or driven: the next requests and rounds,
+ * by their time.
  */
 
 #ifndef WORK_QUEUE_H
@@ -18,7 +18,9 @@ typedef struct {
 } work_event_t;
 
 
-/* Of a heap of such events. */
+/*
+ * For heaps of work_event_t.  work_push() ends the process if memory runs out.
+ */
 static inline void
 work_push(heap_t *heap, const work_event_t *event)
 {

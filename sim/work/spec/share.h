@@ -1,6 +1,6 @@
 
 /*
- * Which part of the rate is a client's.
+ * Each client's share of the rate.
  *
  * Fractions are shares among the clients that are active at the same time:
  * those whose windows overlap, and those without windows.  In a workload whose
@@ -14,23 +14,23 @@
 #include "sim/work/spec/spec.h"
 
 
-/* Clients with one lifecycle, as the members of a cohort have. */
+/* Clients with the same lifecycle, as the members of a cohort. */
 typedef struct {
     const work_lifecycle_t  *lifecycle;     /* NULL: always active */
-    double                   fractions;     /* their sum */
+    double                   fractions;     /* sum of their rate_fraction */
     double                   n;
 } work_share_group_t;
 
 typedef struct {
     work_share_group_t  *groups;
     size_t               n;
-    double               rate;              /* aggregate, a second */
+    double               rate;              /* of all; requests a second */
 } work_shares_t;
 
 void work_shares_init(work_shares_t *shares, const work_client_t *clients,
     size_t n, double rate, work_arena_t *arena);
 
-/* Arrivals a second, of a client and in one of its windows. */
+/* Arrivals a second of a client, or of a client in one of its windows. */
 double work_share_of_client(const work_shares_t *shares,
     const work_client_t *client);
 double work_share_of_window(const work_shares_t *shares,

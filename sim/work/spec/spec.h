@@ -8,7 +8,7 @@
  * stand for clients; BLIS's `convert` writes those), multimodal, and
  * distributions in files.
  *
- * Texts are NULL where nothing was said.
+ * Texts that are absent are NULL.
  */
 
 #ifndef WORK_SPEC_H
@@ -20,14 +20,14 @@
 #include "sim/work/yaml.h"
 
 
-/* Bounds what a population in one line may ask for, as BLIS does. */
+/* Most members that one line may ask for, as in BLIS. */
 #define WORK_MAX_POPULATION  100000
 
 typedef struct {
     work_yaml_t   at;
     const char   *process;      /* poisson, gamma, weibull, constant */
     double        cv;
-    double        shape;        /* with scale, instead of rate and cv */
+    double        shape;        /* with scale, replaces rate and cv */
     double        scale;        /* us */
     int           has_cv;
     int           has_shape;
@@ -38,10 +38,10 @@ typedef struct {
     work_yaml_t      at;
     int64_t          start_us;
     int64_t          end_us;
-    double           trace_rate;        /* weight, or a second if the
+    double           trace_rate;        /* weight, or requests a second if the
                                            specification has no rate */
     int              has_rate;
-    work_arrival_t  *arrival;           /* NULL: the client's, as below */
+    work_arrival_t  *arrival;           /* NULL: as the client's; so below */
     work_dist_t     *input;
     work_dist_t     *output;
 } work_window_t;
@@ -55,13 +55,13 @@ typedef struct {
     work_yaml_t   at;
     int64_t       max_rounds;
     int64_t       think_time_us;
-    const char   *context_growth;       /* "accumulate" or nothing */
+    const char   *context_growth;       /* "accumulate" or absent */
     int           single_session;
 } work_multi_turn_t;
 
 typedef struct {
     work_yaml_t         at;
-    work_dist_t        *reason_ratio;   /* percent */
+    work_dist_t        *reason_ratio;   /* in percent */
     work_multi_turn_t  *multi_turn;
 } work_reasoning_t;
 
@@ -71,7 +71,7 @@ typedef struct {
     double        bandwidth_mbps;
 } work_network_t;
 
-/* What clients and cohorts say alike. */
+/* What clients and cohorts have in common. */
 typedef struct {
     work_yaml_t        at;
     const char        *id;
@@ -86,7 +86,7 @@ typedef struct {
     const char        *prefix_group;
     int64_t            prefix_length;
     int                streaming;
-    work_network_t    *network;         /* only accepted; see calibrate */
+    work_network_t    *network;         /* only calibrate uses it */
     work_reasoning_t  *reasoning;
     int                closed_loop;
     int                has_closed_loop;
@@ -94,7 +94,7 @@ typedef struct {
     int                has_timeout;
     int64_t            slo_target_us;
 
-    int64_t            concurrency;     /* of clients only, as below */
+    int64_t            concurrency;     /* this and the rest: not of cohorts */
     int64_t            think_time_us;
     work_lifecycle_t  *lifecycle;
 } work_client_t;
@@ -109,7 +109,7 @@ typedef struct {
     work_yaml_t   at;
     int64_t       start_us;
     int64_t       duration_us;
-    double        trace_rate;           /* of the whole cohort, a second */
+    double        trace_rate;           /* of the cohort, requests a second */
     int           has_rate;
 } work_spike_t;
 
@@ -133,8 +133,8 @@ typedef struct {
     const char        *version;
     int64_t            seed;
     const char        *category;
-    double             aggregate_rate;  /* a second */
-    int64_t            num_requests;    /* 0: as many as the horizon has */
+    double             aggregate_rate;  /* requests a second */
+    int64_t            num_requests;    /* 0: all before the horizon */
     int64_t            horizon_us;      /* 0: none */
     work_yaml_list_t   clients;         /* of work_client_t */
     work_yaml_list_t   cohorts;         /* of work_cohort_t */
@@ -143,25 +143,29 @@ typedef struct {
 } work_spec_t;
 
 /*
- * Reads and checks a specification (zeroed); it lives in the arena.  0, or -1
- * and *error.
+ * Reads and checks a specification (zeroed by the caller), whose texts and
+ * lists are in the arena.  0, or -1 and *error.
  */
 int work_spec_read(work_spec_t *spec, const char *path, work_arena_t *arena,
     work_error_t *error);
 int work_spec_parse(work_spec_t *spec, const char *file, const char *bytes,
     size_t len, work_arena_t *arena, work_error_t *error);
 
-/* Checks what tables of keys cannot say, and makes version 1 version 2. */
+/*
+ * Checks what the tables of keys cannot check, and turns version 1 into version
+ * 2.
+ */
 int work_spec_check(work_spec_t *spec, work_error_t *error);
 
-/* The timeout of all clients; 0: none. */
+/* Sets the timeout of all clients; 0: none. */
 void work_spec_set_timeout(work_spec_t *spec, int64_t timeout_us);
 
 /*
- * The requests of a specification, in order of arrival, before the horizon
- * (0: none) and no more than max (0: as the horizon has), and plans for their
- * sessions.  work is initialised and empty.  0, or -1 and *error: nothing
- * bounds the workload, or there are more than WORK_MAX_REQUESTS.
+ * Draws the requests of a specification, in order of arrival, before the
+ * horizon (0: none) and no more than max (0: no limit but the horizon), and
+ * makes plans for their sessions.  work must be initialised and empty.  0, or
+ * -1 and *error: nothing bounds the workload, or it has more than
+ * WORK_MAX_REQUESTS.
  */
 int work_generate(work_t *work, work_spec_t *spec, int64_t max_requests,
     int64_t horizon_us, work_error_t *error);

@@ -1,12 +1,14 @@
 
-/* A stream of arrivals, one after the other. */
+/* Draws a stream's arrivals, one after the other. */
 
 #include "sim/work/spec/stream.h"
 
 #include <math.h>
 
 
-/* Is a client active then?  *last is the end of its last window. */
+/*
+ * Whether a client is active at a time.  *last is the end of its last window.
+ */
 static int
 is_active(const work_lifecycle_t *l, int64_t at_us, int64_t *last)
 {

@@ -1,8 +1,8 @@
 
 /*
  * A stream of arrivals: one client's, or one client's in one of its windows.
- * Streams are drawn from one arrival at a time, so a workload of any length
- * needs no more memory than its requests.
+ * Arrivals are drawn one at a time, so a workload of any length needs no more
+ * memory than its requests.
  */
 
 #ifndef WORK_STREAM_H
@@ -19,19 +19,20 @@ typedef struct {
     work_gap_t            gap;
     const work_sample_t  *input;
     const work_sample_t  *output;
-    const work_sample_t  *reason;           /* percent, or NULL */
-    int64_t              *gaps;             /* of a window, scaled to it */
+    const work_sample_t  *reason;           /* percent; may be NULL */
+    int64_t              *gaps;             /* of a window, scaled */
     size_t                ngaps;
-    size_t                next;             /* of gaps[] */
-    int64_t               at_us;            /* the last arrival */
-    int64_t               end_us;           /* none from then on; 0: none */
-    uint64_t              nsessions;        /* begun so far */
+    size_t                next;             /* next one of gaps[] */
+    int64_t               at_us;            /* of the last arrival */
+    int64_t               end_us;           /* it ends then; 0: no end */
+    uint64_t              nsessions;        /* sessions begun so far */
     int                   is_window;
     int                   is_over;
 } work_stream_t;
 
 /*
- * The next arrival, in at_us: 1; or 0: there is none, and the stream is over.
+ * Draws the next arrival: 1, and at_us is its time; or 0: there is none, and
+ * the stream is over.
  */
 int work_stream_next(work_stream_t *stream);
 

@@ -5,8 +5,8 @@
  *
  * A line is written when its request ends, so a request came request_time
  * before `msec` (or before `time`, which has whole seconds only).  Without
- * `prompt_tokens` the log does not say how long prompts were.  Lines of other
- * locations, without a code of ours, are skipped.
+ * `prompt_tokens` the lengths of prompts are unknown.  Lines without a code of
+ * this module, which are those of other locations, are skipped.
  */
 
 #include <jansson.h>
@@ -17,7 +17,7 @@
 #include "sim/work/file.h"
 #include "sim/work/trace/trace.h"
 
-#define LINE_MAX_S  1e7     /* longer requests are a mistake */
+#define LINE_MAX_S  1e7     /* a longer request is a mistake */
 
 
 static const char *
@@ -31,7 +31,7 @@ text_of(const json_t *line, const char *key)
 }
 
 
-/* A number as nginx logs it: a text, "" or "-" where there is none. */
+/* A number as nginx logs it, as a text; if that is "" or "-", `none`. */
 static double
 number_of(const json_t *line, const char *key, double none)
 {
@@ -51,7 +51,7 @@ number_of(const json_t *line, const char *key, double none)
 }
 
 
-/* When the line was written, in seconds; negative: it does not say. */
+/* When the line was written, in seconds; negative: unknown. */
 static double
 end_s(const json_t *line)
 {
@@ -95,7 +95,9 @@ name_of(work_trace_t *trace, const json_t *line, const char *key)
 }
 
 
-/* The record of a line; 0, or -1 and *error: a time is missing or wrong. */
+/*
+ * Adds the record of a line.  0, or -1 and *error: a time is missing or wrong.
+ */
 static int
 add_line(work_trace_t *trace, const json_t *line, const char *path,
     size_t number, work_error_t *error)
@@ -171,7 +173,7 @@ arrival_order(const void *a, const void *b)
 }
 
 
-/* In order of arrival, the first at 1 us. */
+/* Sorts records by arrival, and lets the first arrive at 1 us. */
 static void
 arrange(work_trace_t *trace)
 {

@@ -8,7 +8,7 @@
 #define TOKENS     ((double) WORK_MAX_TOKENS)
 
 
-/* Optional ones stand where BLIS writes them. */
+/* Optional columns are at the places where BLIS writes them. */
 const column_t  work_columns[WORK_NCOLUMNS] = {
     { "request_id", COLUMN_I64, AT(request_id), 0, 1e15 },
     { "client_id", COLUMN_NAME, AT(client), 0, 0 },

@@ -1,7 +1,6 @@
 
 /*
- * The columns of a trace's rows, in their order: what reading and writing them
- * share.
+ * The columns of a trace's rows, in their order, for readers and writers.
  */
 
 #ifndef WORK_TRACE_COLUMNS_H
@@ -12,10 +11,10 @@
 
 typedef enum {
     COLUMN_NAME = 0,        /* const work_name_t * */
-    COLUMN_TEXT,            /* const char *, no white space around it */
+    COLUMN_TEXT,            /* const char *, without white space around it */
     COLUMN_U32,
-    COLUMN_I32,             /* not negative, too */
-    COLUMN_I64,             /* the same */
+    COLUMN_I32,             /* int32_t, may be negative */
+    COLUMN_I64,             /* int64_t, may be negative */
     COLUMN_BOOL,            /* uint8_t */
     COLUMN_RATIO            /* double, 0 to 1 */
 } column_kind_t;
@@ -23,7 +22,7 @@ typedef enum {
 typedef struct {
     const char     *name;
     column_kind_t   kind;
-    size_t          offset;         /* in work_record_t */
+    size_t          offset;         /* of the field of work_record_t */
     int             is_optional;
     double          max;
 } column_t;

@@ -13,13 +13,13 @@
 #include <stdint.h>
 
 
-/* More than a trace of WORK_MAX_REQUESTS needs is a mistake. */
+/* More chunks than a trace of WORK_MAX_REQUESTS can have. */
 #define WORK_MAX_CHUNKS  200000000
 
 typedef struct {
     int64_t   request_id;
     int64_t   at_us;
-    uint32_t  chunk;            /* 0 is the first */
+    uint32_t  chunk;            /* index; the first is 0 */
 } work_chunk_t;
 
 typedef struct {
@@ -28,9 +28,7 @@ typedef struct {
     size_t         max;
 } work_itl_t;
 
-/*
- * Reads them, ascending by request and chunk.  0, or -1 and *error.
- */
+/* Reads the chunks, sorted by request and chunk.  0, or -1 and *error. */
 int work_itl_read(work_itl_t *itl, const char *path, work_error_t *error);
 
 int work_itl_write(const work_itl_t *itl, const char *path,
@@ -40,7 +38,7 @@ void work_itl_add(work_itl_t *itl, int64_t request_id, uint32_t chunk,
     int64_t at_us);
 void work_itl_done(work_itl_t *itl);
 
-/* The chunks of one request, *n of them; of a sorted list. */
+/* The chunks of one request in a sorted list; *n is their number. */
 const work_chunk_t *work_itl_of(const work_itl_t *itl, int64_t request_id,
     size_t *n);
 

@@ -1,5 +1,5 @@
 
-/* A trace's rows, read by the columns that its first line names. */
+/* Reads a trace's rows, whose columns are named in its first line. */
 
 #include "sim/work/trace/trace.h"
 
@@ -80,7 +80,7 @@ read_ratio(reader_t *r, const column_t *column, double *value,
 }
 
 
-/* What Go's ParseBool() knows. */
+/* Reads what Go's ParseBool() accepts. */
 static int
 read_bool(reader_t *r, const column_t *column, uint8_t *value,
     const char *text)
@@ -194,7 +194,7 @@ reader_has(const reader_t *r, const column_t *column)
 }
 
 
-/* The first row: which column is where. */
+/* Reads the first row, which tells the column of each place. */
 static int
 read_columns(reader_t *r)
 {

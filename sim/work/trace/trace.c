@@ -118,7 +118,7 @@ work_trace_add(work_trace_t *trace)
 }
 
 
-/* What the table of keys cannot say. */
+/* Checks what the table of keys cannot check. */
 static int
 header_check(const work_trace_header_t *h, const char *path,
     work_error_t *error)

@@ -3,9 +3,9 @@
  * TraceV2: requests as they came, and what was observed of each; a header in
  * YAML and a row of CSV for each request, as BLIS writes and reads them.
  *
- * Columns are found by their names, so BLIS's optional ones may be there:
+ * Columns are found by their names, so BLIS's optional ones are accepted:
  * vllm_priority, slo_target_us, x_request_id, adapter, think_time_us.  Times
- * are microseconds from the trace's own beginning; 0 is absent.
+ * are microseconds from the trace's own beginning; 0 means absent.
  */
 
 #ifndef WORK_TRACE_H
@@ -48,7 +48,7 @@ typedef struct {
     work_yaml_t            at;
     int64_t                version;
     const char            *time_unit;
-    const char            *created_at;          /* NULL: absent, as below */
+    const char            *created_at;          /* NULL: absent; so below */
     const char            *mode;                /* real, generated, replayed */
     int64_t                warm_up_requests;
     int64_t                workload_seed;
@@ -61,7 +61,7 @@ typedef struct {
     work_trace_kv_t       *observed_kv;
 } work_trace_header_t;
 
-/* A row.  Texts are never NULL. */
+/* A row.  Texts in it are never NULL. */
 typedef struct {
     int64_t             request_id;
     const work_name_t  *client;
@@ -75,7 +75,7 @@ typedef struct {
     const work_name_t  *finish_reason;
     const char         *error_message;
     const char         *x_request_id;
-    uint32_t            line;           /* of the file; 0: none */
+    uint32_t            line;           /* in the file, for errors; 0: none */
     uint32_t            round;
     uint32_t            prefix_length;
     uint32_t            input_tokens;   /* without the prefix */
@@ -104,26 +104,29 @@ typedef struct {
     size_t                n;
     size_t                max;
     work_names_t          names;
-    work_arena_t          arena;        /* texts and the header's structs */
-    const char           *data_file;    /* for errors */
+    work_arena_t          arena;        /* for texts and the header's structs */
+    const char           *data_file;    /* its name, for errors */
 } work_trace_t;
 
 void work_trace_init(work_trace_t *trace);
 void work_trace_done(work_trace_t *trace);
 
-/* A new record behind the others: zeroed, names and texts "". */
+/* Appends a record: zeroed, its names and texts "". */
 work_record_t *work_trace_add(work_trace_t *trace);
 
 /*
  * Reads a trace into one that is initialised and empty.  0, or -1 and *error.
- * Refused are unknown keys and columns, rows of another length, numbers that
- * are none, negative or too large, a deadline before its arrival, and more
+ * It refuses unknown keys and columns, rows of another length, numbers that are
+ * malformed, negative or too large, a deadline before its arrival, and more
  * rows than WORK_MAX_REQUESTS.  Rows may be in any order of time.
  */
 int work_trace_read(work_trace_t *trace, const char *header_path,
     const char *data_path, work_error_t *error);
 
-/* The two halves; the second from memory, which it changes. */
+/*
+ * The two parts of work_trace_read(): the header from a file, the rows from
+ * memory, which is changed.
+ */
 int work_trace_read_header(work_trace_t *trace, const char *path,
     const char *bytes, size_t len, work_error_t *error);
 int work_trace_read_data(work_trace_t *trace, const char *path, char *bytes,
@@ -131,51 +134,50 @@ int work_trace_read_data(work_trace_t *trace, const char *path, char *bytes,
 
 /*
  * Reads nginx's access log, in the JSON format of docs/logging.md, as a trace
- * (mode real).  Lines that are no requests for a model are left out; *skipped
- * says how many.  0, or -1 and *error.
+ * (mode real).  Lines that are not requests for a model are skipped; *skipped
+ * is set to their number.  0, or -1 and *error.
  */
 int work_trace_read_access_log(work_trace_t *trace, const char *path,
     size_t *skipped, work_error_t *error);
 
-/* Writes it, as BLIS reads and writes it.  0, or -1 and *error. */
+/* Writes a trace in BLIS's format.  0, or -1 and *error. */
 int work_trace_write(const work_trace_t *trace, const char *header_path,
     const char *data_path, work_error_t *error);
 
 /*
- * Adds a simulated request as a record, its id the number of those before it.
- * status is "ok", "timeout" or "incomplete"; times are absolute, 0: never;
- * the last chunk's is that of the last token.  The trace's header says the
- * rest: mode, workload_seed, and session_context_growth if the workload
- * accumulates.
+ * Appends a simulated request as a record; its id is its index.  status is
+ * "ok", "timeout" or "incomplete"; times are absolute, 0: never; last_chunk_us
+ * is that of the last token.  The caller fills in the header: mode,
+ * workload_seed, and session_context_growth if the workload accumulates.
  */
 void work_trace_add_request(work_trace_t *trace, const work_request_t *r,
     const char *status, int64_t first_chunk_us, int64_t last_chunk_us);
 
 typedef enum {
-    WORK_REPLAY_FIXED = 0,      /* each request when the trace says */
-    WORK_REPLAY_CLOSED_LOOP     /* a session's next round behind its last */
+    WORK_REPLAY_FIXED = 0,      /* each request at its time in the trace */
+    WORK_REPLAY_CLOSED_LOOP     /* rounds wait for the one before */
 } work_replay_t;
 
 typedef struct {
     work_replay_t   mode;
-    uint64_t        seed;           /* of drawn think times */
+    uint64_t        seed;           /* for think times that are drawn */
     const char     *think_time;     /* "lognormal:mu=2,..."; NULL: as traced */
-    int64_t         horizon_us;     /* no later rounds; 0: none */
+    int64_t         horizon_us;     /* of later rounds; 0: none */
 } work_replay_options_t;
 
 /*
- * The requests of a trace, in its order: they arrive when they were sent, or
- * when they arrived if the trace does not say; the input is what the server
- * counted, if it did and there is no prefix group.  A group's prefix is as long
- * as its first row that has a length says.  work is initialised and empty.
- * 0, or -1 and *error.
+ * Makes a workload of the requests of a trace, in its order.  They arrive when
+ * they were sent, or, without that time, at their recorded arrival.  Their
+ * input is the server's count, if there is one and no prefix group.  A group's
+ * prefix has the length of the group's first row that has one.  work is
+ * initialised and empty.  0, or -1 and *error.
  */
 int work_from_trace(work_t *work, const work_trace_t *trace,
     const work_replay_options_t *options, work_error_t *error);
 
 /*
- * BLIS's default of --horizon: twice the last arrival, at least 10 minutes if
- * nothing arrives later than 0.
+ * The default of --horizon, as BLIS's: twice the last arrival, or 10 minutes if
+ * all arrive at 0.
  */
 int64_t work_trace_horizon(const work_trace_t *trace);
 

@@ -1,5 +1,7 @@
 
-/* A trace as a workload: as it came, or its sessions in closed loop. */
+/*
+ * A trace as a workload: at its own times, or with its sessions in closed loop.
+ */
 
 #include "sim/work/trace/trace.h"
 
@@ -9,7 +11,7 @@
 #include "sim/work/session_plan.h"
 
 
-/* BLIS's horizon where no request arrives after the beginning. */
+/* BLIS's horizon if all requests arrive at the beginning */
 #define HORIZON_OF_NOTHING_US  600000000
 
 
@@ -21,8 +23,8 @@ name_of(work_t *work, const work_name_t *name)
 
 
 /*
- * The prefix of each group is as long as the first row says that has a length:
- * lengths[] by the id of the group's name in the trace.
+ * The prefix of each group, by the id of the group's name in the trace: the
+ * first length that a row of the group has.
  */
 static uint32_t *
 prefix_lengths(const work_trace_t *trace)
@@ -45,7 +47,10 @@ prefix_lengths(const work_trace_t *trace)
 }
 
 
-/* What the server counted includes its template, and a prefix if any. */
+/*
+ * The length of a request's body.  The server's count includes the chat
+ * template, and the prefix, if any.
+ */
 static uint32_t
 body_tokens(const work_record_t *r)
 {
@@ -90,8 +95,8 @@ work_of_record(work_t *work, work_request_t *to, const work_record_t *from,
 
 
 /*
- * Is each round's input all that its session has said?  So it is in traces of
- * simulated sessions; in others it is what the round adds.
+ * Whether each round's input includes the rounds before it, as in traces of
+ * simulated sessions; in other traces it is what the round adds.
  */
 static int
 inputs_accumulate(const work_trace_header_t *h)
@@ -120,10 +125,13 @@ work_fixed(work_t *work, const work_trace_t *trace, const uint32_t *lengths)
 }
 
 
-/* Rows of sessions by their first row, then by round; others behind them. */
+/*
+ * A row and its place: rows of sessions are sorted by their session's first
+ * row, then by round; other rows follow.
+ */
 typedef struct {
     const work_record_t  *record;
-    size_t                first;        /* row of the session's first */
+    size_t                first;        /* row of its session's first round */
 } place_t;
 
 
@@ -192,8 +200,8 @@ answer_kept(uint32_t output_tokens)
 
 
 /*
- * What round i adds to its session; in a trace whose inputs accumulate, that is
- * what is beyond the last round's input and answer.
+ * The tokens that round i adds to its session.  In a trace whose inputs
+ * accumulate, these are the tokens beyond the last round's input and answer.
  */
 static int64_t
 round_input(const place_t *session, size_t i, int accumulated)
@@ -214,8 +222,8 @@ round_input(const place_t *session, size_t i, int accumulated)
 
 
 /*
- * Times to think: as recorded, or the gaps between arrivals, which include the
- * time that the answer took.
+ * Think times: as recorded, or else the gaps between arrivals, which include
+ * the time of the answer.
  */
 static int64_t *
 round_thinks(work_t *work, const place_t *session, size_t n)
@@ -263,7 +271,7 @@ plan_of_rounds(work_t *work, work_plan_t *plan, const place_t *session,
 }
 
 
-/* How many rows from session[0] on are its rounds; 0: *error. */
+/* How many rows, from session[0] on, are rounds of its session; 0: *error. */
 static size_t
 count_rounds(const work_trace_t *trace, const place_t *session, size_t left,
     work_error_t *error)
@@ -286,7 +294,7 @@ count_rounds(const work_trace_t *trace, const place_t *session, size_t left,
 }
 
 
-/* The first rounds as requests, the others as plans. */
+/* Makes requests of first rounds, and plans of the others. */
 static int
 work_closed(work_t *work, const work_trace_t *trace,
     const work_replay_options_t *options, const uint32_t *lengths,

@@ -18,7 +18,7 @@ typedef struct {
 } writer_t;
 
 
-/* The shortest text that is read as the same number. */
+/* Writes the shortest text that is read back as the same number. */
 static void
 write_double(FILE *f, double value)
 {
@@ -37,7 +37,7 @@ write_double(FILE *f, double value)
 }
 
 
-/* A text that YAML reads as the same text: quoted where it must be. */
+/* Writes a text so that YAML reads the same text: quoted if it must be. */
 static void
 write_yaml_text(FILE *f, const char *key, const char *text)
 {
@@ -147,7 +147,10 @@ slo_order(const void *a, const void *b)
 }
 
 
-/* By the class's name, as BLIS does; the header's own order stays. */
+/*
+ * Writes targets sorted by class, as BLIS does; the header's list is not
+ * changed.
+ */
 static void
 write_slos(FILE *f, const work_yaml_list_t *slos)
 {
@@ -221,7 +224,10 @@ write_header(const work_trace_header_t *h, FILE *f)
 }
 
 
-/* RFC 4180; a field that begins with a blank is quoted, too, as Go does. */
+/*
+ * Writes a field as in RFC 4180; as in Go, one that begins with a blank is
+ * quoted.
+ */
 static void
 write_csv_text(FILE *f, const char *text)
 {
@@ -282,7 +288,7 @@ write_field(FILE *f, const column_t *column, const void *field)
 }
 
 
-/* Optional columns are there if a row needs them. */
+/* Selects the columns: an optional one is written if a row needs it. */
 static void
 writer_choose(writer_t *w)
 {
