@@ -1,5 +1,8 @@
 
-/* The table of directives: what nginx calls for each, and where it stands. */
+/*
+ * The table of directives: the function that nginx calls for each, and where it
+ * may stand.
+ */
 
 #include "attempt/asking.h"
 #include "choice/log.h"

@@ -1,7 +1,7 @@
 
 /*
  * The module as nginx sees it: configuration and hooks.  Only this file and
- * directives.c include all rooms, which include each other so:
+ * directives.c include all rooms, which include each other as follows:
  *
  *   conf/       directives                  -> core, proto; in all but core
  *   core/       decisions, pure             includes nothing
@@ -26,8 +26,8 @@
  *   replica    one member or static address of a pool; owns its sessions
  *   session    one HTTP/2 connection to a replica, shared by many attempts
  *   stream     one client's request, from its body to its last byte
- *   attempt    one replica's try at a stream, which has one at a time, or two
- *              while it is hedged
+ *   attempt    one call to one replica for a stream, which has one at a time,
+ *              or two while it is hedged
  */
 
 #include "attempt/asking.h"
@@ -262,7 +262,7 @@ ngx_http_llmgw_postconfiguration(ngx_conf_t *cf)
         return NGX_ERROR;
     }
 
-    /* keys are asked for before a pass reads a body */
+    /* a key is checked before a pass reads a body */
 
     if (ngx_http_llmgw_native_init(cf) != NGX_OK) {
         return NGX_ERROR;

@@ -3,8 +3,8 @@
  * Admits a request, and settles its counts when it leaves.
  *
  * The rules are those of core/admission/rules.h; here they get the bucket, the
- * tenant's requests in flight, and the fleet's capacity.  All of them are the
- * upstream's, whichever of its models is asked for.  The rule is applied and
+ * tenant's requests in flight, and the fleet's capacity.  All of these are the
+ * upstream's, whichever of its models a request names.  The rule is applied and
  * the request counted in one step under the lock of the upstream's zone: so no
  * more requests are admitted than allowed, however many workers admit at once.
  *
@@ -20,7 +20,7 @@
 
 #define NGX_HTTP_LLMGW_TOKEN_BYTES      4
 
-/* no client is told to wait for longer than a day */
+/* no client has to wait for longer than a day */
 #define NGX_HTTP_LLMGW_PUSHBACK_MAX_MS  (24 * 3600 * 1000)
 
 
@@ -100,7 +100,7 @@ ngx_http_llmgw_enter_ask(ngx_http_llmgw_pool_t *pool,
 }
 
 
-/* Its tenant has a budget, and it may be shed for that. */
+/* 1: its tenant has a budget, and the request may be shed for that. */
 
 static ngx_uint_t
 ngx_http_llmgw_enter_is_limited(const ngx_http_llmgw_identity_t *identity)

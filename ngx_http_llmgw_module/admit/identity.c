@@ -3,14 +3,14 @@
  * Class and tenant of a request.
  *
  *   class= of its key     wins over all below
- *   llmgw_class VALUE     what the operator says, perhaps by a variable
+ *   llmgw_class VALUE     what the operator sets, perhaps by a variable
  *   llmgw_class request   the message's own field, else a header; the field
  *                         of OpenAI's API is service_tier
  *   llmgw_class off       it has none
  *
- * and the same for llmgw_tenant.  A name that the upstream does not know is no
- * label of metrics and no word in a log, since clients can make up as many as
- * they like: a class is "other" then, and a tenant is its hash.
+ * and the same for llmgw_tenant.  A name that the upstream does not know is
+ * neither a label of metrics nor a word in a log, since clients can make up as
+ * many as they like: a class is "other" then, and a tenant is its hash.
  */
 
 #include "admit/admit.h"

@@ -12,7 +12,7 @@
 #include "fleet/events.h"
 
 
-#define NGX_HTTP_LLMGW_IO_BYTES  65536      /* one read or write */
+#define NGX_HTTP_LLMGW_IO_BYTES  65536      /* at most, in one read or write */
 
 
 struct ngx_http_llmgw_asking_s {

@@ -1,17 +1,17 @@
 
 /*
- * An attempt: one replica's try at a stream.
+ * An attempt: one call to one replica for a stream.
  *
- * It begins with a lease and ends exactly once, with an ending in the words of
- * core/resume.h; the lease ends in that same moment.  generate.c knows what an
- * attempt asks its replica, and what the answer means.  This file knows
- * neither the attempt's owner nor the client's protocol: it notifies the owner
- * by the events of ngx_http_llmgw_ask_t.
+ * It begins with a lease and ends exactly once, with an ending of
+ * core/resume.h; the lease ends at the same moment.  generate.c knows what an
+ * attempt asks its replica, and what the answer means.  This file knows neither
+ * the attempt's owner nor the client's protocol: it notifies the owner by the
+ * events of ngx_http_llmgw_ask_t.
  *
  * Ending and stopping are two steps.  Most attempts end inside of a callback,
- * where neither the request nor the session may be touched; the owner takes
- * note, and stops the attempt later: the call, if it is still open, is reset,
- * and what comes for it after that is ignored.
+ * where neither the request nor the session may be touched; the owner notes the
+ * end, and stops the attempt later: the call, if it is still open, is reset,
+ * and what the replica sends after that is ignored.
  */
 
 #include "attempt/attempt.h"
@@ -150,7 +150,7 @@ ngx_http_llmgw_attempt_ending(ngx_http_llmgw_attempt_t *attempt, int status,
                                                 : LLMGW_ENDING_FINAL;
 
     case LLMGW_GRPC_FAILED_PRECONDITION:
-        /* another replica began the stream: this one cannot continue it */
+        /* another replica began the stream: this replica cannot continue it */
         return attempt->resumes && !attempt->state.has_begun
                ? LLMGW_ENDING_UNABLE : LLMGW_ENDING_PASSED;
 
@@ -226,7 +226,7 @@ ngx_http_llmgw_attempt_stop(ngx_http_llmgw_attempt_t *attempt)
         return;
     }
 
-    /* reset the call first: its place at the replica is free only then */
+    /* reset the call first: only then its place at the replica is free */
 
     if (attempt->call) {
         grpc = llmgw_grpc_stream_session(attempt->call);

@@ -4,7 +4,7 @@
  *
  * core/admission/ decides, in one step for all workers.  Here the facts are
  * collected, the zone is locked, and the decision is carried out: the replica
- * of a lease, the list of those that wait (queue.c), the wake-up of another
+ * of a lease, the list of waiting claims (queue.c), the wake-up of another
  * worker, the log.
  */
 
@@ -140,7 +140,7 @@ ngx_http_llmgw_claim_ask(ngx_http_llmgw_claim_t *claim,
 }
 
 
-/* The numbers of lists change, so serving is computed for each ask. */
+/* The numbers of lists change, so `serving` is computed each time. */
 
 static void
 ngx_http_llmgw_claim_view(ngx_http_llmgw_claim_t *claim, uint64_t chance,
@@ -183,7 +183,7 @@ ngx_http_llmgw_claim_view(ngx_http_llmgw_claim_t *claim, uint64_t chance,
 }
 
 
-/* Each claim is made again with the current facts. */
+/* Ranks candidates again for each call, by the current facts. */
 
 static void
 ngx_http_llmgw_claim_rank(ngx_http_llmgw_claim_t *claim, uint64_t chance,
@@ -216,7 +216,7 @@ ngx_http_llmgw_claim_fleet(ngx_http_llmgw_pool_t *pool,
 }
 
 
-/* The request is in the sample of the decision log. */
+/* 1: the request is in the sample of the decision log. */
 
 static void
 ngx_http_llmgw_claim_trace(ngx_http_llmgw_claim_t *claim,
@@ -251,7 +251,7 @@ ngx_http_llmgw_claim_trace(ngx_http_llmgw_claim_t *claim,
 }
 
 
-/* entry: in the queue, before the claim was asked */
+/* entry: the claim's in the queue, before core was asked */
 
 static void
 ngx_http_llmgw_claim_apply(ngx_http_llmgw_claim_t *claim, uint32_t entry,
@@ -310,7 +310,7 @@ ngx_http_llmgw_claim_count_held(ngx_http_llmgw_claim_t *claim,
 }
 
 
-/* 1: the pool has changed: ask again. */
+/* 1: the pool has changed: ask core again. */
 
 static ngx_uint_t
 ngx_http_llmgw_claim_again(ngx_http_llmgw_claim_t *claim,
@@ -378,7 +378,7 @@ ngx_http_llmgw_claim_second(ngx_http_llmgw_claim_t *claim,
         asked.excluded[claim->ask.nexcluded++] = first->index;
         chance = ngx_random();
         ngx_http_llmgw_claim_view(claim, chance, &serving, &view);
-        view.pick.nstandbys = 0;        /* a hedge tries no last choice */
+        view.pick.nstandbys = 0;        /* a hedge never goes to a LAST peer */
 
         ngx_http_llmgw_zone_lock(pool->zone);
 
@@ -409,7 +409,7 @@ ngx_http_llmgw_claim_second(ngx_http_llmgw_claim_t *claim,
 }
 
 
-/* Once a second is enough for operators to notice. */
+/* Once a second at most, which is enough for operators to notice. */
 
 static void
 ngx_http_llmgw_claim_log_full(ngx_http_llmgw_pool_t *pool)
@@ -430,7 +430,9 @@ ngx_http_llmgw_claim_log_full(ngx_http_llmgw_pool_t *pool)
 }
 
 
-/* A stream with tokens out has no ttl: its client is reading. */
+/*
+ * 1: a ttl applies.  A stream with tokens out has none: its client is reading.
+ */
 
 static ngx_uint_t
 ngx_http_llmgw_claim_has_ttl(ngx_http_llmgw_claim_t *claim)
@@ -511,7 +513,7 @@ ngx_http_llmgw_claim_move(ngx_http_llmgw_claim_t *claim,
 }
 
 
-/* Uses the group's current name. */
+/* Uses the resume group that the replica has now. */
 
 void
 ngx_http_llmgw_claim_resume_as(ngx_http_llmgw_claim_t *claim,

@@ -13,7 +13,8 @@
 #include "choice/log.h"
 
 
-#define NGX_HTTP_LLMGW_MAX_EXCLUDED  64     /* later ones are tried again */
+#define NGX_HTTP_LLMGW_MAX_EXCLUDED  64     /* further ones may be picked
+                                               again */
 
 
 typedef struct ngx_http_llmgw_claim_s  ngx_http_llmgw_claim_t;
@@ -21,16 +22,17 @@ typedef struct ngx_http_llmgw_claim_s  ngx_http_llmgw_claim_t;
 struct ngx_http_llmgw_claim_s {
     llmgw_claim_t                 ask;          /* what, and how urgently */
     ngx_http_llmgw_pool_t        *pool;
-    uint64_t                      model;        /* hash of its name; 0: that
-                                                   which all replicas serve */
+    uint64_t                      model;        /* hash of its name; 0: the one
+                                                   that all replicas serve */
     uint64_t                      base;         /* hash of the base model that
-                                                   it is for; 0: of any */
+                                                   it is for; 0: any */
     uint64_t                     *blocks;       /* of its prompt, where the
                                                    policy reads prefixes; the
                                                    request's memory */
     uint32_t                      nblocks;
-    ngx_http_llmgw_replica_t     *only;         /* which may serve; NULL: any */
-    uint64_t                      only_start_ms;    /* of its process */
+    ngx_http_llmgw_replica_t     *only;         /* alone may serve; NULL: any
+                                                   may */
+    uint64_t                      only_start_ms;    /* start of its process */
     uint32_t                      refusals;     /* by replicas that were full */
     ngx_array_t                  *excluded;     /* excluded.c's own type;
                                                    NULL: none was so far */
@@ -86,7 +88,9 @@ void ngx_http_llmgw_claim_leave(ngx_http_llmgw_claim_t *claim);
 void ngx_http_llmgw_claim_move(ngx_http_llmgw_claim_t *claim,
     ngx_http_llmgw_pool_t *pool, ngx_str_t *name);
 
-/* The longest wait in all, and the outcome after it. */
+/*
+ * How long the claim may wait in all, and the outcome when that time is over.
+ */
 ngx_msec_t ngx_http_llmgw_claim_patience(ngx_http_llmgw_claim_t *claim);
 llmgw_outcome_t ngx_http_llmgw_claim_expires(ngx_http_llmgw_claim_t *claim);
 
@@ -99,8 +103,9 @@ void ngx_http_llmgw_claim_only(ngx_http_llmgw_claim_t *claim,
     ngx_http_llmgw_replica_t *replica);
 
 /*
- * The replica has refused the claim as full: it is excluded, and not asked for
- * said_ms even when exclusions are dropped (llmgw_full_pushback_ms()).
+ * The replica has refused the claim as full: it is excluded, and gets this
+ * claim no more within said_ms, even when exclusions are dropped
+ * (llmgw_full_pushback_ms()).
  */
 void ngx_http_llmgw_claim_push_back(ngx_http_llmgw_claim_t *claim,
     ngx_pool_t *pool, ngx_http_llmgw_replica_t *replica, int64_t said_ms,
@@ -113,14 +118,18 @@ void ngx_http_llmgw_claim_push_back(ngx_http_llmgw_claim_t *claim,
 void ngx_http_llmgw_claim_resume_as(ngx_http_llmgw_claim_t *claim,
     ngx_http_llmgw_replica_t *replica);
 
-/* At its end: drops all that was noted of replicas. */
+/* At the claim's end: drops all that it has noted about replicas. */
 void ngx_http_llmgw_claim_clear_excluded(ngx_http_llmgw_claim_t *claim);
 
-/* Drops exclusions; but_failed: except those of replicas that failed it. */
+/*
+ * Drops exclusions; but_failed: except those of replicas that failed the claim.
+ */
 void ngx_http_llmgw_excluded_drop(ngx_http_llmgw_claim_t *claim,
     ngx_uint_t but_failed);
 
-/* Sets the exclusions that core reads, by indexes, for one ask. */
+/*
+ * For one call of core: sets the exclusions that it reads, as indexes of peers.
+ */
 void ngx_http_llmgw_excluded_set(ngx_http_llmgw_claim_t *claim,
     ngx_http_llmgw_asked_t *asked);
 

@@ -77,9 +77,9 @@ ngx_http_llmgw_coalesce_done(ngx_http_llmgw_worker_t *worker)
 
 
 /*
- * An event: the session is read next, and perhaps at intervals from then on.
- * Not while a prompt waits for the replica's window, whose updates have to be
- * read at once.
+ * An event: the session is read next, and perhaps at intervals from then on;
+ * but not at intervals while a prompt waits for the replica's window, as
+ * updates of that have to be read at once.
  */
 
 void
@@ -114,7 +114,7 @@ ngx_http_llmgw_coalesce_event(ngx_http_llmgw_session_t *session)
 }
 
 
-/* Everything that the socket takes has been written. */
+/* The socket has taken everything. */
 
 void
 ngx_http_llmgw_coalesce_written(ngx_http_llmgw_session_t *session)
@@ -127,7 +127,10 @@ ngx_http_llmgw_coalesce_written(ngx_http_llmgw_session_t *session)
 }
 
 
-/* Returns to events; stays at intervals if the mark cannot be removed. */
+/*
+ * Returns the session to reading by events.  It stays at intervals if the mark
+ * cannot be removed.
+ */
 
 static void
 ngx_http_llmgw_coalesce_stop(ngx_http_llmgw_session_t *session)
@@ -138,7 +141,7 @@ ngx_http_llmgw_coalesce_stop(ngx_http_llmgw_session_t *session)
 }
 
 
-/* The session ends, or its mark was removed. */
+/* To be called when the session ends, or when its mark was removed. */
 
 void
 ngx_http_llmgw_coalesce_leave(ngx_http_llmgw_session_t *session)
@@ -170,7 +173,7 @@ ngx_http_llmgw_coalesce_mark(ngx_http_llmgw_session_t *session, int bytes)
 }
 
 
-/* Any of them may end while it is read, or while another one is. */
+/* Any session may end while it is read, or while another one is. */
 
 static void
 ngx_http_llmgw_coalesce_handler(ngx_event_t *ev)

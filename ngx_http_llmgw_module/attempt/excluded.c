@@ -1,11 +1,12 @@
 
 /*
  * The replicas that a claim avoids: excluded ones, which failed it or had no
- * capacity, until it waits in the queue or has a token; and replicas that asked
- * it to come later, until that time, independent of exclusions.
+ * capacity, until it waits in the queue or has a token; and, until a time that
+ * they gave, replicas that asked it to come later, whether exclusions were
+ * dropped or not.
  *
  * They are kept as replicas, since indexes change with the table.  A replica
- * that has been restarted since is neither.
+ * that was restarted since is neither excluded nor to be asked later.
  */
 
 #include "attempt/claim.h"
@@ -14,11 +15,13 @@
 
 typedef struct {
     ngx_http_llmgw_replica_t     *replica;
-    uint64_t                      start_ms;     /* of its process */
-    ngx_msec_t                    pushed_ms;    /* with is_pushed: until then */
-    unsigned                      failed:1;     /* the claim's stream */
-    unsigned                      is_pushed:1;  /* it is to be asked later */
-    unsigned                      is_dropped:1; /* not excluded any more */
+    uint64_t                      start_ms;     /* start of its process */
+    ngx_msec_t                    pushed_ms;    /* with is_pushed: not before */
+    unsigned                      failed:1;     /* it has failed the claim's
+                                                   stream */
+    unsigned                      is_pushed:1;  /* asked the claim to come
+                                                   later */
+    unsigned                      is_dropped:1; /* no longer excluded */
 } ngx_http_llmgw_excluded_t;
 
 
@@ -80,7 +83,10 @@ ngx_http_llmgw_excluded_set(ngx_http_llmgw_claim_t *claim,
 }
 
 
-/* As llmgw_pick_key_t has it; one that is gone has no peer's number. */
+/*
+ * claim->only as llmgw_pick_key_t has it; a replica that is gone gets a number
+ * that no peer has.
+ */
 
 static uint32_t
 ngx_http_llmgw_excluded_but(const ngx_http_llmgw_claim_t *claim)
@@ -96,7 +102,7 @@ ngx_http_llmgw_excluded_but(const ngx_http_llmgw_claim_t *claim)
 }
 
 
-/* Takes out what is neither excluded nor to be asked later. */
+/* Removes entries that are neither excluded nor to be asked later. */
 
 static void
 ngx_http_llmgw_excluded_tidy(ngx_http_llmgw_claim_t *claim)

@@ -1,8 +1,8 @@
 
 /*
- * Generate: an attempt's call to a replica over gRPC, and its result. Most
- * messages are plain tokens, and are not even decoded; a real engine's may have
- * more, which is decoded on the stack (proto/token_message.h).
+ * Generate: an attempt's call to a replica over gRPC, and its result.  Most
+ * messages are plain tokens, and are not even decoded; a real engine's may
+ * contain more, and are decoded on the stack (proto/token_message.h).
  *
  * Only ngx_http_llmgw_attempt_ending() in attempt.c interprets the replica's
  * status.
@@ -19,8 +19,8 @@
 #define NGX_HTTP_LLMGW_MAX_MESSAGE   1024       /* of a grpc-message */
 #define NGX_HTTP_LLMGW_TRACE_FIELDS  2
 
-/* Failures of shards that count of one attempt, whatever its replica reports;
-   far more than a stream survives. */
+/* The most failures of shards that are counted for one attempt, whatever its
+   replica reports; far more than a stream survives. */
 #define NGX_HTTP_LLMGW_MAX_SHARD_FAILURES  1000
 
 
@@ -139,8 +139,8 @@ ngx_http_llmgw_generate_timeout(const ngx_http_llmgw_ask_t *ask)
 
 /*
  * A replica's call is a span of its own under the client's: so the parts of a
- * stream that another replica took over can be distinguished.  Returns the
- * number of fields.
+ * stream that was taken over can be distinguished.  Returns the number of
+ * fields.
  */
 
 static ngx_uint_t
@@ -180,7 +180,7 @@ ngx_http_llmgw_generate_is_plain(ngx_http_llmgw_attempt_t *attempt)
 }
 
 
-/* Such a replica must not exceed the max_tokens that it was sent. */
+/* Readers of plain text must not exceed the max_tokens that they were sent. */
 
 static void
 ngx_http_llmgw_generate_set_limit(ngx_http_llmgw_attempt_t *attempt)
@@ -199,7 +199,7 @@ ngx_http_llmgw_generate_set_limit(ngx_http_llmgw_attempt_t *attempt)
 
 /*
  * The body of an OpenAI request is sent from where it is: the client's request
- * holds it longer than any attempt lives.
+ * keeps it longer than any attempt lives.
  */
 
 static ngx_int_t
@@ -322,9 +322,9 @@ ngx_http_llmgw_generate_on_message(llmgw_grpc_stream_t *call,
 
 
 /*
- * NGX_DECLINED, from this and the next two: the message breaks a rule.  No more
- * tokens than were asked for may follow, except in a final message, and text
- * must be valid UTF-8: a client's protobuf decoder would fail at other bytes.
+ * This and the next two return NGX_DECLINED if the message breaks a rule: only
+ * a final message may bring more tokens than were asked for, and text must be
+ * valid UTF-8: a client's protobuf decoder would fail at other bytes.
  */
 
 static ngx_int_t
@@ -395,7 +395,7 @@ ngx_http_llmgw_generate_more(ngx_http_llmgw_attempt_t *attempt,
     ngx_http_llmgw_generate_set_limit(attempt);
 
     if (more->raw && attempt->ask->openai == NULL) {
-        return NGX_DECLINED;    /* Infer's clients read text alone */
+        return NGX_DECLINED;    /* Infer's clients read only text */
     }
 
     if (more->shards) {
@@ -404,7 +404,7 @@ ngx_http_llmgw_generate_more(ngx_http_llmgw_attempt_t *attempt,
 
     if (more->failure) {
         if (attempt->state.has_begun || attempt->refusal) {
-            return NGX_DECLINED;    /* it is a whole answer by itself */
+            return NGX_DECLINED;    /* raw is a whole answer by itself */
         }
 
         ngx_http_llmgw_generate_keep_failure(attempt, more->failure);
@@ -428,7 +428,7 @@ ngx_http_llmgw_generate_more(ngx_http_llmgw_attempt_t *attempt,
 }
 
 
-/* A sign of life without content for the client: returns its window. */
+/* For the gateway only, not for its client: returns the message's window. */
 
 static void
 ngx_http_llmgw_generate_quiet(ngx_http_llmgw_attempt_t *attempt,
@@ -443,7 +443,7 @@ ngx_http_llmgw_generate_quiet(ngx_http_llmgw_attempt_t *attempt,
 }
 
 
-/* A replica reports them once. */
+/* A replica reports failures of its shards once. */
 
 static void
 ngx_http_llmgw_generate_keep_shards(ngx_http_llmgw_attempt_t *attempt,
@@ -472,7 +472,7 @@ ngx_http_llmgw_generate_keep_shards(ngx_http_llmgw_attempt_t *attempt,
 }
 
 
-/* The engine refuses the request; the call's status follows. */
+/* Keeps the engine's refusal of the request; the call's status follows. */
 
 static void
 ngx_http_llmgw_generate_keep_failure(ngx_http_llmgw_attempt_t *attempt,

@@ -1,9 +1,9 @@
 
 /*
  * A lease: reserved capacity at a replica, from the pick to the end of the
- * attempt.  core/admission/lease.c counts it and judges; here it is counted for
- * operators, the head of the queue is woken, and a circuit that opens or closes
- * is logged, once the zone is unlocked.
+ * attempt.  core/admission/lease.c counts it and judges the replica; this file
+ * counts it for operators, the head of the queue is woken, and a circuit that
+ * opens or closes is logged, once the zone is unlocked.
  */
 
 #include "attempt/lease.h"
@@ -99,7 +99,10 @@ ngx_http_llmgw_lease_tokens(ngx_http_llmgw_lease_t *lease, ngx_uint_t n)
 }
 
 
-/* For operators, whatever the breaker's verdict; called before its end. */
+/*
+ * Counts for operators, whatever the breaker's verdict; to be called before the
+ * lease's end.
+ */
 
 void
 ngx_http_llmgw_lease_fails(ngx_http_llmgw_lease_t *lease)

@@ -20,7 +20,10 @@ typedef struct {
 } ngx_http_llmgw_lease_t;
 
 
-/* lease->replica and ->held are set; change: of the replica's circuit. */
+/*
+ * To be called when lease->replica and ->held were set. change: what became of
+ * the replica's circuit.
+ */
 void ngx_http_llmgw_lease_began(ngx_http_llmgw_lease_t *lease,
     llmgw_breaker_change_t change);
 
@@ -33,10 +36,13 @@ void ngx_http_llmgw_lease_tokens(ngx_http_llmgw_lease_t *lease, ngx_uint_t n);
 /* Counts a failed attempt; call it before the lease's end. */
 void ngx_http_llmgw_lease_fails(ngx_http_llmgw_lease_t *lease);
 
-/* The replica's engine does not know a model that it reports; the same. */
+/*
+ * Counts that the replica's engine does not know a model that it reports; call
+ * it before the lease's end.
+ */
 void ngx_http_llmgw_lease_denies(ngx_http_llmgw_lease_t *lease);
 
-/* Ends it once; does nothing if no lease is held. */
+/* Ends the lease; does nothing if no lease is held. */
 void ngx_http_llmgw_lease_end(ngx_http_llmgw_lease_t *lease,
     llmgw_verdict_t verdict);
 

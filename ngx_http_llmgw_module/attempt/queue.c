@@ -3,22 +3,23 @@
  * A worker's part of the queue of all workers.
  *
  * The order is kept in the zone (core/admission/queue.h).  Each worker keeps
- * the claims that wait in it, by the entry that they have there, so no worker
- * ever follows a pointer that another one wrote.  A worker that gives a place
- * back wakes the worker of the head, by its eventfd, and that worker has the
- * head claim again; when the head has got its replica, the next head is woken,
- * until one finds no capacity.
+ * its own waiting claims, by their entries in the zone, so no worker ever
+ * follows a pointer that another one wrote.  A worker that gives a place back
+ * wakes the worker of the head, by its eventfd, and that worker has the head
+ * claim again; when the head has got its replica, the next head is woken, until
+ * one finds no capacity.
  *
- * A wake-up may be lost, when the worker that should send it is killed just
- * then.  So each worker in which a claim waits also looks by itself, every
- * 50 ms: a free place goes unnoticed for no longer.  Skipped claims look again
- * as well, for capacity that no lease's end has freed: a replica that joins,
- * or is no longer full.
+ * A wake-up may be lost if the worker that should send it is killed just then.
+ * So each worker in which a claim waits also looks by itself, every 50 ms: no
+ * free place goes unnoticed for longer.  Skipped claims look again as well, for
+ * capacity that no lease's end has freed: a replica that joins, or is no longer
+ * full.
  *
  * When the last replica has disappeared all waiting claims are held, until
  * there is one again (core/admission/admission.h).  For that, each worker makes
- * all of its claims again, not just the head.  Held ones are made again at each
- * view as well: a replica that serves them may have come to another pool.
+ * all of its claims again, not just the head.  Held claims are made again at
+ * each view as well: a replica that can serve them may have come to another
+ * pool.
  */
 
 #include "attempt/queue.h"
@@ -150,7 +151,7 @@ ngx_http_llmgw_queue_loads_read(ngx_http_llmgw_pool_t *pool)
 }
 
 
-/* The head's worker may be another one, which has not seen the view yet. */
+/* The head may wait in another worker, which has not read the view yet. */
 
 void
 ngx_http_llmgw_queue_view_applied(ngx_http_llmgw_pool_t *pool)
@@ -186,7 +187,7 @@ ngx_http_llmgw_queue_hold(ngx_http_llmgw_pool_t *pool)
         claim = waiting->claims[i];
 
         if (claim && (all || claim->ask.is_held != held)) {
-            claim->turn(claim);         /* it may be gone after this */
+            claim->turn(claim);         /* the claim may be gone after this */
         }
     }
 }
@@ -201,7 +202,7 @@ ngx_http_llmgw_queue_look(ngx_http_llmgw_pool_t *pool)
 }
 
 
-/* A head that keeps its place claims only once. */
+/* A head that cannot be served keeps its place, and claims only once. */
 
 void
 ngx_http_llmgw_queue_run(ngx_http_llmgw_pool_t *pool)
@@ -226,7 +227,7 @@ ngx_http_llmgw_queue_run(ngx_http_llmgw_pool_t *pool)
         last_ticket = ticket;
 
         if (claim) {
-            claim->turn(claim);         /* it may be gone after this */
+            claim->turn(claim);         /* the claim may be gone after this */
         }
     }
 }

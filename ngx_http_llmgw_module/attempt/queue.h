@@ -11,15 +11,15 @@
 #include "attempt/claim.h"
 
 
-/* Of a pool in this worker. */
+/* The waiting claims of a pool in this worker. */
 struct ngx_http_llmgw_waiting_s {
     ngx_uint_t                    n;            /* claims that wait */
-    ngx_uint_t                    nheld;        /* of them: no replica is
+    ngx_uint_t                    nheld;        /* of these, held: no replica is
                                                    there */
-    ngx_event_t                   turn;         /* posted: of the head */
+    ngx_event_t                   turn;         /* posted: the head's */
     ngx_event_t                   timer;
     time_t                        full_logged;
-    unsigned                      is_new:1;     /* a view, since the held ones
+    unsigned                      is_new:1;     /* view, since the held ones
                                                    claimed last */
     ngx_http_llmgw_claim_t       *claims[];     /* by entry in the queue */
 };
@@ -43,7 +43,9 @@ void ngx_http_llmgw_queue_loads_read(ngx_http_llmgw_pool_t *pool);
 /* A new view: a waiting claim may be granted now, or be held. */
 void ngx_http_llmgw_queue_view_applied(ngx_http_llmgw_pool_t *pool);
 
-/* The head claims, and the next, as long as they are of this worker. */
+/*
+ * The head claims, then the next one, as long as the head waits in this worker.
+ */
 void ngx_http_llmgw_queue_run(ngx_http_llmgw_pool_t *pool);
 
 

@@ -12,10 +12,10 @@
  *                                                                         |
  *                  closed <--- last stream ended --- RETIRED <-- GOAWAY --+
  *
- * An attempt that comes before READY waits with the session; so the peer's
- * limit of concurrent streams is known before the first stream is opened, and
- * a burst does not open a connection for every hundred of them.  If the limit
- * is reached, or a GOAWAY has come, another session is opened.
+ * An attempt that comes before READY waits for the session; so the peer's limit
+ * of concurrent streams is known before the first stream is opened, and a burst
+ * does not open a connection for every hundred of them.  If the limit is
+ * reached, or a GOAWAY has come, another session is opened.
  *
  * Timers here are cancelable, since streams have their own: an idle session
  * never keeps an old worker alive.  PINGs are not sent: during long silences
@@ -26,7 +26,7 @@
 #include "attempt/session_ssl.h"
 
 
-/* Limit for each replica in a worker, whatever a peer's SETTINGS require. */
+/* Sessions per replica in a worker, whatever a peer's SETTINGS require. */
 #define NGX_HTTP_LLMGW_MAX_SESSIONS  64
 
 
@@ -46,9 +46,9 @@ static void ngx_http_llmgw_session_timer_handler(ngx_event_t *ev);
 
 
 /*
- * The session for a new attempt: one that can take a stream at once, else one
- * that is about to be ready, else a new one, else any, to wait until it can.
- * NULL: none to be had.
+ * The session for a new attempt: preferably one that can take a stream at once,
+ * then one that will soon be ready, then a new one, then any, to wait until it
+ * can.  NULL: none can be had.
  */
 
 ngx_http_llmgw_session_t *
@@ -136,8 +136,8 @@ ngx_http_llmgw_session_create(ngx_http_llmgw_replica_t *replica,
     session->timer.cancelable = 1;
 
     /*
-     * connect() may fail at once, so it is left to the timer: so no caller
-     * learns of a failure before it has the session
+     * connect() may fail at once, so the timer calls it: no caller then learns
+     * of a failure before it has the session
      */
 
     ngx_add_timer(&session->timer,
@@ -264,7 +264,7 @@ ngx_http_llmgw_session_connected(ngx_http_llmgw_session_t *session)
 }
 
 
-/* From here on HTTP/2 is spoken. */
+/* From here on the session speaks HTTP/2. */
 
 void
 ngx_http_llmgw_session_open(ngx_http_llmgw_session_t *session)
@@ -289,10 +289,10 @@ ngx_http_llmgw_session_keep_alive(ngx_http_llmgw_session_t *session)
         int  level, name, value;
     } options[] = {
         { SOL_SOCKET,  SO_KEEPALIVE,     1 },
-        { IPPROTO_TCP, TCP_KEEPIDLE,     15 },      /* s */
+        { IPPROTO_TCP, TCP_KEEPIDLE,     15 },      /* seconds */
         { IPPROTO_TCP, TCP_KEEPINTVL,    5 },
         { IPPROTO_TCP, TCP_KEEPCNT,      3 },
-        { IPPROTO_TCP, TCP_USER_TIMEOUT, 20000 }    /* ms */
+        { IPPROTO_TCP, TCP_USER_TIMEOUT, 20000 }    /* milliseconds */
     };
 
     c = session->peer.connection;
@@ -335,7 +335,7 @@ ngx_http_llmgw_session_test_connect(ngx_connection_t *c)
 
 
 /*
- * The peer's SETTINGS came: its limit is known, and attempts that wait may
+ * The peer's SETTINGS have come: its limit is known, and attempts that wait may
  * start.
  */
 
@@ -362,7 +362,7 @@ ngx_http_llmgw_session_ready(ngx_http_llmgw_session_t *session)
 
 /*
  * The replica accepts connections but allows no stream on them.  That counts as
- * a refusal: attempts that wait go elsewhere, and the back-off grows.
+ * a refusal: waiting attempts go elsewhere, and the back-off grows.
  */
 
 static void
@@ -386,7 +386,9 @@ ngx_http_llmgw_session_proves(ngx_http_llmgw_session_t *session)
 }
 
 
-/* GOAWAY: running streams finish here, new ones use another session. */
+/*
+ * GOAWAY has come: running streams finish here, new ones use another session.
+ */
 
 void
 ngx_http_llmgw_session_retire(ngx_http_llmgw_session_t *session)
@@ -436,9 +438,9 @@ ngx_http_llmgw_session_retire_all(ngx_http_llmgw_replica_t *replica)
 
 
 /*
- * An attempt has received nothing since then. If no other has either, the
- * connection may be silently dead: a firewall or NAT that has forgotten the
- * flow drops all packets.  The next attempt opens a fresh one.
+ * An attempt has received nothing since then.  If no other attempt has either,
+ * the connection may be silently dead: a firewall or NAT that has forgotten the
+ * flow drops all packets.  Then the next attempt opens a new connection.
  */
 
 void
@@ -473,8 +475,8 @@ ngx_http_llmgw_session_wake(ngx_http_llmgw_session_t *session)
 
 
 /*
- * Attempts that wait with one session may have a place at another one now, or
- * one more session: they ask again.
+ * Attempts that wait for one session may have a place at another one now, or
+ * may open one more: they ask again.
  */
 
 void
@@ -496,7 +498,7 @@ ngx_http_llmgw_session_wake_waiting(ngx_http_llmgw_replica_t *replica)
 }
 
 
-/* Notifies its attempts; the session is freed when this returns. */
+/* Notifies the session's attempts; the session is freed when this returns. */
 
 void
 ngx_http_llmgw_session_fail(ngx_http_llmgw_session_t *session,

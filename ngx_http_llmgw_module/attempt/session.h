@@ -16,8 +16,8 @@
 #include "fleet/replica.h"
 
 
-#define NGX_HTTP_LLMGW_IDLE_MS        60000  /* a spare session */
-#define NGX_HTTP_LLMGW_MAX_RESPONSE   (1024 * 1024)   /* one token */
+#define NGX_HTTP_LLMGW_IDLE_MS        60000  /* of a spare session */
+#define NGX_HTTP_LLMGW_MAX_RESPONSE   (1024 * 1024)   /* of one token */
 
 
 typedef struct ngx_http_llmgw_session_ssl_s  ngx_http_llmgw_session_ssl_t;
@@ -38,18 +38,19 @@ struct ngx_http_llmgw_session_s {
     size_t                        pending_last;
 
     ngx_msec_t                    connect_timeout;
-    ngx_msec_t                    read_ms;      /* bytes came last */
+    ngx_msec_t                    read_ms;      /* when bytes came last */
     llmgw_coalesce_source_t       source;
-    ngx_queue_t                   coalesced;    /* of worker, at intervals */
+    ngx_queue_t                   coalesced;    /* in the worker's list of those
+                                                   read at intervals */
 
     unsigned                      connecting:1;
-    unsigned                      shaking:1;    /* hands, of TLS */
+    unsigned                      shaking:1;    /* in the TLS handshake */
     unsigned                      connected:1;
     unsigned                      ready:1;      /* the peer's SETTINGS came */
     unsigned                      retired:1;    /* no new streams */
     unsigned                      called:1;     /* a call was opened */
-    unsigned                      proven:1;     /* and answered */
-    unsigned                      has_more:1;   /* sends more than tokens */
+    unsigned                      proven:1;     /* a call was answered */
+    unsigned                      has_more:1;   /* has sent more than tokens */
 };
 
 

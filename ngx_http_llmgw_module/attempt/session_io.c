@@ -1,6 +1,7 @@
 
 /*
- * A session's bytes: reading, and one flush an iteration of the event loop.
+ * A session's bytes: reading, and one flush for each iteration of the event
+ * loop.
  *
  * Whatever is queued in an iteration (calls, windows, resets) leaves in as few
  * writes as the socket takes, after all callbacks have returned.  Reading and
@@ -15,7 +16,7 @@
 #include "attempt/session_ssl.h"
 
 
-/* then others are read, and the rest in the loop's next iteration */
+/* then others are read, and the rest in the next iteration */
 #define NGX_HTTP_LLMGW_MAX_READS  8
 
 
@@ -119,7 +120,7 @@ ngx_http_llmgw_session_read(ngx_http_llmgw_session_t *session)
 }
 
 
-/* A server speaks first in HTTP/2, and only in TLS the client does. */
+/* In HTTP/2 a server sends first; over TLS the client does. */
 
 static void
 ngx_http_llmgw_session_closed(ngx_http_llmgw_session_t *session)
@@ -195,8 +196,8 @@ ngx_http_llmgw_session_flush_handler(ngx_event_t *ev)
 
 
 /*
- * Each attempt that waits gets its stream, or moves on to another session, or
- * waits here again, at the end of the queue: so they are counted first.
+ * Each waiting attempt gets its stream, or moves to another session, or waits
+ * here again, at the end of the queue: so they are counted first.
  */
 
 static void
@@ -321,8 +322,8 @@ ngx_http_llmgw_session_keep(ngx_http_llmgw_session_t *session, u_char *buf,
 
 
 /*
- * Ends a session that is over; a retired one once its last stream has ended;
- * and, later, one that is spare.
+ * Ends a session that is over, a retired one whose last stream has ended, and,
+ * later, a spare one.
  */
 
 static void

@@ -2,8 +2,8 @@
 /*
  * A session's handshake, and its bytes after that.
  *
- * OpenSSL reads ahead and may have bytes that the socket no longer shows; so
- * reading continues until it has none.
+ * OpenSSL reads ahead and may have bytes that the socket no longer shows, so
+ * reading continues until OpenSSL has none.
  */
 
 #include "attempt/session_ssl.h"
@@ -18,15 +18,18 @@
 
 
 struct ngx_http_llmgw_session_ssl_s {
-    ngx_http_llmgw_ssl_peer_t     app;          /* first: the SSL's app data */
+    ngx_http_llmgw_ssl_peer_t     app;          /* first: it is the SSL's app
+                                                   data */
     SSL                          *connection;
-    u_char                        name[256];    /* of the peer */
-    char                          reason[TLS_REASON_BYTES];     /* of the end */
-    unsigned                      read_waits:1; /* until the socket can be */
-    unsigned                      write_waits:1;    /* written, or read */
+    u_char                        name[256];    /* which the peer has to have */
+    char                          reason[TLS_REASON_BYTES];     /* of the
+                                                                   failure */
+    unsigned                      read_waits:1; /* until the socket is */
+    unsigned                      write_waits:1;    /* writable, or readable */
     unsigned                      ended:1;      /* the peer sends no more */
     unsigned                      broken:1;
-    unsigned                      was_reset:1;  /* by the network alone */
+    unsigned                      was_reset:1;  /* ended by the network, not by
+                                                   TLS */
 };
 
 
@@ -104,8 +107,9 @@ ngx_http_llmgw_session_ssl_create(ngx_http_llmgw_session_t *session)
 
 
 /*
- * What the certificate has to name: by default the member's id.  So a peer that
- * takes part in gossip, and claims another member's id, gets no traffic.
+ * The name that the peer's certificate has to have: by default the member's id.
+ * So a peer that takes part in gossip, and claims another member's id, gets no
+ * traffic.
  */
 
 static ngx_int_t
@@ -224,7 +228,7 @@ ngx_http_llmgw_session_ssl_shaken(ngx_http_llmgw_session_t *session)
 }
 
 
-/* A session that was resumed is not resumed again. */
+/* A TLS session that was resumed is not resumed again. */
 
 static void
 ngx_http_llmgw_session_ssl_tell(ngx_http_llmgw_session_t *session,
@@ -250,8 +254,8 @@ ngx_http_llmgw_session_ssl_failed(ngx_http_llmgw_session_t *session,
 
 
 /*
- * For a call that returned rc: NGX_AGAIN, NGX_DONE at the end of the peer's
- * stream, or NGX_ERROR with a reason.
+ * The result of a call that returned rc: NGX_AGAIN, NGX_DONE at the end of the
+ * peer's stream, or NGX_ERROR with a reason.
  *
  * A replica that refuses this end's certificate under TLS 1.3 does so when the
  * handshake is over here, and before HTTP/2 is ready: that is a failure to

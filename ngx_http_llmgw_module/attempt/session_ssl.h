@@ -1,7 +1,8 @@
 
 /*
- * TLS of a session: between CONNECTING and CONNECTED (session.c) stands the
- * handshake, which no worker waits for, within the time for connecting.
+ * TLS of a session: the handshake comes between CONNECTING and CONNECTED
+ * (session.c).  No worker blocks on it, and it has to end within the time for
+ * connecting.
  *
  *   CONNECTING ----> SHAKING ----> CONNECTED
  *                       |
@@ -19,8 +20,9 @@
 #if (NGX_HTTP_SSL)
 
 /*
- * The socket is connected, or ready for more.  At the end of the handshake
- * comes ngx_http_llmgw_session_open(), or the end of the session.
+ * _begin(): the socket is connected; _shake(): it is ready for more of the
+ * handshake.  When the handshake succeeds, ngx_http_llmgw_session_open() is
+ * called; when it fails, the session ends.
  */
 void ngx_http_llmgw_session_ssl_begin(ngx_http_llmgw_session_t *session);
 void ngx_http_llmgw_session_ssl_shake(ngx_http_llmgw_session_t *session);
@@ -29,7 +31,7 @@ void ngx_http_llmgw_session_ssl_shake(ngx_http_llmgw_session_t *session);
 ngx_uint_t ngx_http_llmgw_session_ssl_reads(
     ngx_http_llmgw_session_t *session);
 
-/* While its socket is open. */
+/* To be called while the session's socket is still open. */
 void ngx_http_llmgw_session_ssl_done(ngx_http_llmgw_session_t *session);
 
 #else

@@ -12,8 +12,8 @@
 
 
 /*
- * Set *blocks and return how many there are.  0, and NULL: the policy reads
- * none, or there is no memory; the prompt then counts as unknown.
+ * Set *blocks, and return how many there are. 0, with *blocks NULL: the policy
+ * reads no blocks, or there is no memory; the prompt then counts as unknown.
  */
 uint32_t ngx_http_llmgw_blocks_of_prompt(const ngx_http_llmgw_index_t *index,
     ngx_pool_t *pool, const ngx_str_t *prompt, uint64_t **blocks);

@@ -83,7 +83,9 @@ ngx_http_llmgw_choice_rank(ngx_http_llmgw_choice_t *choice,
     llmgw_fleet_t        facts;
     llmgw_peer_state_t   state;
 
-    /* whole before memory may fail: it is noted and logged all the same */
+    /*
+     * set before memory may fail: the choice is noted and logged all the same
+     */
     choice->chosen = NGX_HTTP_LLMGW_CHOICE_NONE;
     choice->fleet = *fleet;
     choice->random = key->random;
@@ -179,14 +181,14 @@ ngx_http_llmgw_choice_alloc(ngx_http_llmgw_choice_t *choice,
 static void
 ngx_http_llmgw_choice_free(ngx_http_llmgw_choice_t *choice)
 {
-    ngx_free(choice->candidates);       /* and what is behind it */
+    ngx_free(choice->candidates);       /* and the arrays after it */
 
     choice->candidates = NULL;
     choice->npeers = 0;
 }
 
 
-/* The part of the prompt that each replica has. */
+/* Finds the part of the prompt that each replica has. */
 
 static void
 ngx_http_llmgw_choice_match(ngx_http_llmgw_choice_t *choice)
@@ -237,8 +239,8 @@ ngx_http_llmgw_choice_note(ngx_http_llmgw_choice_t *choice,
 
 
 /*
- * Also for a peer that was not a candidate: it gets the prompt all the same.
- * And of no blocks: the slot is the peer's then.
+ * Also for a peer that was no candidate: it gets the prompt all the same.  Also
+ * for no blocks: that makes the peer the slot's owner.
  */
 
 static void

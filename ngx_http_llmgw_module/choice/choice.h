@@ -69,7 +69,7 @@ typedef struct {
     uint32_t                     *peers;
     double                       *scores;
     uint32_t                     *matched;
-    unsigned                      no_memory:1;  /* said so in the log */
+    unsigned                      no_memory:1;  /* already logged */
 } ngx_http_llmgw_choice_t;
 
 
@@ -97,8 +97,9 @@ void ngx_http_llmgw_choice_note(ngx_http_llmgw_choice_t *choice,
     llmgw_picked_t *picked);
 
 /*
- * facts.c: facts become what a replica reports; load NULL: nothing.
- * in_flight: of this gateway there, now; foreign: of others, as far as known.
+ * facts.c: sets *facts to what a replica reports; load NULL: it reports
+ * nothing. in_flight: this gateway's requests there now; foreign: those of
+ * others, as far as known.
  */
 void ngx_http_llmgw_choice_update(llmgw_facts_t *facts, uint32_t slot,
     const llmgw_member_load_t *load, uint32_t in_flight, uint32_t foreign);

@@ -3,11 +3,11 @@
  * The decision log: a line for each decision about a claim.
  *
  * A policy that reads the fleet has left all that it read in the pool's choice
- * (choice.h).  The ring leaves nothing, nor does what follows where no ranked
- * candidate can be had: the least load among the others, a suspect or one that
- * was tried before, or an attempt forced through an open circuit.  Their input
- * changes with the next claim of any worker; so for a request in the sample the
- * facts of all peers are copied under the lock, before the pick.
+ * (choice.h).  The ring leaves nothing, nor do the choices made when no ranked
+ * candidate is eligible: the least load among the others, a suspect or a
+ * replica that was tried before, or an attempt forced through an open circuit.
+ * Their inputs change with the next claim of any worker; so for a request in
+ * the sample the facts of all peers are copied under the lock, before the pick.
  */
 
 #include "choice/log.h"
@@ -60,7 +60,10 @@ static const llmgw_ranker_t  ngx_http_llmgw_log_no_ranks = {
 };
 
 
-/* Memory for as many replicas.  Without it the next line has none of them. */
+/*
+ * Makes memory for as many replicas.  If there is none, the next line has no
+ * replicas.
+ */
 
 void
 ngx_http_llmgw_log_prepare(ngx_http_llmgw_log_t *log,
@@ -109,7 +112,7 @@ ngx_http_llmgw_log_prepare(ngx_http_llmgw_log_t *log,
 static void
 ngx_http_llmgw_log_free(ngx_http_llmgw_log_t *log)
 {
-    ngx_free(log->candidates);          /* and what is behind it */
+    ngx_free(log->candidates);          /* and the arrays after it */
 
     log->candidates = NULL;
     log->npeers = 0;
@@ -161,7 +164,7 @@ ngx_http_llmgw_log_look(ngx_http_llmgw_log_t *log,
 }
 
 
-/* As the pick compares circuits, of which one may be forced. */
+/* The time by which the pick compares circuits, of which it may force one. */
 
 static uint32_t
 ngx_http_llmgw_log_retry(const llmgw_pick_pool_t *pool,
@@ -280,7 +283,10 @@ ngx_http_llmgw_log_outcome(ngx_http_llmgw_log_entry_t *entry,
 }
 
 
-/* Of a claim with a policy: a replica of the least load had no rank. */
+/*
+ * 1: a rank decided.  With a policy, a replica chosen for its least load has
+ * none.
+ */
 
 static ngx_uint_t
 ngx_http_llmgw_log_is_ranked(const ngx_http_llmgw_log_entry_t *entry)
@@ -331,9 +337,9 @@ ngx_http_llmgw_log_ranked(ngx_http_llmgw_log_entry_t *entry,
 
 
 /*
- * Candidates before the chosen one were not available.  Those that were drawn
- * one by one have their reason; after many of them the pick has looked at all
- * peers, and so has a claim that dropped its exclusions and asked again.
+ * Candidates ranked before the chosen one were not eligible.  The reason is
+ * known for those that were drawn one by one; not if the pick then looked at
+ * all peers, or if the claim dropped its exclusions and asked again.
  */
 
 static void
@@ -416,7 +422,7 @@ ngx_http_llmgw_log_by_ring(const ngx_http_llmgw_log_entry_t *entry,
 {
     route->sums = ngx_http_llmgw_log_sums(entry, sums);
 
-    /* a claim that started over has been counted in the sums more than once */
+    /* the sums have counted a claim that started over more than once */
     if (!entry->starts_over || route->sums == NULL) {
         route->key = &entry->log->key.hash;
     }

@@ -1,7 +1,7 @@
 
 /*
- * The decision log (llmgw_trace_decisions): each decision of a sample of the
- * requests, with all that it was made of; docs/decisions.md has the format, and
+ * The decision log (llmgw_trace_decisions): each decision about a sample of the
+ * requests, with all of its inputs; docs/decisions.md has the format, and
  * core/decision/write.h writes the lines.
  *
  *   claim.c  --- what was decided --->  log.c  --- a line --->  log_file.c
@@ -28,11 +28,14 @@
 #include "choice/choice.h"
 
 
-/* Candidates of a line, which bound its memory: the best, if there are more. */
+/*
+ * The most candidates that a line has, which bounds its memory: if there are
+ * more, it has the best.
+ */
 #define NGX_HTTP_LLMGW_LOG_TOP  4096
 
 
-#define NGX_HTTP_LLMGW_LOG_ALL  0x80000000      /* of a sample */
+#define NGX_HTTP_LLMGW_LOG_ALL  0x80000000      /* a sample of all requests */
 
 
 /* A peer as the pick read it, under the lock. */
@@ -40,11 +43,12 @@ typedef struct {
     uint32_t                      in_flight;
     uint32_t                      foreign;
     uint32_t                      weight;
-    uint32_t                      retry_ms;     /* if is_open; 0: is probed */
+    uint32_t                      retry_ms;     /* with is_open; 0: being
+                                                   probed */
     unsigned                      state:2;      /* llmgw_peer_state_t */
-    unsigned                      lacks:3;      /* llmgw_lacks_t, among those
-                                                   in its state */
-    unsigned                      untried:3;    /* the same without the claim's
+    unsigned                      lacks:3;      /* llmgw_lacks_t, among the
+                                                   peers in its state */
+    unsigned                      untried:3;    /* as lacks, without the claim's
                                                    exclusions */
     unsigned                      is_open:1;    /* its circuit refuses */
 } ngx_http_llmgw_log_seen_t;
@@ -53,7 +57,7 @@ typedef struct {
 struct ngx_http_llmgw_log_s {
     ngx_http_llmgw_srv_conf_t    *conf;
     ngx_open_file_t              *file;
-    ngx_uint_t                    sample;       /* of LOG_ALL */
+    ngx_uint_t                    sample;       /* out of LOG_ALL */
     ngx_uint_t                    top;
     size_t                        buffer;       /* bytes; 0: none */
     ngx_msec_t                    flush;        /* 0: when the buffer is full */
@@ -63,21 +67,21 @@ struct ngx_http_llmgw_log_s {
 
     /* of this worker */
     ngx_http_llmgw_zone_t        *zone;         /* counts lines */
-    ngx_event_t                   event;        /* of flush */
-    time_t                        failed;       /* when a write did */
-    ngx_uint_t                    lost;         /* lines, not said yet */
-    u_char                       *line;         /* the next write, with what
-                                                   has to stand before */
+    ngx_event_t                   event;        /* for flush */
+    time_t                        failed;       /* when a write failed last */
+    ngx_uint_t                    lost;         /* lines, since last logged */
+    u_char                       *line;         /* the next write, with lines
+                                                   that have to precede it */
     size_t                        line_bytes;
     unsigned                      begun:1;      /* the head is written */
     unsigned                      torn:1;       /* half a line is at the end */
 
     /* memory for a decision, of as many replicas */
     ngx_uint_t                    npeers;
-    ngx_uint_t                    nseen;        /* 0: a rank decides,
-                                                   or there is no memory */
-    llmgw_pick_key_t              key;          /* that is asked; no more of it
-                                                   than numbers */
+    ngx_uint_t                    nseen;        /* 0: the policy ranks, or there
+                                                   is no memory */
+    llmgw_pick_key_t              key;          /* of the request; numbers
+                                                   only */
     ngx_http_llmgw_log_seen_t    *seen;
     llmgw_candidate_t            *candidates;
     double                       *scores;
@@ -90,16 +94,16 @@ struct ngx_http_llmgw_log_s {
 /* A request's claim, as logged. */
 typedef struct {
     ngx_str_t                     request;      /* its id, UTF-8 */
-    ngx_str_t                     class;        /* as metrics name it */
-    ngx_str_t                     tenant;       /* the same */
-    uint64_t                      tenant_hash;  /* of one without a name */
+    ngx_str_t                     class;        /* as in metrics */
+    ngx_str_t                     tenant;       /* as in metrics */
+    uint64_t                      tenant_hash;  /* if it has no name */
     const char                   *model;        /* the pool's; "": none, or the
                                                    upstream has but one pool */
     ngx_uint_t                    attempts;     /* leases so far */
 } ngx_http_llmgw_traced_t;
 
 
-/* Of a pool without a log: 0. */
+/* 1: the request is in the sample; 0 for a pool without a log. */
 static ngx_inline ngx_uint_t
 ngx_http_llmgw_log_takes(const ngx_http_llmgw_srv_conf_t *conf)
 {
@@ -119,7 +123,10 @@ typedef struct {
 } ngx_http_llmgw_decided_t;
 
 
-/* log.c: before the lock; under it, before the pick; after it. */
+/*
+ * log.c: _prepare() before the lock is taken, _look() under it before the pick,
+ * _decided() after it was released.
+ */
 void ngx_http_llmgw_log_prepare(ngx_http_llmgw_log_t *log,
     const llmgw_pick_pool_t *pool, const llmgw_pick_key_t *key);
 void ngx_http_llmgw_log_look(ngx_http_llmgw_log_t *log,
@@ -135,23 +142,26 @@ void ngx_http_llmgw_log_entry(ngx_http_llmgw_log_t *log,
     const ngx_http_llmgw_traced_t *traced, int64_t tokens,
     llmgw_outcome_t outcome);
 
-/* The claim has ended: a refusal by the queue gets the same line. */
+/*
+ * The claim has ended.  If the queue has refused it, that is logged by a line
+ * as of log_entry().
+ */
 void ngx_http_llmgw_log_ended(ngx_http_llmgw_log_t *log,
     const ngx_http_llmgw_traced_t *traced, llmgw_outcome_t outcome);
 
 /* log_conf.c: llmgw_trace_decisions */
 char *ngx_http_llmgw_log_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
-/* log_file.c: the log in this worker; NULL as the log: does nothing */
+/* log_file.c: the log in this worker; log NULL: does nothing */
 void ngx_http_llmgw_log_start(ngx_http_llmgw_log_t *log,
     ngx_http_llmgw_zone_t *zone);
 void ngx_http_llmgw_log_stop(ngx_http_llmgw_log_t *log);
 void ngx_http_llmgw_log_flush_file(ngx_open_file_t *file, ngx_log_t *errors);
 
 /*
- * Begins a line in *out; lines that have to precede it are written.
- * ngx_http_llmgw_log_end(): 1: write the line again, there is room now; 0: it
- * is written, or lost.
+ * Begins a line in *out, after lines that have to precede it.
+ * ngx_http_llmgw_log_end() returns 1: there is room now, write the line again;
+ * 0: it is written, or lost.
  */
 ngx_int_t ngx_http_llmgw_log_begin(ngx_http_llmgw_log_t *log,
     llmgw_line_t *out);

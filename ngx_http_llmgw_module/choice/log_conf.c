@@ -48,7 +48,8 @@ ngx_http_llmgw_log_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
     lscf->log = log;
     log->conf = lscf;
-    log->sample = 10000;        /* in millionths, until all was read */
+    log->sample = 10000;        /* in millionths, until all parameters are
+                                   read */
     log->top = 3;
 
     rv = ngx_http_llmgw_params(cf, ngx_http_llmgw_log_params, 2, log);
@@ -79,8 +80,8 @@ ngx_http_llmgw_log_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
 
 /*
- * Several upstreams may have one file; another module's log may not.  Words
- * with a special meaning for access_log are not accepted as names, either.
+ * Several upstreams may log to one file, but not another module's log.  Words
+ * that mean something else to access_log are not accepted as names, either.
  */
 
 static char *

@@ -5,11 +5,11 @@
  *              begin                            end
  *   [newline]  [head, policy]  decision line    ---> buffer ---> write()
  *
- * With a buffer several lines make one write; without one each is its own.
- * The worker's head and its policy are written before the first line of a file,
- * and again after lines were lost: so for each line of this worker a reader has
- * found the policy before it.  A write that was cut off, by a full disk, leaves
- * half a line; the next one begins with a newline.
+ * With a buffer several lines make one write; without one each is its own.  The
+ * worker's head and its policy are written before the first line of a file, and
+ * again after lines were lost: so a reader finds the policy before each line of
+ * this worker.  A write that was cut off, by a full disk, leaves half a line;
+ * the next one begins with a newline.
  *
  * If a write fails it is tried again a second later, and lines until then are
  * lost: a full disk may take long to report an error.
@@ -18,7 +18,7 @@
 #include "choice/log.h"
 
 
-#define NGX_HTTP_LLMGW_LOG_LINE  4096           /* at first */
+#define NGX_HTTP_LLMGW_LOG_LINE  4096           /* at first; it grows */
 
 
 static ngx_int_t ngx_http_llmgw_log_reserve(ngx_http_llmgw_log_t *log,
@@ -63,7 +63,7 @@ ngx_http_llmgw_log_stop(ngx_http_llmgw_log_t *log)
     log->zone = NULL;
 
     ngx_free(log->line);
-    ngx_free(log->candidates);          /* and what is behind it */
+    ngx_free(log->candidates);          /* and the arrays after it */
 
     log->line = NULL;
     log->candidates = NULL;
@@ -74,7 +74,7 @@ ngx_http_llmgw_log_stop(ngx_http_llmgw_log_t *log)
 
 /*
  * nginx calls it before it opens the file again, and when a process ends.  In
- * the master nothing is in the buffers.
+ * the master all buffers are empty.
  */
 
 void
@@ -241,7 +241,10 @@ ngx_http_llmgw_log_flush_handler(ngx_event_t *ev)
 }
 
 
-/* Of whole lines.  To a regular file, so one call is all or an error. */
+/*
+ * Writes whole lines.  The file is regular, so one call writes all or reports
+ * an error.
+ */
 
 static void
 ngx_http_llmgw_log_write(ngx_http_llmgw_log_t *log, u_char *p, size_t len)
@@ -262,7 +265,10 @@ ngx_http_llmgw_log_write(ngx_http_llmgw_log_t *log, u_char *p, size_t len)
 }
 
 
-/* Once a second at most, as nothing is written for the rest of this one. */
+/*
+ * Logs at most once a second, as nothing is written for the rest of this
+ * second.
+ */
 
 static void
 ngx_http_llmgw_log_failed(ngx_http_llmgw_log_t *log, u_char *p, size_t len,
@@ -272,7 +278,8 @@ ngx_http_llmgw_log_failed(ngx_http_llmgw_log_t *log, u_char *p, size_t len,
     log->failed = ngx_time();
 
     if (n >= 0) {
-        err = NGX_ENOSPC;       /* only the next call reports it */
+        err = NGX_ENOSPC;       /* the error is reported only by the next
+                                   call */
     }
 
     if (n > 0) {

@@ -15,7 +15,7 @@
 #include "core/prefix/shared_index.h"
 
 
-/* Raise it with every change of the zone's layout. */
+/* To be raised with every change of the zone's layout. */
 #define NGX_HTTP_LLMGW_PREFIX_VERSION  1
 
 #define NGX_HTTP_LLMGW_PREFIX_MAGIC    0x78727077676d6c6cULL   /* llmgwprx */
@@ -27,23 +27,24 @@ typedef struct {
     ngx_uint_t                    block;        /* as in the directive */
     ngx_uint_t                    blocks;
     uint32_t                      nslots;       /* of the upstream's zone */
-    uint32_t                      said_short;   /* in the log */
+    uint32_t                      said_short;   /* it was logged */
     llmgw_cold_t                 *cold;         /* of nslots */
-    llmgw_prefix_shared_t        *index;        /* of so many, or its limit */
+    llmgw_prefix_shared_t        *index;        /* for nslots replicas, or the
+                                                   index's limit */
 } ngx_http_llmgw_prefix_head_t;
 
 
-/* In a worker. */
+/* The prefix zone in a worker. */
 struct ngx_http_llmgw_prefix_s {
     ngx_http_llmgw_prefix_head_t *head;
     ngx_slab_pool_t              *shpool;
-    ngx_http_llmgw_zone_t        *zone;         /* where blocks are counted */
+    ngx_http_llmgw_zone_t        *zone;         /* counts blocks */
     ngx_str_t                     name;
     ngx_log_t                    *log;
     llmgw_cold_t                 *cold;         /* a copy */
     uint64_t                     *scratch;      /* of a match */
-    unsigned                      mended:1;     /* to be said in the log */
-    unsigned                      is_short:1;   /* the same */
+    unsigned                      mended:1;     /* to be logged */
+    unsigned                      is_short:1;   /* to be logged */
 };
 
 
@@ -153,7 +154,7 @@ ngx_http_llmgw_prefix_compare(ngx_conf_t *cf, ngx_http_llmgw_srv_conf_t *lscf)
         return;
     }
 
-    old->noreuse = 0;       /* of a configuration that has failed */
+    old->noreuse = 0;       /* set by a configuration that failed */
     same_size = ngx_http_llmgw_zone_is_kept(cf, shm_zone);
 
     if (same_size && ngx_http_llmgw_zone_is_kept(cf, lscf->shm_zone)
@@ -169,7 +170,7 @@ ngx_http_llmgw_prefix_compare(ngx_conf_t *cf, ngx_http_llmgw_srv_conf_t *lscf)
     }
 
     if (((ngx_slab_pool_t *) old->shm.addr)->data == NULL) {
-        return;             /* it was not made */
+        return;             /* the zone was not made */
     }
 
     ngx_log_error(NGX_LOG_WARN, cf->log, 0,
@@ -195,8 +196,9 @@ ngx_http_llmgw_prefix_is_same(ngx_shm_zone_t *zone,
 
 
 /*
- * The pool's own zone was added, and so is made, before this one.  A pool but
- * the first has neither until a model is bound to it.
+ * The pool's own zone was added, and so is made, before this one.  Only the
+ * first pool has them from the start; others have neither until a model is
+ * bound to them.
  */
 
 static ngx_int_t
@@ -207,7 +209,7 @@ ngx_http_llmgw_prefix_init(ngx_shm_zone_t *shm_zone, void *data)
 
     lscf = shm_zone->data;
     shpool = (ngx_slab_pool_t *) shm_zone->shm.addr;
-    shm_zone->noreuse = 0;          /* by the next configuration */
+    shm_zone->noreuse = 0;          /* the next configuration may reuse it */
 
     if (shpool->data || lscf->number) {
         return NGX_OK;
@@ -282,8 +284,8 @@ ngx_http_llmgw_prefix_make_locked(ngx_http_llmgw_srv_conf_t *lscf,
 
 
 /*
- * All that is left goes to the index.  It is not cleared, since that would
- * touch it: a new zone is zeroed.
+ * All that is left goes to the index.  The memory is not cleared, since that
+ * would touch it: a new zone is zeroed already.
  */
 
 static ngx_int_t

@@ -36,9 +36,9 @@ typedef struct ngx_http_llmgw_prefix_s  ngx_http_llmgw_prefix_t;
 
 /*
  * Called for each upstream{} of ours behind its own zone: adds the prefix zone
- * where lscf->reads_prefix, else warns of a llmgw_prefix_index line.  From then
- * on lscf->index.shm_zone is set if the policy reads the index, and fronts make
- * blocks of lscf->index.block bytes, at most lscf->index.match.
+ * where lscf->reads_prefix, else warns if there is an llmgw_prefix_index line.
+ * From then on lscf->index.shm_zone is set if the policy reads the index, and
+ * fronts make blocks of lscf->index.block bytes, at most lscf->index.match.
  */
 ngx_int_t ngx_http_llmgw_prefix_add(ngx_conf_t *cf,
     ngx_http_llmgw_srv_conf_t *lscf);

@@ -34,7 +34,7 @@ static char *ngx_http_llmgw_budgets_add(ngx_conf_t *cf, ngx_str_t *param,
 static char *ngx_http_llmgw_admission_name(ngx_conf_t *cf, ngx_str_t *name);
 
 
-/* by value: NGX_CONF_UNSET_PTR is off, NULL is the request's own word */
+/* by value: NGX_CONF_UNSET_PTR is off, NULL is what the request states */
 
 static const ngx_conf_enum_t  ngx_http_llmgw_name_source_words[] = {
     { ngx_string("off"), (ngx_uint_t) -1 },
@@ -341,7 +341,8 @@ ngx_http_llmgw_budgets_add(ngx_conf_t *cf, ngx_str_t *param,
 
 
 /*
- * Checks the name of a class or a tenant: it can be a label, and is not taken.
+ * Checks the name of a class or a tenant: it must be fit for a label, and not
+ * be taken.
  */
 
 static char *

@@ -16,8 +16,8 @@
 
 /* llmgw_class, llmgw_tenant: where a request's class or tenant comes from. */
 struct ngx_http_llmgw_name_source_s {
-    ngx_http_complex_value_t     *value;        /* NULL: the request, by its
-                                                   message or the first of
+    ngx_http_complex_value_t     *value;        /* NULL: the request's own
+                                                   message, or the first of
                                                    these headers that it has */
     char                         *headers[2];   /* NULL: none */
 };
@@ -48,10 +48,11 @@ struct ngx_http_llmgw_rules_s {
                                                                classes */
     ngx_http_llmgw_tenant_t       tenants[LLMGW_COHORT_TENANTS];
     ngx_uint_t                    ntenants;
-    ngx_uint_t                    has_engine_priority;  /* one of slo has */
+    ngx_uint_t                    has_engine_priority;  /* 1: some slo sets
+                                                           engine_priority */
     llmgw_rule_kind_t             rule;
     double                        capacity;     /* of the token bucket */
-    double                        rate;         /* the same, a second */
+    double                        rate;         /* per second */
 };
 
 

@@ -6,7 +6,7 @@
 #include "conf/param.h"
 
 
-/* Of a profile, or of all scorers with their weights. */
+/* For an error about a profile, or about all scorers with their weights. */
 #define NGX_HTTP_LLMGW_POLICY_ERROR_BYTES  256
 
 

@@ -3,8 +3,8 @@
  * The upstream{} block: llmgw_members, llmgw_zone, llmgw_hash and the static
  * `server` lines.
  *
- * Any of the three assigns the block to this module, which then chooses its
- * peers. Parameters that nginx's own balancers have and this module lacks
+ * Any of these directives assigns the block to this module, which then chooses
+ * its peers.  Parameters that nginx's own balancers have and this module lacks
  * (backup, max_fails, a `zone` line) are errors, and are not silently ignored.
  */
 
@@ -47,7 +47,7 @@ static const ngx_http_llmgw_param_t  ngx_http_llmgw_zone_size =
     ngx_http_llmgw_srv_param(NULL, ZONE, zone_size);
 
 
-/* The block is ours from now on. */
+/* Assigns the block to this module. */
 
 ngx_http_llmgw_srv_conf_t *
 ngx_http_llmgw_conf_enable(ngx_conf_t *cf, void *conf)

@@ -1,8 +1,8 @@
 
 /*
  * The configuration, and what happens while nginx reads it.  Every room but
- * core/ includes this header, and it includes core/ alone: module.c puts the
- * functions of other rooms that are called here into the main configuration
+ * core/ includes this header, and it includes no room but core/: module.c puts
+ * the functions of other rooms that are called here into the main configuration
  * (rooms).
  */
 
@@ -49,7 +49,10 @@ typedef struct ngx_http_llmgw_identity_conf_s  ngx_http_llmgw_identity_conf_t;
 typedef struct {
     ngx_http_handler_pt           handler;
 
-    /* 1: a request that has no location yet is one of these clients'. */
+    /*
+     * 1: a request that has no location yet comes from a client of this
+     * protocol.
+     */
     ngx_uint_t                  (*owns)(ngx_http_request_t *r);
 
     /*
@@ -66,11 +69,13 @@ typedef struct {
      */
     ngx_int_t                   (*answer)(ngx_http_request_t *r,
                                     const llmgw_end_t *end);
-    unsigned                      has_models:1; /* llmgw_model is for it */
+    unsigned                      has_models:1; /* llmgw_model may be used */
 } ngx_http_llmgw_protocol_t;
 
 
-/* By ngx_http_llmgw_conf_once(): bit i, the i-th directive of module.c. */
+/*
+ * Set by ngx_http_llmgw_conf_once(): bit i is the i-th directive of module.c.
+ */
 typedef uint64_t  ngx_http_llmgw_given_t;
 
 
@@ -85,14 +90,14 @@ typedef struct {
     ngx_http_llmgw_wakes_t       *wakes;
     ngx_int_t                     request_id_index;
     ngx_msec_t                    coalesce;     /* 0: off */
-    unsigned                      said_few_requests:1;  /* of a server */
-    unsigned                      said_few_streams:1;   /* the same */
-    size_t                        body_memory;  /* of a worker */
+    unsigned                      said_few_requests:1;  /* warned already */
+    unsigned                      said_few_streams:1;   /* warned already */
+    size_t                        body_memory;  /* per worker */
     ngx_http_complex_value_t     *body_client;  /* what a client is known by;
-                                                   NULL: they are not */
+                                                   NULL: by nothing */
     ngx_http_llmgw_waker_t       *waker;        /* in this worker */
-    ngx_http_llmgw_worker_t      *worker;       /* the same */
-    ngx_http_llmgw_clients_t     *clients;      /* the same */
+    ngx_http_llmgw_worker_t      *worker;       /* in this worker */
+    ngx_http_llmgw_clients_t     *clients;      /* in this worker */
 } ngx_http_llmgw_main_conf_t;
 
 
@@ -126,8 +131,9 @@ typedef struct {
     size_t                        size;         /* of the zone */
     ngx_shm_zone_t               *shm_zone;     /* NULL: the policy reads no
                                                    prefixes */
-    u_char                       *file;         /* where it stands, or else the
-                                                   upstream{} block */
+    u_char                       *file;         /* where the directive stands,
+                                                   or else the upstream{}
+                                                   block */
     ngx_uint_t                    line;
     unsigned                      set:1;
 } ngx_http_llmgw_index_t;
@@ -137,9 +143,10 @@ typedef struct {
 struct ngx_http_llmgw_srv_conf_s {
     ngx_http_llmgw_given_t        given;
     ngx_str_t                     name;
-    ngx_str_t                     members;      /* path; empty: static only */
+    ngx_str_t                     members;      /* path; empty: static replicas
+                                                   only */
     ngx_str_t                     model;        /* their base model; empty:
-                                                   whatever it is */
+                                                   any */
     ngx_uint_t                    npools;       /* base models that may be
                                                    served at once */
     ngx_uint_t                    number;       /* of this pool */
@@ -160,16 +167,18 @@ struct ngx_http_llmgw_srv_conf_s {
     ngx_uint_t                    min_load;
 
     llmgw_rank_policy_t           policy;
-    llmgw_weighted_t              weighted;     /* of WEIGHTED */
+    llmgw_weighted_t              weighted;     /* with WEIGHTED */
 
     ngx_uint_t                    queue_size;   /* 0: off */
     ngx_msec_t                    queue_timeout;
     ngx_msec_t                    queue_ttl;    /* 0: none */
     ngx_msec_t                    queue_hold;   /* 0: requests without a
                                                    replica are refused */
-    ngx_uint_t                    is_named;     /* by an llmgw_model line */
-    llmgw_flow_conf_t             flow;         /* in what order they leave */
-    llmgw_saturation_t            saturation;   /* and when */
+    ngx_uint_t                    is_named;     /* an llmgw_model line names
+                                                   it */
+    llmgw_flow_conf_t             flow;         /* in what order requests
+                                                   leave */
+    llmgw_saturation_t            saturation;   /* and when they may */
     llmgw_breaker_conf_t          breaker;
     ngx_uint_t                    hedge_on;     /* if the request asks for it */
     ngx_msec_t                    hedge_delay;  /* 0: no hedge after a delay */
@@ -185,8 +194,8 @@ struct ngx_http_llmgw_srv_conf_s {
 
     unsigned                      enabled:1;
     unsigned                      prefix_set:1;
-    unsigned                      admits:1;     /* not just any request */
-    unsigned                      reads_prefix:1;   /* the policy does */
+    unsigned                      admits:1;     /* requests are identified */
+    unsigned                      reads_prefix:1;   /* as the policy does */
 
     ngx_array_t                  *protocols;    /* of a server{}'s locations */
 };
@@ -205,18 +214,19 @@ typedef struct {
 
 /* A path of OpenAI's API whose requests name a model. */
 typedef struct {
-    ngx_str_t                     path;         /* behind its version */
-    ngx_uint_t                    versions;     /* what may stand before it */
+    ngx_str_t                     path;         /* after the version */
+    ngx_uint_t                    versions;     /* that may precede it */
     Llmgateway__Api               api;
     unsigned                      is_free:1;    /* its bytes stand for no
                                                    tokens */
-    unsigned                      is_form:1;    /* and are no JSON */
+    unsigned                      is_form:1;    /* and its body is a form, not
+                                                   JSON */
     u_char                       *file;         /* of an llmgw_openai_path */
     ngx_uint_t                    line;
 } ngx_http_llmgw_path_t;
 
 
-/* What llmgw_key says. */
+/* What llmgw_key makes the key of. */
 typedef enum {
     NGX_HTTP_LLMGW_KEY_VALUE = 0,
     NGX_HTTP_LLMGW_KEY_BODY,
@@ -224,15 +234,17 @@ typedef enum {
 } ngx_http_llmgw_key_from_t;
 
 
-/* How many bytes of a prompt are hashed by default. */
+/* Default: how many bytes of a prompt are hashed. */
 #define NGX_HTTP_LLMGW_PREFIX  64
 
 
 typedef struct {
     ngx_http_llmgw_given_t        given;
-    const ngx_http_llmgw_protocol_t *protocol;  /* NULL: not a front's */
+    const ngx_http_llmgw_protocol_t *protocol;  /* NULL: it is none of a
+                                                   front */
     ngx_http_upstream_srv_conf_t *upstream;
-    ngx_http_core_srv_conf_t     *server;       /* of the llmgw_pass line */
+    ngx_http_core_srv_conf_t     *server;       /* the server of the llmgw_pass
+                                                   line */
 
     ngx_http_llmgw_key_from_t     key_from;
     llmgw_openai_by_t             key_by;       /* from OPENAI */
@@ -240,7 +252,7 @@ typedef struct {
     ngx_http_upstream_srv_conf_t *key_queue;    /* queue=; NULL: no waiting */
 
     ngx_http_llmgw_name_source_t *class;        /* NULL: off */
-    ngx_http_llmgw_name_source_t *tenant;       /* the same */
+    ngx_http_llmgw_name_source_t *tenant;       /* NULL: off */
 
     ngx_uint_t                    tries;
     ngx_uint_t                    resume;       /* llmgw_resume_mode_t */
@@ -256,13 +268,13 @@ typedef struct {
     ngx_uint_t                    default_max_tokens;
     ngx_str_t                     timeout_header;   /* empty: none */
 
-    ngx_http_llmgw_page_conf_t   *page;         /* NULL: it is no page */
+    ngx_http_llmgw_page_conf_t   *page;         /* NULL: not a page */
     ngx_http_llmgw_keys_t        *keys;         /* NULL: off */
-    ngx_http_llmgw_identity_conf_t  *identity;  /* the same */
+    ngx_http_llmgw_identity_conf_t  *identity;  /* NULL: off */
 } ngx_http_llmgw_loc_conf_t;
 
 
-/* NULL: first come, first served, as soon as a replica has room. */
+/* NULL: first come, first served, as soon as a replica has capacity. */
 static ngx_inline const llmgw_flow_conf_t *
 ngx_http_llmgw_conf_flow(const ngx_http_llmgw_srv_conf_t *conf)
 {
@@ -290,7 +302,10 @@ char *ngx_http_llmgw_conf_hash(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 ngx_http_llmgw_srv_conf_t *ngx_http_llmgw_conf_enable(ngx_conf_t *cf,
     void *conf);
 
-/* members.c: the block is read: makes its pools and their zones. */
+/*
+ * members.c: to be called when the block was read: makes its pools and their
+ * zones.
+ */
 ngx_int_t ngx_http_llmgw_conf_pools(ngx_conf_t *cf,
     ngx_http_llmgw_srv_conf_t *lscf);
 
@@ -334,8 +349,8 @@ char *ngx_http_llmgw_index_conf(ngx_conf_t *cf, ngx_command_t *cmd,
 
 
 /*
- * Functions of other rooms, which conf/, fleet/ and keys/ call but do not
- * include.
+ * Functions of other rooms that conf/, fleet/ and keys/ call without including
+ * their headers.
  */
 struct ngx_http_llmgw_rooms_s {
     ngx_http_upstream_init_peer_pt  init_peer;  /* native passes */
@@ -348,7 +363,7 @@ struct ngx_http_llmgw_rooms_s {
     ngx_int_t                     (*add_ssl)(ngx_conf_t *cf,
                                       ngx_http_llmgw_srv_conf_t *conf);
     const ngx_http_llmgw_fleet_events_t  *events;
-    const ngx_http_llmgw_protocol_t      *grpc;     /* of a pass's clients */
+    const ngx_http_llmgw_protocol_t      *grpc;     /* for llmgw_pass */
     const ngx_http_llmgw_protocol_t      *openai;
 };
 

@@ -106,7 +106,10 @@ ngx_http_llmgw_conf_pools(ngx_conf_t *cf, ngx_http_llmgw_srv_conf_t *lscf)
 }
 
 
-/* No name of a zone that is given in llmgw_zone has a colon. */
+/*
+ * The clone's zone has a colon in its name, which a name in llmgw_zone cannot
+ * have.
+ */
 
 static ngx_int_t
 ngx_http_llmgw_conf_clone(ngx_conf_t *cf, ngx_http_llmgw_srv_conf_t *lscf,

@@ -14,10 +14,10 @@
 /* Engines name models by a path or by owner and name. */
 #define NGX_HTTP_LLMGW_MODEL_NAME_MAX  512
 
-/* nginx's, of client_max_body_size */
+/* nginx's default of client_max_body_size */
 #define NGX_HTTP_LLMGW_BODY_DEFAULT    (1024 * 1024)
 
-/* Fewer are said at start, as by agent/ctl/doctor/check_nginx.c. */
+/* Lower values are warned of at start, as by agent/ctl/doctor/check_nginx.c. */
 #define NGX_HTTP_LLMGW_FEW_STREAMS     1000
 #define NGX_HTTP_LLMGW_FEW_REQUESTS    10000
 
@@ -114,8 +114,8 @@ ngx_http_llmgw_conf_model(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 
 
 /*
- * nginx's own default of client_max_body_size is that of forms; a conversation
- * with an image, or a file of sound, is longer.
+ * nginx's own default of client_max_body_size suits forms; a conversation with
+ * an image, or a sound file, is longer.
  */
 
 static void
@@ -138,7 +138,7 @@ ngx_http_llmgw_conf_openai_body(ngx_conf_t *cf)
 }
 
 
-/* Logged for one server only; others may have the same settings. */
+/* Logged for only one server; others may have the same settings. */
 
 static void
 ngx_http_llmgw_conf_openai_few_requests(ngx_conf_t *cf)
@@ -196,8 +196,8 @@ ngx_http_llmgw_conf_openai_few_streams(ngx_conf_t *cf)
 
 
 /*
- * Of a server that speaks HTTP/2; else NULL.  The module is looked up by name:
- * an nginx without it must be able to load this one.
+ * Settings of a server that speaks HTTP/2; else NULL.  The module is looked up
+ * by name: an nginx without it must be able to load this one.
  */
 
 static ngx_http_v2_srv_conf_t *
@@ -228,7 +228,7 @@ ngx_http_llmgw_conf_openai_v2(ngx_conf_t *cf)
 }
 
 
-/* One of its `listen` lines says http2. */
+/* 1: one of the server's `listen` lines has http2. */
 
 static ngx_uint_t
 ngx_http_llmgw_conf_openai_listens_v2(ngx_conf_t *cf)
@@ -272,7 +272,7 @@ ngx_http_llmgw_conf_openai_init(ngx_http_llmgw_loc_conf_t *llcf)
 }
 
 
-/* Upstreams that lines name are known before they have a replica. */
+/* Makes upstreams that lines name known before they have a replica. */
 
 static void
 ngx_http_llmgw_conf_models_name(ngx_http_llmgw_loc_conf_t *llcf)

@@ -373,7 +373,7 @@ ngx_http_llmgw_param_wrong(ngx_conf_t *cf,
 }
 
 
-/* Names the parameters that the directive has. */
+/* The error names the parameters that the directive has. */
 
 static char *
 ngx_http_llmgw_param_unknown(ngx_conf_t *cf,

@@ -23,7 +23,7 @@ typedef enum {
     NGX_HTTP_LLMGW_WORD = 1,    /* one of `words` */
     NGX_HTTP_LLMGW_NUMBER,      /* whole; with a sign if `min` is below 0 */
     NGX_HTTP_LLMGW_DECIMAL,     /* with `digits` decimals at most */
-    NGX_HTTP_LLMGW_PERCENT,     /* the same, and a "%" */
+    NGX_HTTP_LLMGW_PERCENT,     /* as DECIMAL, and a "%" */
     NGX_HTTP_LLMGW_MSEC,        /* a time above 0 */
     NGX_HTTP_LLMGW_SIZE,        /* bytes */
     NGX_HTTP_LLMGW_ZONE,        /* bytes of shared memory, 16 pages or more */
@@ -38,23 +38,24 @@ typedef struct {
     const char                   *name;     /* in "name=value"; NULL: the
                                                directive's first argument */
     ngx_http_llmgw_kind_t         kind;     /* 0 ends a table */
-    size_t                        offset;   /* of the field: as the kind says,
-                                               or an integer, enum or double */
+    size_t                        offset;   /* of the field; its type is the
+                                               kind's, or an integer, enum or
+                                               double */
     size_t                        size;     /* of the field */
     ngx_uint_t                    is_double;
 
     /*
-     * Of DECIMAL and PERCENT in units of the last digit, as the field is
-     * unless it is a double.  max 0: no limit.
+     * For DECIMAL and PERCENT: in units of the last digit, like the field,
+     * unless that is a double. max 0: no limit.
      */
     int64_t                       min;
     int64_t                       max;
     ngx_uint_t                    digits;
 
-    const ngx_conf_enum_t        *words;    /* accepted beside the kind */
-    const char                   *right;    /* what is accepted, for errors;
-                                               NULL: of NUMBER, MSEC and ZONE
-                                               as kind and limits say */
+    const ngx_conf_enum_t        *words;    /* accepted as well */
+    const char                   *right;    /* the accepted values, for errors;
+                                               NULL, of NUMBER, MSEC and ZONE:
+                                               made from kind and limits */
 
     /* NGX_DECLINED: invalid; NGX_ERROR: the reason was logged. */
     ngx_int_t                   (*read)(ngx_conf_t *cf, ngx_str_t *value,
@@ -63,19 +64,23 @@ typedef struct {
     unsigned                      bare:1;   /* "name=" may be left out */
     unsigned                      alone:1;  /* words stand without any other
                                                parameter */
-    unsigned                      may_be_empty:1;   /* its value may */
-    unsigned                      needs_queue:1;    /* UPSTREAM does */
+    unsigned                      may_be_empty:1;   /* the value may be "" */
+    unsigned                      needs_queue:1;    /* UPSTREAM: it has to have
+                                                       a queue */
 } ngx_http_llmgw_param_t;
 
 
-/* A line of a table; what follows the member are fields above, ".min = 1". */
+/*
+ * A line of a table.  The arguments after `member` set further fields above, as
+ * in ".min = 1".
+ */
 #define ngx_http_llmgw_param(type, called, of, member, ...)                   \
     { .name = called, .kind = NGX_HTTP_LLMGW_##of,                            \
       .offset = offsetof(type, member), .size = sizeof(((type *) 0)->member), \
       .is_double = _Generic(((type *) 0)->member, double: 1, default: 0),     \
       __VA_ARGS__ }
 
-/* The same, of an upstream{} block. */
+/* The same, for a field of an upstream{} block. */
 #define ngx_http_llmgw_srv_param(called, of, member, ...)                     \
     ngx_http_llmgw_param(ngx_http_llmgw_srv_conf_t, called, of, member,       \
                          __VA_ARGS__)
@@ -84,7 +89,7 @@ typedef struct {
 /* The word "off", as 0. */
 extern const ngx_conf_enum_t  ngx_http_llmgw_off[];
 
-/* Tables, each of the file that has the directive. */
+/* Tables, each defined in the file that has the directive. */
 extern const ngx_http_llmgw_param_t  ngx_http_llmgw_members_params[];
 extern const ngx_http_llmgw_param_t  ngx_http_llmgw_hash_params[];
 extern const ngx_http_llmgw_param_t  ngx_http_llmgw_queue_params[];
@@ -96,9 +101,9 @@ extern const ngx_http_llmgw_param_t  ngx_http_llmgw_keepalive_params[];
 
 
 /*
- * A directive begins: "is duplicate" if its block has it already.  conf is one
- * of the structs of conf.h, which begin with `given`.  Assigns an upstream{}
- * block to this module.
+ * A directive begins.  Returns "is duplicate" if its block has it already. conf
+ * is one of the structs of conf.h, which begin with `given`.  Assigns an
+ * upstream{} block to this module.
  */
 char *ngx_http_llmgw_conf_once(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
@@ -106,10 +111,10 @@ char *ngx_http_llmgw_conf_once(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 char *ngx_http_llmgw_params(ngx_conf_t *cf,
     const ngx_http_llmgw_param_t *table, ngx_uint_t first, void *base);
 
-/* Both, by the table that is cmd->post, for fields of *conf. */
+/* Does both, by the table that is cmd->post, for fields of *conf. */
 char *ngx_http_llmgw_conf_line(ngx_conf_t *cf, ngx_command_t *cmd, void *conf);
 
-/* Reads one value; arg: the argument that has it, for the error. */
+/* Reads one value; arg: the argument that contains it, for the error. */
 char *ngx_http_llmgw_param_read(ngx_conf_t *cf,
     const ngx_http_llmgw_param_t *param, ngx_str_t *arg, ngx_str_t *value,
     void *base);

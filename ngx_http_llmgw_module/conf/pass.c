@@ -1,8 +1,8 @@
 
 /*
  * Lines that name an upstream{} block: llmgw_pass and others.  The block may be
- * defined further down, so whether it is one of ours is checked when all lines
- * are known.
+ * defined further down, so it is checked when all lines are known whether it is
+ * one of ours.
  */
 
 #include "conf/conf.h"
@@ -58,7 +58,7 @@ ngx_http_llmgw_conf_pass(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         clcf->auto_redirect = 0;
     }
 
-    /* an inherited error_page would answer with HTML: inherit none */
+    /* an inherited error_page would answer with HTML, so none is inherited */
 
     if (clcf->error_pages == NULL) {
         clcf->error_pages = ngx_array_create(cf->pool, 1,
@@ -145,7 +145,7 @@ ngx_http_llmgw_conf_refer(ngx_conf_t *cf, ngx_str_t *name,
 
 /*
  * Replaces the balancer of an upstream that is not of this module, so that
- * nginx continues: ngx_http_llmgw_conf_check() then reports the missing
+ * nginx continues to read: ngx_http_llmgw_conf_check() then reports the missing
  * directive, and the line that refers to it.
  */
 

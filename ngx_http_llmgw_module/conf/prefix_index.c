@@ -8,7 +8,7 @@
 /* 32 bytes each: more would not fit a zone's 32-bit numbers */
 #define NGX_HTTP_LLMGW_MAX_BLOCKS   10000000
 
-/* a request holds 8 bytes for each, and matches them one by one */
+/* a request keeps 8 bytes for each, and matches them one by one */
 #define NGX_HTTP_LLMGW_MAX_MATCH    4096
 
 #define NGX_HTTP_LLMGW_MATCH_DEFAULT  256

@@ -10,13 +10,14 @@
 
 
 #define NGX_HTTP_LLMGW_MAX_QUEUE  1000000
-#define NGX_HTTP_LLMGW_HOLD_MS  5000    /* an engine's crash and restart */
+#define NGX_HTTP_LLMGW_HOLD_MS  5000    /* enough for an engine's crash and
+                                           restart */
 #define NGX_HTTP_LLMGW_HEDGE_BUDGET  50         /* permille */
 
-/* of a replica: the threshold of the Gateway API Inference Extension */
+/* per replica: the threshold of the Gateway API Inference Extension */
 #define NGX_HTTP_LLMGW_CONCURRENCY  100
 
-/* while a line is read: it has named none */
+/* while a line is read: it has no saturation= yet */
 #define NGX_HTTP_LLMGW_NO_SATURATION  ((llmgw_saturation_kind_t) -1)
 
 
@@ -164,7 +165,10 @@ ngx_http_llmgw_conf_queue(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         return "has more than one \"saturation\"";
     }
 
-    /* a limit needs bands, and something that reaches their ceilings */
+    /*
+     * a limit has an effect only with bands, and with something that reaches
+     * their ceilings
+     */
 
     if (rv == NGX_CONF_OK && lscf->flow.usage_limit != 1
         && (lscf->flow.order == LLMGW_FLOW_FIFO

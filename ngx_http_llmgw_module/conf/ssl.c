@@ -37,7 +37,7 @@ ngx_http_llmgw_ssl_conf_flag(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* The first error, with its directive; NULL: none. */
+/* The first error, with the directive at fault; NULL: none. */
 
 static const char *
 ngx_http_llmgw_ssl_fault(ngx_http_llmgw_ssl_conf_t *ssl)

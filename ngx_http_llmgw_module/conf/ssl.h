@@ -21,10 +21,10 @@ typedef struct {
     ngx_str_t                     certificate;
     ngx_str_t                     certificate_key;
     ngx_str_t                     trusted_certificate;
-    ngx_str_t                     name;         /* "member", or a name */
+    ngx_str_t                     name;         /* "member", or a server name */
     u_char                       *file;         /* where llmgw_ssl stands */
     ngx_uint_t                    line;
-    ngx_http_llmgw_ssl_t         *made;         /* of the files; NULL: TLS is
+    ngx_http_llmgw_ssl_t         *made;         /* of these files; NULL: TLS is
                                                    off */
 } ngx_http_llmgw_ssl_conf_t;
 

@@ -4,7 +4,9 @@
 #include "core/body_memory.h"
 
 
-/* Both parts a holder belongs to, and its link in each one's list. */
+/*
+ * A holder is in two parts, its share and its client's, and in a list of each.
+ */
 #define NPARTS  2
 
 
@@ -54,7 +56,7 @@ part_remove(llmgw_body_memory_part_t *part, llmgw_holder_t *holder, int i)
 }
 
 
-/* Whether there is room if all other bodies that are being read end. */
+/* 1: there would be room if all other bodies that are being read ended. */
 static int
 part_can_hold(const llmgw_body_memory_part_t *part,
     const llmgw_holder_t *holder, size_t more)

@@ -5,7 +5,7 @@
  *
  *     requests   a half     bodies, and what is made of them
  *     answers    a quarter  whole answers, until they are sent
- *     resume     a quarter  what streams need to go on at another replica
+ *     resume     a quarter what streams need to continue at another replica
  *
  * The requests' share is counted by holder, one for each request.  A holder
  * reads until its body is whole:
@@ -17,9 +17,9 @@
  * Holders that read and have bytes are in two lists, by the time at which they
  * received bytes last: the share's, and that of their client.  If a body needs
  * more than its client's part or the share has left, the first in that list is
- * ended.  So clients that announce much and send little are ended by those that
- * send.  A whole body is never ended; if whole bodies leave too little room
- * nothing is ended, and the request is refused.
+ * ended.  So clients that announce much and send little have to make room for
+ * those that send.  A whole body is never ended; if whole bodies leave too
+ * little room nothing is ended, and the request is refused.
  *
  * A client is known by a hash of its key, in one of a fixed number of cells:
  * clients of the same cell have one part together.  Pure.
@@ -49,12 +49,12 @@ typedef struct llmgw_holder_s   llmgw_holder_t;
 typedef struct {
     size_t           limit;
     size_t           held;
-    size_t           whole;         /* of it, by holders that do not read */
+    size_t           whole;         /* of these, by holders that do not read */
     llmgw_holder_t  *first;         /* those that read and have bytes */
     llmgw_holder_t  *last;          /* received bytes last */
 } llmgw_body_memory_part_t;
 
-/* Its owner's; only body_memory.c changes it. */
+/* For one request; only body_memory.c changes it. */
 struct llmgw_holder_s {
     llmgw_body_memory_t  *memory;
     uint32_t          cell;
@@ -68,12 +68,13 @@ struct llmgw_holder_s {
     struct {
         llmgw_holder_t  *before;
         llmgw_holder_t  *behind;
-    } links[2];                     /* in the share's list, its client's */
+    } links[2];                     /* in the list of the share, of the
+                                       client */
 };
 
 struct llmgw_body_memory_s {
     size_t                limit[LLMGW_NSHARES];
-    size_t                held[LLMGW_NSHARES];      /* but for requests */
+    size_t                held[LLMGW_NSHARES];      /* not for requests */
     llmgw_body_memory_part_t  requests;
     llmgw_body_memory_part_t  clients[LLMGW_BODY_MEMORY_CELLS];
 };
@@ -98,7 +99,7 @@ void llmgw_holder_init(llmgw_holder_t *holder, llmgw_body_memory_t *memory,
 
 /*
  * From now on it holds that many bytes, more or less than before; 0 at its end,
- * which may come twice.  0: there is no room for more, and nothing changed.
+ * also twice.  0: there is no room for more, and nothing changed.
  */
 int llmgw_holder_hold(llmgw_holder_t *holder, size_t bytes);
 

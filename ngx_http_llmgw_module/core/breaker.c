@@ -63,8 +63,8 @@ breaker_enter(llmgw_breaker_t *breaker, llmgw_breaker_state_t state,
 
 
 /*
- * A cooldown kept from another configuration is brought within this one's
- * limits.
+ * A cooldown kept from an earlier configuration is brought within the limits of
+ * this one.
  */
 static void
 breaker_open(llmgw_breaker_t *breaker, const llmgw_breaker_conf_t *conf,
@@ -85,9 +85,9 @@ breaker_open(llmgw_breaker_t *breaker, const llmgw_breaker_conf_t *conf,
 
 
 /*
- * A clock that lags a little behind counts in the newest bucket.  A number
- * that lies a whole window behind shows that the buckets had another width
- * before a reload: the window is emptied.
+ * A clock that lags a little behind counts in the newest bucket.  A number that
+ * is a whole window behind shows that the buckets had another width before a
+ * reload: the window is emptied.
  */
 static void
 breaker_rotate(llmgw_breaker_t *breaker, const llmgw_breaker_conf_t *conf,
@@ -181,7 +181,7 @@ breaker_end_probe(llmgw_breaker_t *breaker, const llmgw_breaker_conf_t *conf,
         return LLMGW_BREAKER_REOPENED;
     }
 
-    /* 0: this one's place was taken over */
+    /* 0: this probe's place was taken over */
     if (breaker->probing > 0) {
         breaker->probing--;
     }

@@ -162,8 +162,8 @@ uint64_t llmgw_breaker_retry_ms(const llmgw_breaker_t *breaker,
     const llmgw_breaker_conf_t *conf);
 
 /*
- * The counts in the window; while OPEN or HALF_OPEN, those left of what opened
- * the circuit.
+ * The counts in the window; while OPEN or HALF_OPEN, what is left of those that
+ * opened the circuit.
  */
 llmgw_breaker_counts_t llmgw_breaker_counts(const llmgw_breaker_t *breaker,
     const llmgw_breaker_conf_t *conf, uint64_t now_ms);

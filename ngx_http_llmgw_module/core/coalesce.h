@@ -43,19 +43,20 @@
 #define LLMGW_COALESCE_WINDOW  8
 #define LLMGW_COALESCE_QUIET   4
 
-/* Of a worker. */
+/* A worker's load. */
 typedef struct {
     uint64_t  interval_ms;      /* 0: off */
-    uint64_t  since_ms;         /* the window */
-    uint64_t  tokens;           /* in it; added by the code that sends them */
+    uint64_t  since_ms;         /* the window's begin */
+    uint64_t  tokens;           /* in the window; added by the code that sends
+                                   them */
     int       is_busy;
 } llmgw_coalesce_load_t;
 
-/* Of a connection to a replica. */
+/* How a connection to a replica is read. */
 typedef struct {
-    uint64_t  read_ms;          /* last, by an event */
+    uint64_t  read_ms;          /* when an event last led to a read */
     uint32_t  quiet;            /* empty intervals, less the others */
-    int       has_brought;      /* in this one */
+    int       has_brought;      /* in the current interval */
     int       at_intervals;
 } llmgw_coalesce_source_t;
 

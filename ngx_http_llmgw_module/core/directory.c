@@ -6,7 +6,10 @@
 #include "core/directory.h"
 
 
-/* The lock orders stores for other processors; here only the compiler may. */
+/*
+ * The lock orders stores for other processors; here only the compiler must be
+ * kept from reordering them.
+ */
 #define DIRECTORY_FENCE()  __atomic_signal_fence(__ATOMIC_SEQ_CST)
 
 

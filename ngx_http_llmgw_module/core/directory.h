@@ -32,13 +32,14 @@
 
 #define LLMGW_DIRECTORY_PLACES      64      /* pools of an upstream */
 #define LLMGW_DIRECTORY_NAME_BYTES  256     /* gossip has no longer names */
-#define LLMGW_DIRECTORY_UNUSED_MS   600000          /* its place is wanted */
-#define LLMGW_DIRECTORY_KEPT_MS     (24 * 3600000)  /* it is not */
+#define LLMGW_DIRECTORY_UNUSED_MS   600000          /* if another model needs
+                                                       the place */
+#define LLMGW_DIRECTORY_KEPT_MS     (24 * 3600000)  /* if none does */
 #define LLMGW_DIRECTORY_NONE        UINT32_MAX
 
 typedef struct {
     uint64_t  hash;             /* llmgw_models_hash(); 0: the place is free */
-    uint64_t  binding;          /* its number; each has another one */
+    uint64_t  binding;          /* unique number of this binding */
     uint64_t  used_ms;          /* when it last had a member, a stream or a
                                    waiter */
     char      name[LLMGW_DIRECTORY_NAME_BYTES];
@@ -47,7 +48,7 @@ typedef struct {
 typedef struct {
     uint64_t                 nbindings;     /* so far */
     uint32_t                 nrefused;      /* models without a pool, when that
-                                               was last said in the log */
+                                               was logged last */
     llmgw_directory_place_t  places[LLMGW_DIRECTORY_PLACES];
 } llmgw_directory_t;
 
@@ -56,7 +57,7 @@ typedef struct {
 uint32_t llmgw_directory_find(const llmgw_directory_t *directory, uint32_t n,
     uint64_t hash);
 
-/* The first of them that is free. */
+/* The first free one among the first n places. */
 uint32_t llmgw_directory_free(const llmgw_directory_t *directory, uint32_t n);
 
 /*
@@ -66,13 +67,13 @@ uint32_t llmgw_directory_free(const llmgw_directory_t *directory, uint32_t n);
 uint32_t llmgw_directory_bind(llmgw_directory_t *directory, uint32_t n,
     const char *name, uint64_t hash, uint64_t now_ms);
 
-/* It has a member, a stream or a waiter. */
+/* The place's model has a member, a stream or a waiter. */
 void llmgw_directory_use(llmgw_directory_t *directory, uint32_t place,
     uint64_t now_ms);
 
 /*
- * 1: it is bound, and has been without all of these for as long as a place is
- * kept.
+ * 1: the place is bound, and has had no member, stream or waiter for as long as
+ * a place is kept. is_wanted: another model needs a place.
  */
 int llmgw_directory_is_unused(const llmgw_directory_t *directory,
     uint32_t place, int is_wanted, uint64_t now_ms);

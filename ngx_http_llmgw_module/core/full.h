@@ -28,15 +28,15 @@
 #include <stdint.h>
 
 
-#define LLMGW_FULL_MS           100     /* doubling */
+#define LLMGW_FULL_MS           100     /* doubles with each refusal */
 #define LLMGW_FULL_MAX_MS       1000
-#define LLMGW_PUSHBACK_MAX_MS   10000   /* whatever a replica asks for */
+#define LLMGW_PUSHBACK_MAX_MS   10000   /* whatever the replica asks for */
 #define LLMGW_PUSHBACK_NONE     INT64_MIN   /* it asked for nothing */
 
 typedef struct {
     uint64_t  until_ms;         /* the end of the last mark */
     uint32_t  hold_ms;          /* how long that was; 0: no mark is known */
-    uint32_t  load;             /* the replica's report since then, at most */
+    uint32_t  load;             /* as last reported; a lower one ends it */
 } llmgw_full_t;
 
 
@@ -48,7 +48,10 @@ llmgw_full_stands(const llmgw_full_t *full, uint64_t now_ms)
 }
 
 
-/* 1: there is something to end.  The same. */
+/*
+ * 1: a refusal is remembered, which a first token would end.  May be read
+ * without the lock.
+ */
 static inline int
 llmgw_full_is_known(const llmgw_full_t *full)
 {
@@ -56,19 +59,19 @@ llmgw_full_is_known(const llmgw_full_t *full)
 }
 
 
-/* load: from the replica's last report; 0: none. */
+/* load: from the replica's last report; 0: it has none. */
 void llmgw_full_refused(llmgw_full_t *full, uint32_t load, uint64_t now_ms);
 
-/* A first token came. */
+/* A first token has come. */
 void llmgw_full_serves(llmgw_full_t *full);
 
 /* The replica reports this load now. */
 void llmgw_full_reports(llmgw_full_t *full, uint32_t load);
 
 /*
- * How long the request itself stays away.  said_ms: what the replica asked for,
- * negative for "for good", or PUSHBACK_NONE; refusals: of this request so far,
- * this one included.  At least LLMGW_FULL_MS.
+ * How long the refused request itself stays away. said_ms: what the replica
+ * asked for, negative for "for good", or PUSHBACK_NONE; refusals: of this
+ * request so far, this one included.  At least LLMGW_FULL_MS.
  */
 uint32_t llmgw_full_pushback_ms(int64_t said_ms, uint32_t refusals);
 

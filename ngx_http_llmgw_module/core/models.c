@@ -132,7 +132,10 @@ base_count(const llmgw_models_t *models, const llmgw_model_list_t *of)
 }
 
 
-/* Of those whose replicas serve, or of none of them, the most; then by name. */
+/*
+ * Base models whose replicas serve come first; then those with more replicas;
+ * then by name.
+ */
 static int
 base_order(const void *a, const void *b)
 {
@@ -393,7 +396,7 @@ llmgw_models_are_reported(const llmgw_models_t *models, uint64_t name)
 }
 
 
-/* The lists that have the name or lack names. */
+/* The lists that have the name, or may have it because they are cut. */
 static void
 models_select(const llmgw_models_t *models, uint64_t base, uint64_t name,
     llmgw_model_set_t *set)

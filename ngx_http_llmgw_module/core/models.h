@@ -34,13 +34,13 @@
 #define LLMGW_MODELS_WORDS  (LLMGW_MODELS_MAX / 64)
 
 typedef struct {
-    uint64_t     hash;          /* of all its names, by which it is asked for */
-    uint64_t     base;          /* llmgw_models_hash() of the first */
-    uint32_t     nmembers;      /* replicas that have it; the caller counts */
-    uint32_t     nliving;       /* of them; the same */
-    uint32_t     nserving;      /* of them: ready, draining, starting or
-                                   standing by; the same */
-    uint8_t      is_cut;        /* it lacks names */
+    uint64_t     hash;          /* of all its names, to find it */
+    uint64_t     base;          /* llmgw_models_hash() of the first name */
+    uint32_t     nmembers;      /* with this list; the caller counts */
+    uint32_t     nliving;       /* of them, living; the caller counts */
+    uint32_t     nserving;      /* of them, ready, draining, starting or
+                                   standing by; the caller counts */
+    uint8_t      is_cut;        /* some names were cut off */
     uint8_t      is_other;      /* its base model is not routed */
     uint32_t     n;             /* names */
     size_t       bytes;         /* of `names` */
@@ -56,16 +56,17 @@ typedef struct {
 /* A base model, and the replicas of all lists that begin with it. */
 typedef struct {
     uint64_t     hash;
-    const char  *name;          /* of one of the lists */
+    const char  *name;          /* in one of the lists */
     uint32_t     nmembers;
-    uint8_t      serves;        /* some of them do, or are about to */
+    uint8_t      serves;        /* some of its replicas serve, or are about
+                                   to */
 } llmgw_model_base_t;
 
 /* How a pool serves a name. */
 typedef enum {
     LLMGW_SERVES_NOT = 0,
-    LLMGW_SERVES_MAYBE,         /* a list that lacks names may have it */
-    LLMGW_SERVES_SOME,          /* the lists of llmgw_models_restrict() do */
+    LLMGW_SERVES_MAYBE,         /* a list that is cut may have it */
+    LLMGW_SERVES_SOME,          /* those of llmgw_models_restrict() do */
     LLMGW_SERVES_ALL            /* it is the base model */
 } llmgw_serves_t;
 
@@ -77,7 +78,7 @@ typedef struct {
 
 uint64_t llmgw_models_hash(const char *name, size_t len);
 
-/* The number of a list; 0: it is not here. */
+/* The number of a list; 0: it is not among the models. */
 uint32_t llmgw_models_find(const llmgw_models_t *models, uint64_t hash,
     int is_cut);
 
@@ -90,13 +91,13 @@ size_t llmgw_models_bytes(const char *names, size_t bytes);
 uint32_t llmgw_models_add(llmgw_models_t *models, void *memory, uint64_t hash,
     int is_cut, const char *names, size_t bytes);
 
-/* The list, to be freed. */
+/* Removes a list, and returns it for the caller to free. */
 llmgw_model_list_t *llmgw_models_remove(llmgw_models_t *models,
     uint32_t number);
 
 /*
- * The members are counted: the base models that have any, in the order above.
- * bases has room for LLMGW_MODELS_MAX.
+ * When members are counted: sets the base models that have any, in the order
+ * above. bases has room for LLMGW_MODELS_MAX.
  */
 size_t llmgw_models_bases(const llmgw_models_t *models,
     llmgw_model_base_t *bases);
@@ -109,12 +110,13 @@ int llmgw_models_route(llmgw_models_t *models, const uint64_t *bases,
     size_t n);
 
 /*
- * With one pool: routes the first base model, and sets *base to it, or to 0
- * where none is known; no mark changes then.  Returns 1 if one has.
+ * With one pool: routes the first base model, and sets *base to it.  If none is
+ * known, *base becomes 0, and no mark changes.  Returns 1 if a mark has
+ * changed.
  */
 int llmgw_models_settle(llmgw_models_t *models, uint64_t *base);
 
-/* A list that begins with this base model and that replicas have; or NULL. */
+/* A list that begins with this base model and belongs to a replica; or NULL. */
 const llmgw_model_list_t *llmgw_models_named(const llmgw_models_t *models,
     uint64_t base);
 
@@ -132,8 +134,9 @@ llmgw_serves_t llmgw_models_serves(const llmgw_models_t *models,
     uint64_t base, uint64_t name);
 
 /*
- * The same over all base models that are routed: *base becomes that which
- * serves it best, and of equals `first`, or else the one with the least hash.
+ * As llmgw_models_serves(), over all base models that are routed.  Sets *base
+ * to the one that serves the name best; of equals to `first`, or else to the
+ * one with the least hash.
  */
 llmgw_serves_t llmgw_models_find_base(const llmgw_models_t *models,
     uint64_t first, uint64_t name, uint64_t *base);
@@ -142,14 +145,16 @@ llmgw_serves_t llmgw_models_find_base(const llmgw_models_t *models,
 int llmgw_models_list_has(const llmgw_models_t *models, uint32_t number,
     uint64_t name);
 
-/* 1: some replica reports this name; its base model need not be routed. */
+/*
+ * 1: some replica reports this name; whether its base model is routed or not.
+ */
 int llmgw_models_are_reported(const llmgw_models_t *models, uint64_t name);
 
 /*
  * The lists that may serve a request for the base model `wanted`, in a pool
  * whose base model is `base`: those with `name`, and none if the two models
- * differ.  wanted 0: whatever the pool's is; base 0: none is known; name 0: the
- * base model itself.  Returns 0 and leaves *set alone if every replica of the
+ * differ. wanted 0: the pool's own; base 0: none is known; name 0: the base
+ * model itself.  Returns 0 and leaves *set unchanged if every replica of the
  * pool may serve it.
  */
 int llmgw_models_restrict(const llmgw_models_t *models, uint64_t base,
@@ -162,7 +167,7 @@ int llmgw_models_restrict(const llmgw_models_t *models, uint64_t base,
 size_t llmgw_models_count(const llmgw_models_t *models);
 size_t llmgw_models_names(const llmgw_models_t *models, const char **names);
 
-/* 1: those n names have this one of `len` bytes, of which none is a NUL. */
+/* 1: one of those n names is this one, of `len` bytes and without NUL. */
 int llmgw_models_has(const char *const *names, size_t n, const char *name,
     size_t len);
 

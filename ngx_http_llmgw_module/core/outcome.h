@@ -1,8 +1,8 @@
 
 /*
- * How a request ended, in our own words.  One table, in http/outcome.c, maps
- * each to gRPC and to HTTP; code that ends a request uses the words of
- * neither.
+ * How a request ended, in the gateway's own terms.  One table, in
+ * http/outcome.c, maps each to gRPC and to HTTP; code that ends a request uses
+ * neither of these.
  */
 
 #ifndef LLMGW_OUTCOME_H
@@ -11,26 +11,28 @@
 #include <stddef.h>
 
 
-/* Those with a reason come first: counters are indexed by it. */
+/* Outcomes with a reason come first: counters are indexed by it. */
 typedef enum {
     LLMGW_OUTCOME_SERVED = 0,
     LLMGW_OUTCOME_QUEUE_FULL,
     LLMGW_OUTCOME_QUEUE_TIMEOUT,
-    LLMGW_OUTCOME_QUEUE_TTL,        /* it waited longer than it may */
-    LLMGW_OUTCOME_QUEUE_SHED,       /* another one waits in its place */
+    LLMGW_OUTCOME_QUEUE_TTL,        /* it has waited too long */
+    LLMGW_OUTCOME_QUEUE_SHED,       /* another request waits in its place */
     LLMGW_OUTCOME_NO_REPLICAS,
     LLMGW_OUTCOME_CIRCUITS_OPEN,
     LLMGW_OUTCOME_TRIES_EXHAUSTED,
-    LLMGW_OUTCOME_NOT_RESUMABLE,    /* a stream broke off, and cannot go on */
+    LLMGW_OUTCOME_NOT_RESUMABLE,    /* a stream broke off, and cannot
+                                       continue */
     LLMGW_OUTCOME_REJECT_ALL,       /* by an admission rule, as the next two */
     LLMGW_OUTCOME_TOKEN_BUCKET,
     LLMGW_OUTCOME_TENANT_BUDGET,
-    LLMGW_OUTCOME_GONE,             /* the client, before the end */
-    LLMGW_OUTCOME_INVALID_KEY,      /* none that is valid */
-    LLMGW_OUTCOME_KEY_FORBIDS,      /* a pass: limits cannot be held there */
+    LLMGW_OUTCOME_GONE,             /* the client left before the end */
+    LLMGW_OUTCOME_INVALID_KEY,      /* no valid key */
+    LLMGW_OUTCOME_KEY_FORBIDS,      /* a native pass, which cannot apply its
+                                       limits */
     LLMGW_OUTCOME_RATE_LIMIT,       /* of its account, as the next one */
     LLMGW_OUTCOME_QUOTA,
-    LLMGW_OUTCOME_ACCOUNTS_FULL,    /* it could not be counted */
+    LLMGW_OUTCOME_ACCOUNTS_FULL,    /* usage could not be counted */
     LLMGW_NREASONS,
 
     LLMGW_OUTCOME_DEADLINE = LLMGW_NREASONS,
@@ -46,12 +48,13 @@ typedef enum {
 
 typedef struct {
     llmgw_outcome_t  outcome;
-    int              status;        /* gRPC, of REFUSED alone */
-    int              pushback_ms;   /* 0: the outcome's own; -1: no retry can
-                                       succeed */
-    const char      *text;          /* for people; NULL: the outcome's own */
+    int              status;        /* gRPC; only with REFUSED */
+    int              pushback_ms;   /* 0: the outcome's default; -1: no retry
+                                       can succeed */
+    const char      *text;          /* for people; NULL: the outcome's
+                                       default */
     size_t           text_len;
-    int              http;          /* the engine's, of REFUSED; or 0 */
+    int              http;          /* the engine's, with REFUSED; or 0 */
     const char      *body;          /* with http: OpenAI's error object */
     size_t           body_len;
 } llmgw_end_t;
@@ -63,7 +66,10 @@ typedef struct {
  */
 const char *llmgw_outcome_reason(llmgw_outcome_t outcome);
 
-/* The same, and a word for each other outcome: for usage records. */
+/*
+ * As llmgw_outcome_reason(), and a word for each other outcome: for usage
+ * records.
+ */
 const char *llmgw_outcome_name(llmgw_outcome_t outcome);
 
 /* One line for people; "" if there is none. */

@@ -7,12 +7,13 @@
 #include "core/responses.h"
 
 
-/* Two hashes of an id, so that no two ids are taken for one. */
+/* An id has two hashes, so that no two ids are taken for one. */
 #define SEED  0x7265737023696400ULL
 
 typedef struct {
     uint64_t          id[2];
-    uint64_t          number;       /* of the notes; 0: it is empty */
+    uint64_t          number;       /* of the note, ascending; 0: the entry is
+                                       empty */
     llmgw_response_t  said;
     uint64_t          seal;
 } response_entry_t;

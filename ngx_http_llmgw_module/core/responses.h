@@ -36,13 +36,13 @@ typedef struct {
 typedef struct llmgw_responses_s  llmgw_responses_t;
 
 
-/* What so many sets need; nsets is a power of two. */
+/* The number of bytes that nsets sets need; nsets is a power of two. */
 size_t llmgw_responses_bytes(uint32_t nsets);
 
 /* The most sets that so many bytes have room for; 0: none. */
 uint32_t llmgw_responses_sets(size_t bytes);
 
-/* memory is zeroed. */
+/* memory has to be zeroed. */
 llmgw_responses_t *llmgw_responses_init(void *memory, uint32_t nsets);
 
 /* Adds a response, or updates a known one. */

@@ -2,15 +2,15 @@
 /*
  * Resume: what follows when an attempt has ended.
  *
- * A stream is served by attempts, one after another: each goes on after the
+ * A stream is served by attempts, one after another: each continues after the
  * tokens that were delivered.  This file decides, from how an attempt ended,
  * whether the stream is done, passes the replica's answer on, tries again, or
  * gives up.  It knows neither gRPC nor nginx: the code that speaks to the
- * replica reports the end in the words below.
+ * replica reports the end by the values below.
  *
  *                 FINAL ------------------------------> FINISH
  *                 PASSED (client's fault) ------------> PASS
- *                 UNABLE (nobody can go on) ----------> BREAK
+ *                 UNABLE (cannot be continued) -------> BREAK
  *                 AMBIGUOUS (not counted, once) ------> AGAIN, excluded
  *    attempt ---- DRAINING, FULL (not counted) -------> AGAIN, excluded
  *                 ABSENT (another one of its group is
@@ -56,21 +56,23 @@
 
 typedef enum {
     LLMGW_ENDING_FINAL = 0,    /* the final token came */
-    LLMGW_ENDING_PASSED,       /* the request's own fault, says the replica */
-    LLMGW_ENDING_AMBIGUOUS,    /* the same, or the replica is deployed wrongly:
-                                  another replica is asked */
+    LLMGW_ENDING_PASSED,       /* the replica says that the request is at
+                                  fault */
+    LLMGW_ENDING_AMBIGUOUS,    /* the request is at fault, or the replica is
+                                  deployed wrongly: another replica is asked */
     LLMGW_ENDING_DRAINING,     /* the replica takes no new work */
     LLMGW_ENDING_FULL,         /* it has no capacity, nothing began */
-    LLMGW_ENDING_ABSENT,       /* nobody listens there, and a standby of its
-                                  group, or it itself, is expected to */
-    LLMGW_ENDING_REFUSED,      /* the connection would not take it */
+    LLMGW_ENDING_ABSENT,       /* nothing listens there yet; a standby of its
+                                  group, or the replica itself, is expected
+                                  to */
+    LLMGW_ENDING_REFUSED,      /* the connection did not accept it */
     LLMGW_ENDING_UNABLE,       /* no replica can continue it */
     LLMGW_ENDING_FAILED,
-    LLMGW_ENDING_CANCELLED     /* by the gateway, which wants no more of it;
-                                  a replica's status CANCELLED is FAILED */
+    LLMGW_ENDING_CANCELLED     /* the gateway wants no more of it; a replica's
+                                  status CANCELLED is FAILED */
 } llmgw_ending_t;
 
-/* Why it failed: for the log, and for counters. */
+/* Why an attempt failed: for the log, and for counters. */
 typedef enum {
     LLMGW_CAUSE_NONE = 0,
     LLMGW_CAUSE_CONNECT,            /* refused, unreachable, timed out */
@@ -142,7 +144,7 @@ int llmgw_resume_is_last_try(const llmgw_resume_t *resume);
  * again that have failed it: LLMGW_RESUME_PAUSE_MS, doubled for each failure in
  * a row after the first.  Half of it is left to random (exponential backoff
  * with "equal jitter": M. Brooker, Exponential Backoff and Jitter, 2015), so
- * that the streams of a lost replica do not come back as one.
+ * that the streams of a lost replica do not all come back at once.
  */
 uint32_t llmgw_resume_pause_ms(const llmgw_resume_t *resume, uint64_t random);
 
@@ -154,7 +156,7 @@ typedef enum {
     LLMGW_RESUME_TEXT           /* the ids as well */
 } llmgw_resume_mode_t;
 
-/* How the next replica learns where the stream broke off. */
+/* How the next replica is told where the stream broke off. */
 typedef enum {
     LLMGW_RESUME_BY_NOTHING = 0,
     LLMGW_RESUME_BY_POSITION,
@@ -166,17 +168,19 @@ typedef enum {
 /* What the client has of a stream by now. */
 typedef struct {
     uint64_t  tokens;
-    uint64_t  ids;              /* of them known */
+    uint64_t  ids;              /* of these, known */
     unsigned  is_on:1;          /* ids or text may be kept at all */
     unsigned  is_plain:1;       /* nothing came but plain tokens */
     unsigned  has_text:1;       /* the whole text is known */
-    unsigned  is_one:1;         /* choice */
-    unsigned  no_ids:1;         /* says the replica: they say too little */
-    unsigned  never:1;          /* the same: neither ids nor text will do */
+    unsigned  is_one:1;         /* the answer has one choice */
+    unsigned  no_ids:1;         /* the replica reports that ids are not
+                                   enough */
+    unsigned  never:1;          /* the replica reports that neither ids nor text
+                                   are */
     unsigned  no_memory:1;      /* ids or text were given up */
 } llmgw_resume_facts_t;
 
-/* With BY_NOTHING, *why is one line for people; else it is left alone. */
+/* With BY_NOTHING, *why is one line for people; else it is unchanged. */
 llmgw_resume_by_t llmgw_resume_by(const llmgw_resume_facts_t *facts,
     const char **why);
 

@@ -13,7 +13,7 @@ llmgw_standby_places(size_t n)
         return 0;
     }
 
-    /* at most half of them are used: a search ends after a few */
+    /* at most half of the places are used: a search ends after a few */
 
     for (places = 2; places < 2 * n; places *= 2) {
         /* void */
@@ -33,7 +33,7 @@ llmgw_standby_init(llmgw_standby_t *standby, llmgw_standby_group_t *places,
 }
 
 
-/* The group's place, or the unused one where it belongs. */
+/* The group's place, or an unused one where it belongs. */
 static llmgw_standby_group_t *
 standby_place(const llmgw_standby_t *standby, uint64_t group)
 {
@@ -63,7 +63,10 @@ standby_compare(const llmgw_standby_record_t *record,
 }
 
 
-/* Facts about an older epoch's holder are no longer valid. */
+/*
+ * A record with a newer epoch: facts about the older epoch's holder no longer
+ * hold.
+ */
 static void
 standby_succeed(llmgw_standby_group_t *group,
     const llmgw_standby_record_t *record)

@@ -10,7 +10,7 @@
  *     FREE       names no group                   as ever
  *     LEADS      active, with the greatest epoch  is asked
  *     WARM       standby, or waking with the      may be active soon: requests
- *                greatest epoch; and living       that nobody can take wait
+ *                greatest epoch; and living       that no other can take wait
  *     PAST       has an epoch, and a record of    is not asked, and what runs
  *                the group has a greater one      there ends
  *     OUT        anything else                    is not asked
@@ -38,7 +38,7 @@
 
 #define LLMGW_STANDBY_NOBODY  UINT32_MAX
 
-/* What a record says; the numbers are those of proto/members/member.h. */
+/* What a record states; the numbers are those of proto/members/member.h. */
 typedef enum {
     LLMGW_STANDBY_NONE = 0,
     LLMGW_STANDBY_INIT,
@@ -74,7 +74,7 @@ typedef struct {
     uint32_t  leader;           /* the active one with the greatest epoch, dead
                                    or alive; LLMGW_STANDBY_NOBODY */
     uint32_t  nstandbys;        /* that live */
-    uint32_t  nwaking;          /* the same, with the greatest epoch */
+    uint32_t  nwaking;          /* that live, with the greatest epoch */
     uint8_t   is_used;
     uint8_t   is_led;           /* the leader lives */
     uint8_t   has_living;
@@ -91,13 +91,13 @@ typedef struct {
 /* The size of a table for the groups of n records; 0 for none. */
 size_t llmgw_standby_places(size_t n);
 
-/* places: zeroed, as many. */
+/* places: zeroed, llmgw_standby_places() of them. */
 void llmgw_standby_init(llmgw_standby_t *standby,
     llmgw_standby_group_t *places, size_t nplaces);
 
 /*
- * Takes note of a record; one of no group changes nothing.  The table has
- * places for all records that are added.
+ * Takes note of a record; a record without a group changes nothing.  The table
+ * has places for all records that are added.
  */
 void llmgw_standby_add(llmgw_standby_t *standby,
     const llmgw_standby_record_t *record);
@@ -106,11 +106,14 @@ void llmgw_standby_add(llmgw_standby_t *standby,
 const llmgw_standby_group_t *llmgw_standby_find(
     const llmgw_standby_t *standby, uint64_t group);
 
-/* Of a record that was added, when all of the view are. */
+/*
+ * The standing of a record that was added.  To be called when all records of
+ * the view were.
+ */
 llmgw_standing_t llmgw_standby_standing(const llmgw_standby_t *standby,
     const llmgw_standby_record_t *record);
 
-/* Some member may be active soon. */
+/* 1: some member may be active soon. */
 static inline int
 llmgw_standby_has_standby(const llmgw_standby_group_t *group)
 {

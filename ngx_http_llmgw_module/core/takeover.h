@@ -30,13 +30,13 @@
 typedef struct {
     char      name[LLMGW_TAKEOVER_NAME_BYTES];
     uint64_t  generation;       /* of the newest view that was noted */
-    uint64_t  process;          /* that led last; 0: none was seen */
-    uint64_t  gone_ms;          /* time since which it is gone; 0: it is not */
+    uint64_t  process;          /* that led last; 0: none has led */
+    uint64_t  gone_ms;          /* since when it is gone; 0: it is not */
     uint64_t  began_ms;         /* the last takeover: gone_ms before it */
     uint64_t  count;
-    uint64_t  active_ms;        /* how long the last one took to its active
-                                   engine */
-    uint64_t  first_token_ms;   /* and to that engine's first token */
+    uint64_t  active_ms;        /* how long the last takeover took until another
+                                   engine was active */
+    uint64_t  first_token_ms;   /* and until that engine's first token */
     uint32_t  has_first_token;
     uint32_t  awaits_token;     /* may be read without the lock */
 } llmgw_takeover_t;
@@ -46,7 +46,7 @@ typedef struct {
     llmgw_takeover_t  groups[LLMGW_TAKEOVERS_MAX];
 } llmgw_takeovers_t;
 
-/* A group, as a view has it. */
+/* A group as a view shows it. */
 typedef struct {
     uint64_t  generation;       /* of the view */
     uint64_t  process;          /* of the leader; with is_led */
@@ -62,7 +62,7 @@ llmgw_takeover_t *llmgw_takeovers_find(llmgw_takeovers_t *takeovers,
 int llmgw_takeover_see(llmgw_takeover_t *takeover,
     const llmgw_takeover_view_t *view, uint64_t now_ms);
 
-/* That process has brought a client a token, its first or not. */
+/* That process has brought a client a token, its first one or a later one. */
 void llmgw_takeover_token(llmgw_takeover_t *takeover, uint64_t process,
     uint64_t now_ms);
 

@@ -97,7 +97,7 @@ ngx_http_llmgw_upstream_reserve(ngx_http_llmgw_upstream_t *upstream)
         upstream->ntakes = n;
     }
 
-    /* a pool that is made now takes none before it has its share */
+    /* a pool that is made now takes no members before it has its share */
 
     if (upstream->view.n) {
         ngx_memset(upstream->takes, NGX_HTTP_LLMGW_NO_POOL, upstream->view.n);
@@ -108,7 +108,7 @@ ngx_http_llmgw_upstream_reserve(ngx_http_llmgw_upstream_t *upstream)
 }
 
 
-/* The members that are taken, by their models. */
+/* Counts the members that are taken, by their models. */
 
 static void
 ngx_http_llmgw_upstream_count(ngx_http_llmgw_upstream_t *upstream)
@@ -143,7 +143,7 @@ ngx_http_llmgw_upstream_count(ngx_http_llmgw_upstream_t *upstream)
 }
 
 
-/* Which pool takes each of them, if any. */
+/* Determines which pool takes each member, if any. */
 
 static void
 ngx_http_llmgw_upstream_share(ngx_http_llmgw_upstream_t *upstream)
@@ -179,7 +179,7 @@ ngx_http_llmgw_upstream_share(ngx_http_llmgw_upstream_t *upstream)
 
 /*
  * Makes replicas of members.  Both the view and the replicas of the last one
- * ascend by id, so they are gone through side by side; most are as they were.
+ * ascend by id, so they are walked side by side; most are unchanged.
  */
 
 void
@@ -234,7 +234,10 @@ ngx_http_llmgw_table_apply(ngx_http_llmgw_pool_t *pool,
 }
 
 
-/* Replicas with an id below `id` are gone from the view; NULL: all the rest. */
+/*
+ * Replicas with an id below `id` are gone from the view; NULL: so are all that
+ * are left.
+ */
 
 static ngx_http_llmgw_replica_t **
 ngx_http_llmgw_table_unlist(ngx_http_llmgw_replica_t **last,
@@ -250,7 +253,7 @@ ngx_http_llmgw_table_unlist(ngx_http_llmgw_replica_t **last,
 }
 
 
-/* replica: as the last view had it, or NULL. */
+/* replica: the member's, from the last view, or NULL. */
 
 static ngx_http_llmgw_replica_t *
 ngx_http_llmgw_table_apply_member(ngx_http_llmgw_pool_t *pool,
@@ -298,9 +301,9 @@ ngx_http_llmgw_table_apply_member(ngx_http_llmgw_pool_t *pool,
 
 
 /*
- * Appends static lines to the members of the pool that has them.  One whose
- * address a member has is inert while some pool takes that member.  Returns how
- * many are listed in all.
+ * Appends static lines to the members of the pool that has them.  A static line
+ * with a member's address is inert while some pool takes that member.  Returns
+ * how many replicas are listed in all.
  */
 
 static ngx_uint_t
@@ -361,7 +364,7 @@ ngx_http_llmgw_table_relist(ngx_http_llmgw_replica_t *replica)
     ngx_http_llmgw_pool_t  *pool, *most;
 
     pool = replica->pool;
-    most = pool->upstream->main;        /* NULL: the first one is being built */
+    most = pool->upstream->main;        /* NULL: the first pool is being made */
     inert = replica->round == pool->round || (most && most != pool);
 
     if (inert && replica->listed) {

@@ -1,6 +1,7 @@
 
 /*
- * Base models and pools: which has which, in an upstream with several.
+ * Base models and pools: which pool a base model has, in an upstream with
+ * several.
  *
  * Workers bind in the directory that they share (core/directory.h), each by the
  * view that it has, and each follows what others have bound.  So all of them
@@ -13,7 +14,7 @@
 #include "zone/directory.h"
 
 
-/* A copy of a directory's place, taken under its lock. */
+/* A copy of a directory's place, taken under the directory's lock. */
 typedef struct {
     uint64_t                      hash;
     uint64_t                      binding;
@@ -96,7 +97,7 @@ ngx_http_llmgw_bind_locked(ngx_http_llmgw_upstream_t *upstream,
     npools = upstream->conf->npools;
     nwanted = 0;
 
-    /* those that have a place keep it, before others look for one */
+    /* models that have a place keep it, before others look for one */
 
     for (i = 0; i < n; i++) {
         if (!bases[i].serves) {
@@ -141,7 +142,10 @@ ngx_http_llmgw_bind_locked(ngx_http_llmgw_upstream_t *upstream,
 }
 
 
-/* Some replica serves it: it is bound, if there is a place, and in use. */
+/*
+ * Some replica serves the model: binds it, if there is a place, and notes that
+ * it is in use.
+ */
 
 static void
 ngx_http_llmgw_bind_place_locked(ngx_http_llmgw_upstream_t *upstream,
@@ -172,8 +176,8 @@ ngx_http_llmgw_bind_place_locked(ngx_http_llmgw_upstream_t *upstream,
 
 
 /*
- * Looks at streams and waiters of all workers, those of an old generation too.
- * nwanted: how many models look for a place.
+ * Looks at streams and waiters of all workers, also of those of an old
+ * generation.  nwanted: how many models look for a place.
  */
 
 static void
@@ -318,7 +322,10 @@ ngx_http_llmgw_upstream_serves(ngx_http_llmgw_upstream_t *upstream,
                                     upstream->main->base, hash, &base);
 
     if (serves == LLMGW_SERVES_NOT) {
-        /* its replicas are gone, and it is bound for some minutes more */
+        /*
+         * the pool's replicas are gone, and it stays bound for some minutes
+         * more
+         */
         base = hash;
         serves = LLMGW_SERVES_ALL;
     }

@@ -47,7 +47,7 @@ ngx_http_llmgw_body_memory_give(ngx_http_llmgw_pool_t *pool,
 }
 
 
-/* Requests without the key's value are one client. */
+/* Requests without a value of the key count as one client. */
 
 void
 ngx_http_llmgw_body_memory_holder(ngx_http_request_t *r,

@@ -18,7 +18,8 @@ llmgw_body_memory_t *ngx_http_llmgw_body_memory_create(
 
 /*
  * For answers and for what a resume needs.  NGX_DECLINED: the share has no room
- * for so many bytes, and none were taken.  What is taken is given back once.
+ * for so many bytes, and none were taken.  What was taken has to be given back
+ * once.
  */
 ngx_int_t ngx_http_llmgw_body_memory_take(ngx_http_llmgw_pool_t *pool,
     llmgw_share_t share, size_t bytes);
@@ -37,7 +38,7 @@ void ngx_http_llmgw_body_memory_holder(ngx_http_request_t *r,
 ngx_int_t ngx_http_llmgw_body_memory_hold(ngx_http_llmgw_pool_t *pool,
     llmgw_holder_t *holder, size_t bytes);
 
-/* A body was ended while it was read, so that another one had room. */
+/* A body was ended while it was read, to make room for another one. */
 void ngx_http_llmgw_body_memory_ended(ngx_http_llmgw_pool_t *pool);
 
 

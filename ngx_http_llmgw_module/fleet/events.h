@@ -4,8 +4,8 @@
  * The table is attempt/'s (attempt/asking.c); module.c puts it into the
  * configuration, and each worker finds it there.
  *
- * What asking has of its own in a worker, a pool and a replica is a pointer or
- * the head of a list there, which fleet/ carries and does not read.  The one
+ * attempt/'s own data of a worker, a pool and a replica hangs on a pointer or
+ * the head of a list there, which fleet/ keeps and does not read.  The one
  * exception: a replica with sessions or attempts is not freed.
  */
 
@@ -17,7 +17,10 @@
 
 
 struct ngx_http_llmgw_fleet_events_s {
-    /* Before the worker's first pool, and after its last. */
+    /*
+     * Called before the worker's first pool is made, and after its last one has
+     * ended.
+     */
     ngx_int_t                   (*worker_begins)(
                                     ngx_http_llmgw_worker_t *worker,
                                     ngx_cycle_t *cycle);
@@ -25,8 +28,8 @@ struct ngx_http_llmgw_fleet_events_s {
                                     ngx_http_llmgw_worker_t *worker);
 
     /*
-     * pool->zone is there, and no view yet.  pool_ends() is called when all
-     * replicas have ended, even if pool_begins() was not called.
+     * Called when pool->zone is there, but no view yet.  pool_ends() is called
+     * when all replicas have ended, even if pool_begins() was not called.
      */
     ngx_int_t                   (*pool_begins)(ngx_http_llmgw_pool_t *pool);
     void                        (*pool_ends)(ngx_http_llmgw_pool_t *pool);
@@ -51,7 +54,7 @@ struct ngx_http_llmgw_fleet_events_s {
     void                        (*replica_left)(
                                     ngx_http_llmgw_replica_t *replica);
 
-    /* It is freed next. */
+    /* The replica is freed after this. */
     void                        (*replica_ends)(
                                     ngx_http_llmgw_replica_t *replica);
 };

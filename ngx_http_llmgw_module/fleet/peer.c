@@ -2,8 +2,8 @@
 /*
  * A replica's data for the pick, and its reported load.
  *
- * core/serve/reach.h decides whether it may be used.  Of a group, only the
- * active member with the greatest epoch is used (core/standby.h), and the
+ * core/serve/reach.h decides whether a replica may be used.  Of a group, only
+ * the active member with the greatest epoch is used (core/standby.h), and the
  * living standbys are waited for.
  */
 
@@ -44,7 +44,7 @@ ngx_http_llmgw_replica_gossip(ngx_http_llmgw_replica_t *replica,
 }
 
 
-/* Routable in the sense of operators: by gossip alone. */
+/* Routable, as operators understand it: by gossip alone. */
 
 ngx_uint_t
 ngx_http_llmgw_replica_is_routable(ngx_http_llmgw_replica_t *replica)
@@ -116,7 +116,7 @@ ngx_http_llmgw_replica_stands_by(const llmgw_pick_peer_t *peer)
 }
 
 
-/* Its reported load, as far as it is known. */
+/* Sets the load that the replica reports, as far as it is known. */
 
 void
 ngx_http_llmgw_replica_set_load(ngx_http_llmgw_replica_t *replica)
@@ -143,7 +143,7 @@ ngx_http_llmgw_replica_set_load(ngx_http_llmgw_replica_t *replica)
 }
 
 
-/* If its load has decreased, it is no longer full. */
+/* If the replica's load has decreased, it is no longer marked full. */
 
 static void
 ngx_http_llmgw_replica_set_full(ngx_http_llmgw_replica_t *replica,
@@ -151,7 +151,7 @@ ngx_http_llmgw_replica_set_full(ngx_http_llmgw_replica_t *replica,
 {
     ngx_http_llmgw_zone_t  *zone;
 
-    /* no lock if it is not marked */
+    /* takes no lock if the replica is not marked */
 
     if (load == NULL || !llmgw_full_is_known(&replica->slot->admission.full)) {
         return;
@@ -166,7 +166,7 @@ ngx_http_llmgw_replica_set_full(ngx_http_llmgw_replica_t *replica,
 }
 
 
-/* Requests of other gateways there. */
+/* Sets the number of other gateways' requests there. */
 
 static void
 ngx_http_llmgw_replica_set_foreign(ngx_http_llmgw_replica_t *replica,

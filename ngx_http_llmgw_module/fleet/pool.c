@@ -120,7 +120,7 @@ ngx_http_llmgw_pool_choice(ngx_http_llmgw_pool_t *pool)
 }
 
 
-/* A table of the static lines, for as long as there is no view. */
+/* Makes a table of the static lines, for as long as there is no view. */
 
 static ngx_int_t
 ngx_http_llmgw_pool_begin(ngx_http_llmgw_pool_t *pool)
@@ -186,7 +186,7 @@ ngx_http_llmgw_pool_statics(ngx_http_llmgw_pool_t *pool)
 void
 ngx_http_llmgw_pool_check(ngx_http_llmgw_pool_t *pool)
 {
-    /* ours are stamped before any are given up */
+    /* stamp ours before any slots are given up */
     ngx_http_llmgw_pool_tidy(pool);
     ngx_http_llmgw_zone_sweep(pool->zone);
 }

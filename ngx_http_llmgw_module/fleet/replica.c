@@ -55,7 +55,7 @@ ngx_http_llmgw_replica_create(ngx_http_llmgw_pool_t *pool,
     replica->next_index = -1;
     replica->member = *member;
 
-    /* a static line has no name but its address */
+    /* a static line has no name, only its address */
     replica->node.str.data = (u_char *) (member->id[0] ? replica->member.id
                                                        : replica->member.grpc);
     replica->node.str.len = ngx_strlen(replica->node.str.data);
@@ -85,7 +85,10 @@ ngx_http_llmgw_replica_create(ngx_http_llmgw_pool_t *pool,
 }
 
 
-/* The protobuf fields with its id, which are added to each of its tokens. */
+/*
+ * Makes the protobuf fields with the replica's id that are added to each of its
+ * tokens.
+ */
 
 static ngx_int_t
 ngx_http_llmgw_replica_sign(ngx_http_llmgw_replica_t *replica)
@@ -139,7 +142,7 @@ ngx_http_llmgw_replica_destroy(ngx_http_llmgw_replica_t *replica)
 }
 
 
-/* The members segment holds numeric addresses alone. */
+/* The members segment has only numeric addresses. */
 
 static void
 ngx_http_llmgw_replica_resolve(ngx_http_llmgw_replica_t *replica)
@@ -196,7 +199,7 @@ ngx_http_llmgw_replica_update(ngx_http_llmgw_replica_t *replica,
     replica->listed = 1;
 
     if (moved) {
-        /* failures of the last address do not count against the new one */
+        /* failures at the last address do not count against the new one */
         replica->pool->worker->events->replica_left(replica);
         ngx_http_llmgw_replica_connected(replica);
         ngx_http_llmgw_replica_resolve(replica);
@@ -239,8 +242,8 @@ ngx_http_llmgw_replica_reports(ngx_http_llmgw_replica_t *replica,
 
 
 /*
- * One word for operators, as the agent's own listing has it.  *cause becomes
- * why it is DEAD, or NULL; cause may be NULL.
+ * The state for operators, as the agent's own listing has it.  Sets *cause to
+ * the reason why it is DEAD, or to NULL; cause may be NULL.
  */
 
 llmgw_liveness_t
@@ -270,8 +273,8 @@ ngx_http_llmgw_replica_shown(const llmgw_member_t *member, const char **cause)
 
 
 /*
- * The slot is in use.  A worker that was stopped for long may find that
- * it has been given to another replica meanwhile.
+ * Stamps the slot as in use.  A worker that was stopped for long may find that
+ * the slot has been given to another replica meanwhile.
  */
 
 void
@@ -293,7 +296,10 @@ ngx_http_llmgw_replica_stamp(ngx_http_llmgw_replica_t *replica)
 }
 
 
-/* Another process: failures of the last one do not count against it. */
+/*
+ * The replica is another process now: failures of the last one do not count
+ * against it.
+ */
 
 static void
 ngx_http_llmgw_replica_new_process(ngx_http_llmgw_replica_t *replica,

@@ -23,7 +23,7 @@ struct ngx_http_llmgw_replica_s {
                                                    tokens */
 
     llmgw_member_t                member;
-    uint64_t                      resume_group; /* hash of its name */
+    uint64_t                      resume_group; /* hash of the group's name */
     llmgw_facts_t                 facts;        /* as the table has them */
     ngx_uint_t                    models;       /* number of its list in the
                                                    pool's models; 0: none */
@@ -37,19 +37,22 @@ struct ngx_http_llmgw_replica_s {
     ngx_int_t                     next_index;   /* in next, or -1 */
 
     ngx_queue_t                   sessions;     /* attempt/'s own */
-    ngx_queue_t                   attempts;     /* the same */
-    ngx_uint_t                    nsessions;    /* the same */
-    void                         *resumed;      /* of TLS, by the next session;
-                                                   NULL: a fresh one */
-    ngx_uint_t                    round;        /* the pool's, if inert */
-    ngx_uint_t                    holders;      /* streams that exclude it */
+    ngx_queue_t                   attempts;     /* attempt/'s own */
+    ngx_uint_t                    nsessions;    /* attempt/'s own */
+    void                         *resumed;      /* a TLS session, for the next
+                                                   session to resume; NULL:
+                                                   none */
+    ngx_uint_t                    round;        /* equals the pool's, if
+                                                   inert */
+    ngx_uint_t                    holders;      /* streams that exclude it, or
+                                                   may use no other */
 
     llmgw_reach_t                 reach;
     ngx_event_t                   retry;        /* timer: the end of its
                                                    back-off */
 
     unsigned                      is_static:1;
-    unsigned                      listed:1;     /* in the last view */
+    unsigned                      listed:1;     /* it is in the last view */
     unsigned                      usable_addr:1;
 };
 
@@ -81,15 +84,15 @@ void ngx_http_llmgw_replica_gossip(ngx_http_llmgw_replica_t *replica,
     llmgw_reach_facts_t *facts);
 
 /*
- * It reports its models, and so reads GenerateRequest's `openai`
+ * 1: it reports its models, and so reads GenerateRequest's `openai`
  * (proto/llmgateway.proto).
  */
 ngx_uint_t ngx_http_llmgw_replica_reads_openai(
     ngx_http_llmgw_replica_t *replica);
 
 /*
- * 1: it reports a model of that name; 0 is the hash of the model that it takes
- * where a request names none.
+ * 1: it reports a model of that name; 0 stands for the model that it uses if a
+ * request names none.
  */
 ngx_uint_t ngx_http_llmgw_replica_reports(ngx_http_llmgw_replica_t *replica,
     uint64_t model);
@@ -97,7 +100,10 @@ ngx_uint_t ngx_http_llmgw_replica_reports(ngx_http_llmgw_replica_t *replica,
 llmgw_liveness_t ngx_http_llmgw_replica_shown(const llmgw_member_t *member,
     const char **cause);
 
-/* Its last report of load, however old; NULL: none, or it is static. */
+/*
+ * Its last report of load, however old; NULL: there is none, or the replica is
+ * static.
+ */
 const llmgw_member_load_t *ngx_http_llmgw_replica_load(
     ngx_http_llmgw_replica_t *replica);
 
@@ -105,8 +111,8 @@ void ngx_http_llmgw_replica_connect_failed(ngx_http_llmgw_replica_t *replica);
 void ngx_http_llmgw_replica_connected(ngx_http_llmgw_replica_t *replica);
 
 /*
- * To be called when it has refused an attempt: other requests avoid it for a
- * moment.
+ * To be called when the replica has refused an attempt as full: other requests
+ * avoid it for a moment.
  */
 void ngx_http_llmgw_replica_is_full(ngx_http_llmgw_replica_t *replica);
 

@@ -3,9 +3,9 @@
  * TLS of an upstream{} block: OpenSSL's context of its files, and its reading
  * and writing.
  *
- * That is by nginx's own functions for a plain socket, which keep the events'
- * readiness right, and OpenSSL reads ahead: a wake-up costs one recv(2), as it
- * does without TLS, however many records came.
+ * OpenSSL reads and writes by nginx's own functions for a plain socket, which
+ * keep the events' readiness right, and reads ahead: a wake-up costs one
+ * recv(2), as it does without TLS, however many records came.
  */
 
 #include "fleet/ssl.h"
@@ -53,7 +53,10 @@ ngx_http_llmgw_ssl_add(ngx_conf_t *cf, ngx_http_llmgw_srv_conf_t *conf)
 
     made->files.has_tickets = ssl->session_reuse;
 
-    /* looked at before they are read: a change meanwhile is a new one */
+    /*
+     * looked at before they are read: if a file changes in between, that counts
+     * as a change
+     */
 
     (void) tls_files_look(&made->files, made->seen, made->seen);
     made->context = tls_context(&made->files, error);
@@ -94,7 +97,10 @@ ngx_http_llmgw_ssl_cleanup(void *data)
 }
 
 
-/* The replica gave out a ticket: the next connection to it resumes. */
+/*
+ * The replica has sent a ticket: the next connection to it resumes this
+ * session.
+ */
 
 static int
 ngx_http_llmgw_ssl_keep(SSL *connection, SSL_SESSION *one)
@@ -155,7 +161,7 @@ ngx_http_llmgw_ssl_method(void)
 {
     BIO_METHOD  *method;
 
-    /* types are few, and no code finds this method by its type */
+    /* there are few types, and no code finds this method by its type */
 
     method = BIO_meth_new(BIO_TYPE_SOURCE_SINK, "nginx connection");
 

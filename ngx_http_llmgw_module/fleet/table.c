@@ -30,9 +30,11 @@
 #include "fleet/table.h"
 
 
-#define NGX_HTTP_LLMGW_RING_SLICE      8192     /* units: some 30 us */
-#define NGX_HTTP_LLMGW_POINTS_A_MS     4096     /* takes some 15 us */
-#define NGX_HTTP_LLMGW_BUILD_AGAIN_MS  1000     /* after one that failed */
+#define NGX_HTTP_LLMGW_RING_SLICE      8192     /* units, which take some 30
+                                                   us */
+#define NGX_HTTP_LLMGW_POINTS_A_MS     4096     /* per ms of rest; built in some
+                                                   15 us */
+#define NGX_HTTP_LLMGW_BUILD_AGAIN_MS  1000     /* after a build that failed */
 
 
 static void ngx_http_llmgw_table_schedule(ngx_http_llmgw_pool_t *pool);
@@ -88,7 +90,7 @@ ngx_http_llmgw_table_update(ngx_http_llmgw_pool_t *pool)
 }
 
 
-/* The build goes on, or begins, or waits for its time. */
+/* Continues the build, or begins one, or waits until it may begin. */
 
 static void
 ngx_http_llmgw_table_schedule(ngx_http_llmgw_pool_t *pool)
@@ -113,7 +115,7 @@ ngx_http_llmgw_table_schedule(ngx_http_llmgw_pool_t *pool)
 }
 
 
-/* One slice per iteration of the event loop. */
+/* Builds one slice per iteration of the event loop. */
 
 void
 ngx_http_llmgw_table_build(ngx_http_llmgw_pool_t *pool)
@@ -126,7 +128,7 @@ ngx_http_llmgw_table_build(ngx_http_llmgw_pool_t *pool)
 }
 
 
-/* Begins the next table, if there is to be one. */
+/* Begins the next table, if one is needed. */
 
 static ngx_int_t
 ngx_http_llmgw_table_begin(ngx_http_llmgw_pool_t *pool)
@@ -182,8 +184,8 @@ ngx_http_llmgw_table_slice(ngx_http_llmgw_pool_t *pool, size_t budget)
 
 
 /*
- * Builds it at once, not in slices, and without a rest: used when no other
- * replica could serve meanwhile.
+ * Builds the next table at once, not in slices, and without a rest: for when no
+ * other replica could serve meanwhile.
  */
 
 void
@@ -195,7 +197,7 @@ ngx_http_llmgw_table_finish(ngx_http_llmgw_pool_t *pool)
 }
 
 
-/* Whether some listed replicas are not in the table that serves yet. */
+/* 1: some listed replicas are not in the table that serves yet. */
 
 ngx_uint_t
 ngx_http_llmgw_table_is_behind(ngx_http_llmgw_pool_t *pool)
@@ -287,7 +289,7 @@ ngx_http_llmgw_table_create(ngx_http_llmgw_pool_t *pool,
 }
 
 
-/* Begins the ring, from the one that serves. */
+/* Begins the new table's ring, from that of the table that serves. */
 
 static ngx_int_t
 ngx_http_llmgw_table_ring(ngx_http_llmgw_pool_t *pool,
@@ -317,7 +319,7 @@ ngx_http_llmgw_table_ring(ngx_http_llmgw_pool_t *pool,
     }
 
     for (i = 0; i < table->n; i++) {
-        /* -1 in the table that serves is LLMGW_RING_NEW here */
+        /* an index of -1 in the table that serves is LLMGW_RING_NEW */
         before[i] = (uint32_t) table->replicas[i]->index;
     }
 
@@ -372,7 +374,9 @@ ngx_http_llmgw_table_swap(ngx_http_llmgw_pool_t *pool)
 }
 
 
-/* For llmgw_pick(), which reads counts: under the zone's lock. */
+/*
+ * Peers for llmgw_pick(), which reads counts: to be used under the zone's lock.
+ */
 
 void
 ngx_http_llmgw_table_peers(ngx_http_llmgw_pool_t *pool,
@@ -427,7 +431,7 @@ ngx_http_llmgw_table_standbys(ngx_http_llmgw_pool_t *pool)
 }
 
 
-/* Replicas that are in the next table alone might serve. */
+/* 1: replicas that are only in the next table might serve. */
 
 ngx_uint_t
 ngx_http_llmgw_table_is_empty(ngx_http_llmgw_pool_t *pool)

@@ -23,8 +23,9 @@
 #include "fleet/table.h"
 
 
-#define NGX_HTTP_LLMGW_LOADS_MS      100     /* agents report as often */
-#define NGX_HTTP_LLMGW_MEMBERS_A_MS  100     /* read in some 30 us */
+#define NGX_HTTP_LLMGW_LOADS_MS      100     /* agents report that often */
+#define NGX_HTTP_LLMGW_MEMBERS_A_MS  100     /* per ms between reads; read in
+                                                some 30 us */
 
 
 static ngx_int_t ngx_http_llmgw_upstream_first_view(
@@ -131,7 +132,7 @@ ngx_http_llmgw_upstream_destroy(ngx_http_llmgw_upstream_t *upstream)
 }
 
 
-/* Whole before the worker accepts: the rings are built in one go. */
+/* To be complete before the worker accepts, the rings are built in one go. */
 
 static ngx_int_t
 ngx_http_llmgw_upstream_first_view(ngx_http_llmgw_upstream_t *upstream)
@@ -163,7 +164,7 @@ ngx_http_llmgw_upstream_first_view(ngx_http_llmgw_upstream_t *upstream)
 }
 
 
-/* Before a pick. */
+/* Called before a pick. */
 
 void
 ngx_http_llmgw_upstream_look(ngx_http_llmgw_upstream_t *upstream)
@@ -231,7 +232,7 @@ ngx_http_llmgw_upstream_reopen(ngx_http_llmgw_upstream_t *upstream)
 
     case LLMGW_MEMBERS_UNCHANGED:
         if (upstream->generation == 0) {
-            /* it was opened, but its first view not yet taken over */
+            /* the segment was opened, but its first view not taken over yet */
             ngx_http_llmgw_upstream_read(upstream);
         }
         break;
@@ -326,7 +327,7 @@ ngx_http_llmgw_upstream_check_handler(ngx_event_t *ev)
 }
 
 
-/* A model may be unbound merely by time, and another one get its pool. */
+/* Time alone may unbind a model, and give its pool to another one. */
 
 static void
 ngx_http_llmgw_upstream_check_models(ngx_http_llmgw_upstream_t *upstream)
@@ -351,7 +352,9 @@ ngx_http_llmgw_upstream_check_ms(ngx_http_llmgw_upstream_t *upstream)
 }
 
 
-/* The load that replicas report, which includes that of other gateways. */
+/*
+ * Reads the load that replicas report, which includes that of other gateways.
+ */
 
 void
 ngx_http_llmgw_upstream_loads(ngx_http_llmgw_upstream_t *upstream)
@@ -384,7 +387,10 @@ ngx_http_llmgw_upstream_loads(ngx_http_llmgw_upstream_t *upstream)
 }
 
 
-/* As often as agents report: while streams run, and before a ranking. */
+/*
+ * Called while streams run, and before a ranking; reads as often as agents
+ * report.
+ */
 
 void
 ngx_http_llmgw_upstream_look_at_loads(ngx_http_llmgw_upstream_t *upstream)
@@ -406,7 +412,7 @@ ngx_http_llmgw_monotonic_ms(void)
 }
 
 
-/* The same, computed once per iteration of the event loop. */
+/* The same clock, read once per iteration of the event loop. */
 
 uint64_t
 ngx_http_llmgw_upstream_clock_ms(ngx_http_llmgw_upstream_t *upstream)

@@ -30,37 +30,40 @@ struct ngx_http_llmgw_upstream_s {
     ngx_http_llmgw_worker_t      *worker;
     ngx_http_llmgw_srv_conf_t    *conf;         /* of the block and its first
                                                    pool */
-    ngx_http_llmgw_pool_t       **pools;        /* conf->npools; NULL: no model
-                                                   was bound to it yet, which
-                                                   the first never is */
-    ngx_http_llmgw_pool_t        *main;         /* of most replicas: what names
-                                                   no model is its */
-    ngx_http_llmgw_zone_t        *zone;         /* of the first pool: where
+    ngx_http_llmgw_pool_t       **pools;        /* conf->npools of them; NULL:
+                                                   no model was bound to it yet,
+                                                   which is never so for the
+                                                   first */
+    ngx_http_llmgw_pool_t        *main;         /* serves requests that name no
+                                                   model: that of most
+                                                   replicas */
+    ngx_http_llmgw_zone_t        *zone;         /* of the first pool: counts
                                                    classes, tenants, takeovers
-                                                   and bodies count */
+                                                   and bodies */
 
     llmgw_members_reader_t       *reader;       /* NULL: static only */
     llmgw_members_view_t          view;
     u_char                       *takes;        /* number of the pool that takes
                                                    each member of the view */
-    size_t                        ntakes;       /* room in it */
+    size_t                        ntakes;       /* elements allocated */
     uint64_t                      generation;   /* of the view */
-    ngx_msec_t                    looked_ms;    /* at the generation */
-    ngx_msec_t                    read_ms;      /* the view */
+    ngx_msec_t                    looked_ms;    /* at the segment's
+                                                   generation */
+    ngx_msec_t                    read_ms;      /* when the view was read */
     ngx_http_llmgw_models_t       models;       /* of the view's members */
-    ngx_http_llmgw_standbys_t     standbys;     /* the same */
+    ngx_http_llmgw_standbys_t     standbys;     /* of the view's members */
     ngx_uint_t                    nunrouted;    /* models without a pool */
     ngx_uint_t                    nsilent;      /* replicas of the view that
                                                    name no models */
 
     ngx_event_t                   check;
     ngx_event_t                   tick;
-    ngx_msec_t                    loads_ms;     /* read last */
-    uint64_t                      clock_ms;     /* CLOCK_MONOTONIC, */
-    ngx_msec_t                    clock_at_ms;  /* as it was here */
+    ngx_msec_t                    loads_ms;     /* when read last */
+    uint64_t                      clock_ms;     /* CLOCK_MONOTONIC then, */
+    ngx_msec_t                    clock_at_ms;  /* by nginx's clock */
     ngx_uint_t                    streams;      /* running, of all pools */
 
-    unsigned                      stale:1;      /* said so in the log */
+    unsigned                      stale:1;      /* already logged */
     unsigned                      absent:1;
     unsigned                      refused:1;
 };
@@ -77,25 +80,27 @@ void ngx_http_llmgw_upstream_look_at_loads(
 ngx_uint_t ngx_http_llmgw_upstream_is_stale(
     ngx_http_llmgw_upstream_t *upstream);
 
-/* CLOCK_MONOTONIC, read once per iteration of the event loop; or now. */
+/*
+ * CLOCK_MONOTONIC: as read once per iteration of the event loop; or read now.
+ */
 uint64_t ngx_http_llmgw_upstream_clock_ms(
     ngx_http_llmgw_upstream_t *upstream);
 uint64_t ngx_http_llmgw_monotonic_ms(void);
 
-/* One of its pools has a replica that is routable. */
+/* 1: one of its pools has a replica that is routable. */
 ngx_uint_t ngx_http_llmgw_upstream_has_routable(
     ngx_http_llmgw_upstream_t *upstream);
 
 /*
- * apply.c: takes over the view.  NGX_ERROR: no memory; the rest is taken at the
- * next look, since the generation stays.
+ * apply.c: takes over the view.  NGX_ERROR: no memory; the rest is taken over
+ * at the next look, since the generation is left as it was.
  */
 ngx_int_t ngx_http_llmgw_upstream_apply(ngx_http_llmgw_upstream_t *upstream);
 
 /*
- * bind.c: the members are counted: binds base models to pools, in the directory
- * that all workers share, and follows what others have bound.  1: some pool has
- * another model now, or none.
+ * bind.c: to be called when the members are counted: binds base models to
+ * pools, in the directory that all workers share, and follows what other
+ * workers have bound.  1: some pool has another model now, or none.
  */
 ngx_uint_t ngx_http_llmgw_upstream_bind(ngx_http_llmgw_upstream_t *upstream);
 
@@ -104,21 +109,21 @@ ngx_http_llmgw_pool_t *ngx_http_llmgw_upstream_pool_of(
     ngx_http_llmgw_upstream_t *upstream, uint64_t base);
 
 /*
- * Whether and how a name, the engines' name, is served, and the pool: if none
- * serves it, the pool of requests without a model.  By what listed replicas
- * report, whether they live or not: a model whose replicas are all down is
- * known, and has no replica.
+ * Whether and how a name, the engines' name, is served, and by which pool: if
+ * no model has it, by the pool of requests without a model.  Decided by what
+ * listed replicas report, whether they live or not: a model whose replicas are
+ * all down is known, and has no replica.
  */
 llmgw_serves_t ngx_http_llmgw_upstream_serves(
     ngx_http_llmgw_upstream_t *upstream, const ngx_str_t *name,
     ngx_http_llmgw_pool_t **pool);
 
 /*
- * The pool for a name of the configuration that no replica reports.  Where all
- * replicas say what they serve, it is one of its own, as of a base model whose
- * replicas are gone: there requests wait for the first one.  Otherwise an
- * engine has to decide, and it is the pool of requests without a model.  NULL:
- * no pool is free, or no memory.
+ * The pool for a name of the configuration that no replica reports.  If all
+ * replicas report their models, it is a pool of its own, as for a base model
+ * whose replicas are gone: requests wait there for its first replica.
+ * Otherwise an engine has to decide, and it is the pool of requests without a
+ * model.  NULL: no pool is free, or no memory.
  */
 ngx_http_llmgw_pool_t *ngx_http_llmgw_upstream_await(
     ngx_http_llmgw_upstream_t *upstream, const ngx_str_t *name);

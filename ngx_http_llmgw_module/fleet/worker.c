@@ -94,8 +94,8 @@ ngx_http_llmgw_worker_pool_of(ngx_http_request_t *r,
 
 
 /*
- * A single process (master_process off) that reloads runs no init_process: its
- * first request is what begins.
+ * A single process (master_process off) that reloads runs no init_process: the
+ * worker's state begins with its first request.
  */
 
 ngx_http_llmgw_upstream_t *
@@ -120,7 +120,7 @@ ngx_http_llmgw_worker_upstream(ngx_http_request_t *r,
 }
 
 
-/* Of the cycle's pool, and of the process's end: whichever comes first. */
+/* Called when the cycle's pool or the process ends, whichever comes first. */
 
 void
 ngx_http_llmgw_worker_done(void *data)

@@ -1,7 +1,5 @@
 
-/*
- * Once in a worker: its upstreams, and its memory for bodies.
- */
+/* What a worker has once: its upstreams, and its memory for bodies. */
 
 #ifndef _NGX_HTTP_LLMGW_WORKER_H_INCLUDED_
 #define _NGX_HTTP_LLMGW_WORKER_H_INCLUDED_

@@ -10,7 +10,7 @@
 
 struct ngx_http_llmgw_ambiguous_s {
     ngx_http_llmgw_lease_t        lease;
-    ngx_http_llmgw_replica_t     *replica;      /* held */
+    ngx_http_llmgw_replica_t     *replica;      /* kept from being freed */
     llmgw_end_t                   end;          /* the refusal */
 };
 

@@ -12,8 +12,8 @@
  * chunks that a stream still has at its end go back when that pool is
  * destroyed, and not before.  And nginx's filter for chunked answers looks at
  * the tag of a buffer that was sent some time ago.  So a chunk's head is never
- * freed: it is some other chunk's, which has the same tag, or waits to become
- * one.  The number of heads is the greatest number of chunks that were in use
+ * freed: it serves as another chunk's head, which has the same tag, or waits to
+ * do so.  The number of heads is the greatest number of chunks that were in use
  * at a time.
  */
 
@@ -134,7 +134,7 @@ ngx_http_llmgw_chunk_head(ngx_http_llmgw_clients_t *clients)
 
 /*
  * Called after the output was passed to nginx: moves the filled chunks from out
- * to busy, and gives those that nginx has sent back to the worker.
+ * to busy, and returns those that nginx has sent to the worker.
  */
 
 void
@@ -157,7 +157,7 @@ ngx_http_llmgw_chunk_sent(ngx_http_llmgw_stream_t *stream)
 }
 
 
-/* Gives the filled chunks back, which nginx has never had. */
+/* Returns the filled chunks, which nginx has never had, to the worker. */
 
 void
 ngx_http_llmgw_chunk_drop(ngx_http_llmgw_stream_t *stream)

@@ -88,8 +88,8 @@ ngx_http_llmgw_clients_forget(ngx_http_llmgw_stream_t *stream)
 
 /*
  * This runs outside of nginx's own handlers, which run the requests that nginx
- * posts when a stream is finalized.  So they are run here: otherwise they would
- * wait for the next event of a client that may be gone.
+ * posts when a stream is finalized.  So posted requests are run here: otherwise
+ * they would wait for the next event of a client that may be gone.
  */
 
 static void

@@ -14,9 +14,10 @@
 
 #define NGX_HTTP_LLMGW_CHUNK_BYTES    256    /* a stream's first chunk */
 #define NGX_HTTP_LLMGW_CHUNK_MAX      8192   /* the limit of the doubling */
-#define NGX_HTTP_LLMGW_OUT_MAX        65536  /* waits for a client: then text
-                                                joins the last event */
-#define NGX_HTTP_LLMGW_CHUNKS_KEPT    1024   /* free, of the first size */
+#define NGX_HTTP_LLMGW_OUT_MAX        65536  /* bytes waiting for a client:
+                                                beyond them text is added to the
+                                                last event */
+#define NGX_HTTP_LLMGW_CHUNKS_KEPT    1024   /* free ones of the first size */
 #define NGX_HTTP_LLMGW_CORKED         512    /* connections at a time */
 #define NGX_HTTP_LLMGW_SHARERS        256    /* cells of the survey: cork.c */
 #define NGX_HTTP_LLMGW_ID_BYTES       16     /* random bytes of an id */
@@ -28,13 +29,14 @@ struct ngx_http_llmgw_clients_s {
     ngx_queue_t                   work;         /* of streams */
     ngx_http_llmgw_worker_t      *worker;
     ngx_log_t                    *log;
-    ngx_chain_t                  *chunks;       /* free ones: chunk.c */
-    ngx_chain_t                  *heads;        /* of chunks, without bytes */
+    ngx_chain_t                  *chunks;       /* the free ones: chunk.c */
+    ngx_chain_t                  *heads;        /* for chunks, without bytes */
     ngx_uint_t                    nchunks;
     ngx_uint_t                    ncorked;
-    ngx_uint_t                    nids;         /* of ids, not used yet */
-    unsigned                      running:1;    /* the list is worked off */
-    unsigned                      done:1;       /* its memory is freed */
+    ngx_uint_t                    nids;         /* ids not used yet */
+    unsigned                      running:1;    /* the list is being worked
+                                                   off */
+    unsigned                      done:1;       /* its memory is being freed */
     u_char                        sharers[NGX_HTTP_LLMGW_SHARERS];
     u_char                        ids[NGX_HTTP_LLMGW_IDS]
                                      [NGX_HTTP_LLMGW_ID_BYTES];

@@ -5,7 +5,7 @@
  * nginx writes to an HTTP/2 connection whenever one of its streams sends.  So
  * fifty streams that get a token in one iteration of the event loop would cost
  * fifty writes, and a stream's first token would cost two, one of them for its
- * headers.  While the worker works its list of streams off, such a connection
+ * headers.  While the worker processes its list of streams, such a connection
  * is corked: its write event says that the socket takes nothing, and nginx
  * queues the frames.  At the end of the list nginx's own write handler sends
  * all of them in one write.
@@ -113,7 +113,8 @@ ngx_http_llmgw_cork_survey(ngx_http_llmgw_clients_t *clients)
 
 /*
  * Called when the request is about to send: corks its connection, if other
- * streams of it are on the list, or if the answer's headers come first.
+ * streams of the connection are on the list, or if the answer's headers come
+ * first.
  */
 
 void
@@ -145,7 +146,7 @@ ngx_http_llmgw_cork(ngx_http_llmgw_clients_t *clients, ngx_http_request_t *r)
 
 /*
  * nginx closes an HTTP/2 connection in an event of the connection's own, never
- * when a stream ends, so none is freed while it is corked.
+ * when a stream ends, so no connection is freed while it is corked.
  */
 
 void

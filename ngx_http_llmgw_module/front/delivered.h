@@ -17,13 +17,13 @@
 #include "fleet/body_memory.h"
 
 
-/* mode: of llmgw_resume.  NULL: no memory. */
+/* mode: llmgw_resume_mode_t, of llmgw_resume.  NULL: no memory. */
 llmgw_delivered_t *ngx_http_llmgw_delivered_create(ngx_pool_t *memory,
     ngx_http_llmgw_pool_t *pool, llmgw_resume_mode_t mode);
 
 /*
- * How a stream with that many tokens can be resumed; with BY_NOTHING *why has
- * the reason.  delivered may be NULL.
+ * How a stream with that many tokens can be resumed; with BY_NOTHING, *why is
+ * set to the reason.  delivered may be NULL.
  */
 llmgw_resume_by_t ngx_http_llmgw_delivered_resume(
     llmgw_delivered_t *delivered, ngx_uint_t tokens, ngx_uint_t choices,

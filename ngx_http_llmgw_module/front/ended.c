@@ -3,10 +3,10 @@
  * How an attempt ended, for its stream.  core/serve/serve.h decides what
  * follows; this file knows what the client has by then.
  *
- * A stream that was lost goes on behind what the client has, if the next
- * replica can be told what that is (front/delivered.h).  If it cannot, but
- * the client has nothing because its answer is still being put together, all of
- * it begins anew.  Otherwise it breaks off, and the client is told so.
+ * A stream that was lost continues after what the client has, if the next
+ * replica can be told what that is (front/delivered.h).  If it cannot, but the
+ * client has nothing because its answer is still being put together, all of the
+ * stream begins anew.  Otherwise it breaks off, with an error to the client.
  */
 
 #include "fleet/pool.h"
@@ -80,8 +80,9 @@ ngx_http_llmgw_ended(ngx_http_llmgw_stream_t *stream,
 
 
 /*
- * How the attempt ended, for its stream.  A stream that is complete ends so
- * even if its replica did not say so but failed: another one could add nothing.
+ * How the attempt ended, for its stream.  An attempt whose stream is complete
+ * ends as final, even if its replica failed without reporting the end: another
+ * one could add nothing.
  */
 
 static llmgw_ending_t
@@ -98,7 +99,7 @@ ngx_http_llmgw_ended_ending(ngx_http_llmgw_stream_t *stream,
 }
 
 
-/* All tokens asked for have come, or each choice has said why it ended. */
+/* 1: all tokens asked for have come, or each choice has its finish reason. */
 
 static ngx_uint_t
 ngx_http_llmgw_ended_is_complete(ngx_http_llmgw_stream_t *stream)
@@ -118,7 +119,10 @@ ngx_http_llmgw_ended_is_complete(ngx_http_llmgw_stream_t *stream)
         }
 
         if (ask->openai) {
-            /* it is each choice's, and not what a plain replica is told */
+            /*
+             * this limit is each choice's, not the max_tokens sent to a plain
+             * replica
+             */
             max = ask->choices == 1 ? ask->openai->max_tokens : 0;
         }
     }
@@ -128,8 +132,9 @@ ngx_http_llmgw_ended_is_complete(ngx_http_llmgw_stream_t *stream)
 
 
 /*
- * Decides how a lost stream continues of which the client has a part.  If it
- * cannot, but the client's part is still buffered here, it starts again.
+ * Decides how a lost stream continues if the client has a part of it.  If it
+ * cannot continue, but the client's part is still buffered here, it starts
+ * again.
  */
 
 static llmgw_ending_t
@@ -157,13 +162,13 @@ ngx_http_llmgw_ended_lost(ngx_http_llmgw_stream_t *stream,
 
     *why = "";
 
-    /* what cannot go on behind a part may well begin anew */
+    /* a stream that cannot continue after a part may still begin anew */
 
     return ending == LLMGW_ENDING_UNABLE ? LLMGW_ENDING_REFUSED : ending;
 }
 
 
-/* 1: the client has nothing of the stream, and what was kept is dropped. */
+/* 1: the client has nothing of the stream, and buffered output is dropped. */
 
 static ngx_uint_t
 ngx_http_llmgw_ended_restart(ngx_http_llmgw_stream_t *stream)
@@ -227,7 +232,7 @@ ngx_http_llmgw_ended_note(ngx_http_llmgw_stream_t *stream,
 }
 
 
-/* How shards failed under the attempt, whether or not it ended well. */
+/* Notes how shards failed under the attempt, whether or not it ended well. */
 
 static void
 ngx_http_llmgw_ended_shards(ngx_http_llmgw_stream_t *stream,
@@ -243,7 +248,7 @@ ngx_http_llmgw_ended_shards(ngx_http_llmgw_stream_t *stream,
 
     stream->record.shard_failures += shards->failures;
 
-    /* a later attempt that finds no shard says less than why they failed */
+    /* a later attempt that finds no shard tells less than why shards failed */
 
     if (shards->failures || stream->record.shard_failure.len == 0) {
         stream->record.shard_failure = shards->last;

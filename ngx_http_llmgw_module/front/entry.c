@@ -2,7 +2,7 @@
 /*
  * How a stream enters and leaves (admit/admit.h, keys/keys.h): once each,
  * whatever happens in between.  Its caller's account is asked last, so that a
- * request which is refused has taken nothing there.
+ * request that is refused elsewhere has taken nothing there.
  */
 
 #include "fleet/pool.h"
@@ -66,7 +66,7 @@ ngx_http_llmgw_entry_refused(ngx_http_llmgw_stream_t *stream)
 }
 
 
-/* By the upstream's rules.  NGX_DECLINED: *end says why not. */
+/* Admits by the upstream's rules.  NGX_DECLINED: *end has the reason. */
 
 static ngx_int_t
 ngx_http_llmgw_entry_admits(ngx_http_llmgw_stream_t *stream, llmgw_end_t *end)
@@ -90,8 +90,8 @@ ngx_http_llmgw_entry_admits(ngx_http_llmgw_stream_t *stream, llmgw_end_t *end)
 
 
 /*
- * The priority of its class at the engine.  Where one class has such a
- * priority, no request of any class says its own.
+ * Sets the priority at the engine, by the request's class.  If some class has
+ * one, a request with a class cannot set its own.
  */
 
 static ngx_int_t
@@ -129,7 +129,7 @@ ngx_http_llmgw_entry_priority(ngx_http_llmgw_stream_t *stream)
 }
 
 
-/* By its caller's account. */
+/* Charges the caller's account. */
 
 static ngx_int_t
 ngx_http_llmgw_entry_charge(ngx_http_llmgw_stream_t *stream, llmgw_end_t *end)
@@ -184,7 +184,9 @@ ngx_http_llmgw_entry_charge(ngx_http_llmgw_stream_t *stream, llmgw_end_t *end)
 }
 
 
-/* The client's name of the model; Infer has none, and gets the pool's. */
+/*
+ * The client's name of the model; Infer requests have none, and get the pool's.
+ */
 
 static ngx_str_t
 ngx_http_llmgw_entry_model(ngx_http_llmgw_stream_t *stream)
@@ -258,7 +260,7 @@ ngx_http_llmgw_entry_ends(ngx_http_llmgw_stream_t *stream,
 }
 
 
-/* A stream without any token has had none by its end. */
+/* A stream without any token counts as having waited for one until its end. */
 
 static void
 ngx_http_llmgw_entry_leaves(ngx_http_llmgw_stream_t *stream,
@@ -287,7 +289,10 @@ ngx_http_llmgw_entry_leaves(ngx_http_llmgw_stream_t *stream,
 }
 
 
-/* By the engine's own count where it came, or else by what it sent. */
+/*
+ * Settles by the engine's own count if there is one, or else by what the engine
+ * sent.
+ */
 
 static void
 ngx_http_llmgw_entry_settles(ngx_http_llmgw_stream_t *stream,
@@ -332,7 +337,7 @@ ngx_http_llmgw_entry_settles(ngx_http_llmgw_stream_t *stream,
 }
 
 
-/* As its engine counted them; none if it got no engine; -1: not known. */
+/* As the engine counted the prompt; 0 if no engine got it; -1: not known. */
 
 static ngx_int_t
 ngx_http_llmgw_entry_prompt_tokens(ngx_http_llmgw_stream_t *stream)

@@ -1,7 +1,7 @@
 
 /*
- * The front that gRPC clients speak to: InferenceGateway.Infer as a stream,
- * and grpc.health.v1 for the pool.
+ * The front for gRPC clients: InferenceGateway.Infer as a stream, and
+ * grpc.health.v1 for the pool.
  *
  * A token is not decoded: the replica's message with its signature appended is
  * the client's message (proto/token_message.h).
@@ -23,7 +23,7 @@
 #include "proto/utf8.h"
 
 
-/* A request's part of the worker's memory for bodies, until it ends. */
+/* What a request takes of the worker's memory for bodies, until it ends. */
 typedef struct {
     ngx_http_llmgw_pool_t        *pool;
     llmgw_holder_t                holder;
@@ -96,7 +96,7 @@ ngx_http_llmgw_grpc_front_handler(ngx_http_request_t *r)
     ngx_http_client_body_handler_pt  handler;
 
     if (r != r->main) {
-        /* a mirror's or auth_request's: only a client reads a stream */
+        /* from a mirror or auth_request: only clients can read a stream */
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
@@ -132,8 +132,8 @@ ngx_http_llmgw_grpc_front_is(ngx_http_request_t *r, const char *path)
 
 
 /*
- * Two calls finalize the request: the answer's, and that of the phase which
- * called this handler.  So it takes one reference more.
+ * Two calls finalize the request: the answer's, and that of the phase that
+ * called this handler.  So this takes one more reference.
  */
 
 static ngx_int_t
@@ -148,7 +148,7 @@ ngx_http_llmgw_grpc_front_unknown(ngx_http_request_t *r, const char *text)
 }
 
 
-/* For a request that gets no stream.  text must be a constant. */
+/* Answers a request that gets no stream.  text must be a constant. */
 
 static void
 ngx_http_llmgw_grpc_front_refuse(ngx_http_request_t *r,
@@ -191,7 +191,7 @@ ngx_http_llmgw_grpc_front_infer(ngx_http_request_t *r)
 }
 
 
-/* SERVING: there is a replica that requests can be routed to. */
+/* Answers SERVING if there is a replica that requests can be routed to. */
 
 static void
 ngx_http_llmgw_grpc_front_health(ngx_http_request_t *r)
@@ -242,7 +242,8 @@ ngx_http_llmgw_grpc_front_health(ngx_http_request_t *r)
 
 /*
  * Sets message to the request's only message: the body must be one prefix and
- * exactly as many bytes as it says.  NGX_DONE: it is not, and was refused.
+ * exactly as many bytes as that gives.  NGX_DONE: it is not, and the request
+ * was refused.
  */
 
 static ngx_int_t
@@ -283,7 +284,9 @@ ngx_http_llmgw_grpc_front_message(ngx_http_request_t *r, ngx_str_t *body,
 }
 
 
-/* The prompt and the ids have any length, so they get memory of their own. */
+/*
+ * The prompt and the ids may have any length, so they get memory of their own.
+ */
 
 static void *
 ngx_http_llmgw_grpc_front_alloc(void *data, size_t size)
@@ -332,7 +335,10 @@ ngx_http_llmgw_grpc_front_read(ngx_http_llmgw_stream_t *stream)
 }
 
 
-/* The decoded message is about as long.  NGX_DONE: it was refused. */
+/*
+ * Counts the decoded message, which is about as long.  NGX_DONE: the request
+ * was refused.
+ */
 
 static ngx_int_t
 ngx_http_llmgw_grpc_front_hold(ngx_http_llmgw_stream_t *stream, size_t bytes)
@@ -475,7 +481,7 @@ ngx_http_llmgw_grpc_front_token(ngx_http_llmgw_stream_t *stream,
     ngx_str_t  *signature;
 
     if (token->more && token->text_len == 0 && !token->is_final) {
-        return NGX_OK;      /* nothing that a message could say */
+        return NGX_OK;      /* there is no message to check */
     }
 
     signature = &stream->serving->replica->signature;
@@ -539,8 +545,8 @@ ngx_http_llmgw_grpc_front_refused(ngx_http_request_t *r, ngx_chain_t *body)
 
 
 /*
- * The outcome for an HTTP status.  Where nginx means something more exact by it
- * than gRPC's general mapping says, there is a case of its own.
+ * The outcome for an HTTP status.  A status by which nginx means something more
+ * exact than gRPC's general mapping has its own case.
  */
 
 static void

@@ -1,7 +1,5 @@
 
-/*
- * The front that gRPC clients speak to.
- */
+/* The front for gRPC clients. */
 
 #ifndef _NGX_HTTP_LLMGW_GRPC_FRONT_H_INCLUDED_
 #define _NGX_HTTP_LLMGW_GRPC_FRONT_H_INCLUDED_

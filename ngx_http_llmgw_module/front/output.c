@@ -1,9 +1,9 @@
 
 /*
- * Output: a stream's bytes on their way into nginx's response body.
+ * Output: a stream's bytes until they are in nginx's response body.
  *
  * A front packs tokens one after another into chunks (chunk.c), and they are
- * flushed once per iteration of the event loop.  nginx may keep bytes of ours,
+ * flushed once per iteration of the event loop.  nginx may keep some of them,
  * because the client is slow, or because its connection is corked for the rest
  * of the iteration (cork.c).  Until they are sent the stream is blocked, and
  * its replica gets no more window.
@@ -108,7 +108,7 @@ ngx_http_llmgw_output_flush(ngx_http_llmgw_stream_t *stream)
         ngx_add_timer(wev, clcf->send_timeout);
     }
 
-    /* the connection is this request's own, unless it is HTTP/2's */
+    /* the connection is this request's own, unless it is an HTTP/2 one */
 
     if (r->http_version < NGX_HTTP_VERSION_20
         && ngx_handle_write_event(wev, clcf->send_lowat) != NGX_OK)
@@ -140,7 +140,7 @@ ngx_http_llmgw_output_send(ngx_http_llmgw_stream_t *stream, ngx_uint_t last)
     }
 
     if (r->header_only) {
-        /* nginx would write them behind an answer that has no body */
+        /* nginx would write them after an answer that has no body */
         ngx_http_llmgw_chunk_drop(stream);
     }
 
@@ -160,8 +160,9 @@ ngx_http_llmgw_output_send(ngx_http_llmgw_stream_t *stream, ngx_uint_t last)
 
 /*
  * nginx calls the write handler when the frames of a corked connection are
- * sent, and nearly always that is all of them.  To pass through all of nginx's
- * filters once more, only to learn that, would cost as much as the first pass.
+ * sent, and nearly always that is all of them.  To learn that by passing
+ * through all of nginx's filters once more would cost as much as the first
+ * pass.
  */
 
 ngx_uint_t
@@ -213,7 +214,8 @@ ngx_http_llmgw_output_write_handler(ngx_http_request_t *r)
         && (stream->blocked || r->connection->error))
     {
         if (wev->timer_set && !wev->delayed) {
-            ngx_del_timer(wev);     /* it took some: the timeout starts anew */
+            ngx_del_timer(wev);     /* the client took some: the timeout starts
+                                       anew */
         }
 
         ngx_http_llmgw_stream_unblocked(stream);

@@ -1,6 +1,6 @@
 
 /*
- * A stream's bytes on their way into nginx's response body, the same for all
+ * A stream's bytes until they are in nginx's response body, the same for all
  * fronts.
  */
 
@@ -25,7 +25,9 @@ size_t ngx_http_llmgw_output_bytes(ngx_http_llmgw_stream_t *stream);
  */
 ngx_int_t ngx_http_llmgw_output_flush(ngx_http_llmgw_stream_t *stream);
 
-/* 1: nginx has sent all of our bytes, and the chunks are free again. */
+/*
+ * 1: nginx has sent all of the stream's bytes, and the chunks are free again.
+ */
 ngx_uint_t ngx_http_llmgw_output_is_sent(ngx_http_llmgw_stream_t *stream);
 
 /*

@@ -22,12 +22,12 @@
 
 /*
  * What else the pool holds until a stream's end: the request line, the body's
- * buffers, the frames of headers, data and trailers, cleanups, and what a front
- * keeps.  1300 bytes with nginx 1.22; the rest is for other modules.
+ * buffers, the frames of headers, data and trailers, cleanups, and a front's
+ * own data.  1300 bytes with nginx 1.22; the rest is for other modules.
  */
 #define NGX_HTTP_LLMGW_POOL_REST     1792
 
-/* With keys: the caller, and headers that say what is left of its limits. */
+/* With keys: the caller, and headers that show what is left of its limits. */
 #define NGX_HTTP_LLMGW_POOL_CALLER   (sizeof(ngx_http_llmgw_caller_t) + 1024)
 
 

@@ -26,7 +26,10 @@ ngx_http_llmgw_refusal_init(ngx_conf_t *cf)
 }
 
 
-/* What sends nginx's page stops at header_only: the body is sent here. */
+/*
+ * nginx's code that sends its page stops at header_only, so the body is sent
+ * here.
+ */
 
 static ngx_int_t
 ngx_http_llmgw_refusal_filter(ngx_http_request_t *r)
@@ -62,12 +65,12 @@ ngx_http_llmgw_refusal_filter(ngx_http_request_t *r)
 
 
 /*
- * The protocol that the answer must be in; NULL: it is no refusal, or none in
- * a location of ours.
+ * The protocol in which to answer; NULL: it is no refusal, or not in one of our
+ * locations.
  *
- * The location has it.  No location was found yet for a header that is too
- * large and the like: then the server's protocols are asked whose request it
- * is.
+ * The location has it.  For a header that is too large and the like no location
+ * was found yet: then the server's protocols are asked whether the request is
+ * theirs.
  */
 
 static const ngx_http_llmgw_protocol_t *

@@ -1,8 +1,8 @@
 
 /*
  * How a stream is served: core/serve/serve.h decides, and this file carries out
- * what it says, with nginx's clock, claims and attempts.  What the client has
- * when an attempt ends is in ended.c; attempt/attempt.c speaks the replica's
+ * its steps, with nginx's clock, claims and attempts.  ended.c knows what the
+ * client has when an attempt ends; attempt/attempt.c speaks the replica's
  * protocol.
  */
 
@@ -82,7 +82,7 @@ ngx_http_llmgw_serve_begin(ngx_http_llmgw_stream_t *stream)
 
 
 /*
- * With a delay every request is hedged, once that has passed.  With "on" a
+ * With a delay, every request is hedged once the delay has passed.  With "on" a
  * request is hedged if its own flag asks for it, at once.
  */
 
@@ -123,9 +123,10 @@ ngx_http_llmgw_serve_turn(ngx_http_llmgw_claim_t *claim)
 
 
 /*
- * A held stream goes to the pool that serves its name by now.  It may have come
- * when no replica had told what it serves, or the name has turned out to be an
- * adapter's.  One that has delivered tokens stays with its base model.
+ * A held stream goes to the pool that serves its name by now.  The stream may
+ * have come when no replica had reported its models, or the name has turned out
+ * to be an adapter's.  A stream that has delivered tokens stays with its base
+ * model.
  */
 
 static void
@@ -184,7 +185,7 @@ ngx_http_llmgw_serve_facts(ngx_http_llmgw_stream_t *stream,
 
     conf = stream->conf;
 
-    /* coalescing may keep a token unread for as long */
+    /* coalescing may leave a token unread for that long */
     delay = stream->pool->worker->asking->coalesce.load.interval_ms;
 
     facts->attempts[0] = &stream->attempts[0].state;
@@ -258,7 +259,7 @@ ngx_http_llmgw_serve_step(ngx_http_llmgw_stream_t *stream,
 }
 
 
-/* All of a step but what comes next. */
+/* Carries out a step, except for what comes next. */
 
 static void
 ngx_http_llmgw_serve_settle(ngx_http_llmgw_stream_t *stream,
@@ -368,7 +369,7 @@ ngx_http_llmgw_serve_start(ngx_http_llmgw_stream_t *stream,
 }
 
 
-/* A second attempt beside the first one, at another replica. */
+/* Starts a second attempt beside the first one, at another replica. */
 
 static void
 ngx_http_llmgw_serve_hedge(ngx_http_llmgw_stream_t *stream)
@@ -425,7 +426,8 @@ ngx_http_llmgw_serve_token(ngx_http_llmgw_attempt_t *attempt,
     }
 
     if (!stream->blocked || stream->out_failed) {
-        ngx_http_llmgw_clients_post(stream);    /* else nginx's event does */
+        ngx_http_llmgw_clients_post(stream);    /* otherwise nginx's event
+                                                   does */
     }
 }
 
@@ -464,7 +466,7 @@ ngx_http_llmgw_serve_first(ngx_http_llmgw_stream_t *stream,
 }
 
 
-/* Takes note of what the next replica would have to know. */
+/* Notes what the next replica would have to know. */
 
 static void
 ngx_http_llmgw_serve_keep(ngx_http_llmgw_stream_t *stream,
@@ -496,7 +498,10 @@ ngx_http_llmgw_serve_keep(ngx_http_llmgw_stream_t *stream,
 }
 
 
-/* The same: the stream is posted, and handles the end when it runs. */
+/*
+ * Runs within a callback, too: the stream is posted, and handles the end when
+ * it runs.
+ */
 
 static void
 ngx_http_llmgw_serve_end(ngx_http_llmgw_attempt_t *attempt)
@@ -506,8 +511,8 @@ ngx_http_llmgw_serve_end(ngx_http_llmgw_attempt_t *attempt)
 
 
 /*
- * A message may be several tokens, or none.  Of an answer that is passed on
- * whole, the first piece stands for the first token.  In a stream it does not:
+ * A message may be several tokens, or none.  In an answer that is passed on
+ * whole, the first piece counts as the first token.  In a stream it does not:
  * an engine may announce an answer before it has read the prompt.
  */
 

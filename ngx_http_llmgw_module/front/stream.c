@@ -74,7 +74,7 @@ ngx_http_llmgw_stream_open(ngx_http_request_t *r,
 
 /*
  * The client may have gone with the event that brought the end of its request:
- * there will be no other one.
+ * no other event would come.
  */
 
 static void
@@ -182,7 +182,7 @@ ngx_http_llmgw_stream_sent(ngx_http_llmgw_stream_t *stream)
 }
 
 
-/* The replica's silence counts from now: it was the client that was slow. */
+/* The replica's silence counts from now on: so far the client was slow. */
 
 void
 ngx_http_llmgw_stream_unblocked(ngx_http_llmgw_stream_t *stream)
@@ -217,7 +217,7 @@ ngx_http_llmgw_stream_finish(ngx_http_llmgw_stream_t *stream,
 }
 
 
-/* Behind the outcome's own line: how shards failed; without memory, not. */
+/* Adds how shards failed to the outcome's own text, if there is memory. */
 
 static void
 ngx_http_llmgw_stream_blame(ngx_http_llmgw_stream_t *stream, llmgw_end_t *end)
@@ -264,7 +264,7 @@ ngx_http_llmgw_stream_answer(ngx_http_llmgw_stream_t *stream,
 }
 
 
-/* Ends the stream without an answer: nobody reads it, or memory is out. */
+/* Ends the stream without an answer: nobody would read it, or memory is out. */
 
 static void
 ngx_http_llmgw_stream_abort(ngx_http_llmgw_stream_t *stream)

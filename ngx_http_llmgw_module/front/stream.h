@@ -1,8 +1,8 @@
 
 /*
  * A stream: one client's request, from its decoded message to its last byte,
- * through as many attempts as it takes.  Its client is behind a front, of which
- * the stream knows only four operations.
+ * through as many attempts as it takes.  The client is served by a front, of
+ * which the stream knows only its operations.
  */
 
 #ifndef _NGX_HTTP_LLMGW_STREAM_H_INCLUDED_
@@ -47,13 +47,15 @@ struct ngx_http_llmgw_front_s {
                    const llmgw_token_t *token);
 
     /*
-     * The stream is lost, and cannot continue where it broke off. NGX_OK: the
+     * The stream is lost, and cannot continue where it broke off.  NGX_OK: the
      * client has received nothing, buffered output is dropped, and the stream
-     * starts again.  NULL: that is never so.
+     * starts again.  NULL: the front never can.
      */
     ngx_int_t  (*restart)(ngx_http_llmgw_stream_t *stream);
 
-    /* The client has had nothing for a while.  NULL: that is fine. */
+    /*
+     * The client has received nothing for a while.  NULL: nothing is sent then.
+     */
     ngx_int_t  (*ping)(ngx_http_llmgw_stream_t *stream);
 
     /* Ends the answer after all tokens.  The request may be gone after it. */
@@ -72,56 +74,60 @@ struct ngx_http_llmgw_stream_s {
     ngx_http_llmgw_clients_t     *clients;
     const ngx_http_llmgw_front_t *front;
     ngx_http_llmgw_pool_t        *pool;
-    ngx_http_llmgw_attempt_t     *serving;      /* sends tokens, or NULL */
+    ngx_http_llmgw_attempt_t     *serving;      /* sends tokens; or NULL */
     llmgw_usage_slot_t           *slot;         /* of its caller, or NULL */
 
     /* the client's side */
     ngx_chain_t                  *out;          /* filled, not yet sent */
     ngx_chain_t                  *last;
-    ngx_chain_t                  *busy;         /* nginx has it */
+    ngx_chain_t                  *busy;         /* passed to nginx */
 
-    ngx_msec_t                    token_ms;     /* when the last one came */
+    ngx_msec_t                    token_ms;     /* when the last token came */
     ngx_msec_t                    sent_ms;      /* when the client got bytes */
 
     unsigned                      queued:1;     /* linked in clients->work */
     unsigned                      running:1;    /* counted in the pool */
     unsigned                      wants_hedge:1; /* the request's flag */
-    unsigned                      rearm:1;      /* the timer: a first token */
-    unsigned                      keeps:1;      /* see ask.delivered */
+    unsigned                      rearm:1;      /* set the timer anew */
+    unsigned                      keeps:1;      /* ask.delivered is kept */
     unsigned                      blocked:1;    /* the client reads slowly */
     unsigned                      out_failed:1; /* no memory for a token */
     unsigned                      has_final:1;  /* the final token was packed */
-    unsigned                      resume_by:2;  /* llmgw_resume_by_t, when it
-                                                   was lost last */
-    unsigned                      holds:1;      /* the output, until the end */
-    unsigned                      pings:1;      /* front->ping() is wanted */
-    unsigned                      is_named:1;   /* model: by an llmgw_model
-                                                   line */
+    unsigned                      resume_by:2;  /* llmgw_resume_by_t, as of its
+                                                   last loss */
+    unsigned                      holds:1;      /* keeps all output until the
+                                                   end */
+    unsigned                      pings:1;      /* front->ping() is to be
+                                                   called */
+    unsigned                      is_named:1;   /* an llmgw_model line has
+                                                   model */
 
     void                         *data;         /* the front's own */
-    const llmgw_end_t            *verdict;      /* of a front that cannot go
-                                                   on: it ends so; or NULL */
+    const llmgw_end_t            *verdict;      /* set by a front that cannot
+                                                   continue: how the stream
+                                                   ends; or NULL */
 
     ngx_http_llmgw_record_t       record;
     ngx_http_llmgw_attempt_t      attempts[2];  /* the second is a hedge */
 
     /* the decoded request; its bytes are in the request's memory */
     ngx_http_llmgw_loc_conf_t    *conf;
-    uint64_t                      key;          /* of the ring: read() */
+    uint64_t                      key;          /* of the ring, set by read() */
     ngx_str_t                    *model;        /* to claim; NULL: any */
     ngx_http_llmgw_ask_t          ask;
 
     ngx_http_llmgw_identity_t    *identity;     /* NULL: not asked for */
-    ngx_http_llmgw_caller_t      *caller;       /* the same */
-    uint64_t                      wasted;       /* tokens thrown away */
+    ngx_http_llmgw_caller_t      *caller;       /* NULL: not asked for */
+    uint64_t                      wasted;       /* tokens discarded */
 
     llmgw_serve_t                 serve;
     ngx_http_llmgw_ambiguous_t   *ambiguous;    /* ambiguous.c; NULL: none so
                                                    far */
     ngx_http_llmgw_claim_t        claim;
-    ngx_event_t                   timer;        /* of timer.c */
+    ngx_event_t                   timer;        /* set by timer.c */
 
-    ngx_http_log_handler_pt       log_handler;  /* nginx's, which ours calls */
+    ngx_http_log_handler_pt       log_handler;  /* nginx's own, called by
+                                                   ours */
 };
 
 
@@ -156,8 +162,8 @@ void ngx_http_llmgw_stream_run(ngx_http_llmgw_stream_t *stream);
 void ngx_http_llmgw_stream_unblocked(ngx_http_llmgw_stream_t *stream);
 
 /*
- * End the stream and its answer, with an outcome of our own or with all that
- * is known of the end.  The request may be gone when these return.
+ * End the stream and its answer, with a bare outcome or with all that is known
+ * of the end.  The request may be gone when these return.
  */
 void ngx_http_llmgw_stream_finish(ngx_http_llmgw_stream_t *stream,
     llmgw_outcome_t outcome);
@@ -214,7 +220,7 @@ void ngx_http_llmgw_entry_ends(ngx_http_llmgw_stream_t *stream,
 ngx_uint_t ngx_http_llmgw_ended(ngx_http_llmgw_stream_t *stream,
     ngx_http_llmgw_attempt_t *attempt);
 
-/* A replica's refusal of the request, in its words and its engine's. */
+/* How a replica refused the request, in its words and its engine's. */
 void ngx_http_llmgw_ended_refusal(ngx_http_llmgw_attempt_t *attempt,
     llmgw_end_t *end);
 
@@ -228,15 +234,15 @@ void ngx_http_llmgw_ambiguous_keep(ngx_http_llmgw_stream_t *stream,
 
 /*
  * Ends the lease of the refusal that was kept with that verdict.  Does nothing
- * where none is kept, or it was settled before.
+ * if none is kept, or if its lease was ended before.
  */
 void ngx_http_llmgw_ambiguous_settle(ngx_http_llmgw_stream_t *stream,
     llmgw_verdict_t verdict);
 
-/* Passes the refusal on to the client; the request may be gone after it. */
+/* Answers the client with the refusal; the request may be gone after this. */
 void ngx_http_llmgw_ambiguous_answer(ngx_http_llmgw_stream_t *stream);
 
-/* timer.c: one timer for all that a stream waits for */
+/* timer.c: the one timer for all that a stream waits for */
 void ngx_http_llmgw_timer_init(ngx_http_llmgw_stream_t *stream);
 void ngx_http_llmgw_timer_done(ngx_http_llmgw_stream_t *stream);
 void ngx_http_llmgw_timer_arm(ngx_http_llmgw_stream_t *stream);
@@ -254,7 +260,7 @@ ngx_int_t ngx_http_llmgw_trace_conf(ngx_conf_t *cf,
 void ngx_http_llmgw_trace_read(ngx_http_llmgw_stream_t *stream);
 void ngx_http_llmgw_trace_request_id(ngx_http_llmgw_stream_t *stream);
 
-/* $request_id, which no client chooses.  Empty: no memory. */
+/* $request_id, which a client cannot choose.  Empty: no memory. */
 ngx_str_t ngx_http_llmgw_trace_random(ngx_http_llmgw_stream_t *stream);
 
 

@@ -1,7 +1,7 @@
 
 /*
- * A stream's waits, all on one timer: those of core/serve/serve.h, and that for
- * the moment at which the client should hear something.
+ * A stream's waits, all on one timer: those of core/serve/serve.h, and the wait
+ * until the client should get a sign of life.
  *
  * The timer is not cancelable, so that a worker that is told to exit waits for
  * the stream.  A token does not move it: it fires, and waits for the rest of
@@ -82,7 +82,7 @@ ngx_http_llmgw_timer_ping(ngx_http_llmgw_stream_t *stream)
     stream->sent_ms = ngx_current_msec;
 
     if (stream->blocked) {
-        return;         /* what waits for the client will do when it reads */
+        return;         /* the rest is done when the client reads */
     }
 
     if (stream->front->ping(stream) != NGX_OK) {
@@ -94,11 +94,11 @@ ngx_http_llmgw_timer_ping(ngx_http_llmgw_stream_t *stream)
 
 
 /*
- * Before the answer's header that is some time after the first lease, so that
- * the status can still be true; in the queue it is never, for a refusal must be
- * one by its status.  But one that is held may be so for minutes, while a model
- * is loaded somewhere, and proxies would give up: for it time runs from its
- * beginning, and a refusal after the header is an event.
+ * Before the answer's header a ping is due only some time after the first
+ * lease, so that the status can still be true.  In the queue there is none, as
+ * a refusal must show in the status.  But a held stream may be held for
+ * minutes, while a model is loaded somewhere, and proxies would give up: for it
+ * time runs from its beginning, and a refusal after the header is an event.
  */
 
 ngx_msec_t
@@ -133,7 +133,7 @@ ngx_http_llmgw_timer_arm(ngx_http_llmgw_stream_t *stream)
     ngx_http_llmgw_serve_facts(stream, &facts);
     wait = llmgw_serve_wait_ms(&stream->serve, &facts);
 
-    /* ngx_add_timer() keeps an old time that differs by little: delete it */
+    /* ngx_add_timer() keeps an old time that differs little: delete it */
 
     if (stream->timer.timer_set) {
         ngx_del_timer(&stream->timer);

@@ -3,9 +3,9 @@
  * What identifies a request in logs and traces: its id, with which each of its
  * log lines ends, and the client's trace.
  *
- * A request without a trace gets none.  A parent that the gateway made up would
- * be recorded nowhere: the trace would have no root, and would decide for the
- * engines what is sampled.
+ * A request without a trace gets none.  A parent made up by the gateway would
+ * be recorded nowhere: the trace would have no root, and it would decide for
+ * the engines what is sampled.
  */
 
 #include <sys/random.h>
@@ -206,7 +206,7 @@ ngx_http_llmgw_trace_random(ngx_http_llmgw_stream_t *stream)
 /*
  * Sets $request_id, unless it has been evaluated before.  nginx would ask
  * OpenSSL for random bytes, which costs a system call and a twentieth of the
- * time of a short request.  The kernel's bytes are as random, and one call is
+ * time of a short request.  The kernel's bytes are as random, and one call gets
  * enough for many ids.
  */
 
@@ -227,7 +227,7 @@ ngx_http_llmgw_trace_draw(ngx_http_llmgw_stream_t *stream,
         if (getrandom(clients->ids, sizeof(clients->ids), GRND_NONBLOCK)
             != (ssize_t) sizeof(clients->ids))
         {
-            return;     /* nginx draws it */
+            return;     /* nginx then draws it */
         }
 
         clients->nids = NGX_HTTP_LLMGW_IDS;
@@ -248,9 +248,9 @@ ngx_http_llmgw_trace_draw(ngx_http_llmgw_stream_t *stream,
 
 
 /*
- * Appends the id to what nginx logs of the client and the request.  An id comes
- * from outside: bytes that would break the line or its quoted string are shown
- * as dots.
+ * Appends the id to what nginx logs about the client and the request.  An id
+ * comes from outside: bytes that would break the line or its quoted string are
+ * shown as dots.
  */
 
 static u_char *

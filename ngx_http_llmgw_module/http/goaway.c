@@ -3,9 +3,9 @@
  * A worker that is to exit sends GOAWAY to its HTTP/2 connections, and nginx
  * before 1.27.1 forgets those that are still in their handshake.  Such a client
  * would stay for as long as it has requests (keepalive_time, an hour), with the
- * former configuration and module.  So the first request of each, whatever it
- * asks for, does what nginx does with the others: c->close makes the
- * connection's read handler send GOAWAY.
+ * former configuration and module.  So the first request of each such
+ * connection, whatever it asks for, does what nginx does with the others:
+ * c->close makes the connection's read handler send GOAWAY.
  */
 
 #include "http/goaway.h"

@@ -1,5 +1,7 @@
 
-/* GOAWAY to the HTTP/2 connections that nginx forgot when its worker ended. */
+/*
+ * Sends GOAWAY on HTTP/2 connections that nginx forgot when its worker ended.
+ */
 
 #ifndef _NGX_HTTP_LLMGW_HTTP_GOAWAY_H_INCLUDED_
 #define _NGX_HTTP_LLMGW_HTTP_GOAWAY_H_INCLUDED_

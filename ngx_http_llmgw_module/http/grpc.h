@@ -32,8 +32,8 @@ ngx_int_t ngx_http_llmgw_grpc_only(ngx_http_request_t *r,
     const llmgw_end_t *end);
 
 /*
- * Sends a trailers-only answer, and returns what the request is to be finalized
- * with; or does that, too.
+ * Sends a trailers-only answer: _send() returns the code to finalize the
+ * request with, _answer() also finalizes it.
  */
 ngx_int_t ngx_http_llmgw_grpc_send(ngx_http_request_t *r,
     const llmgw_end_t *end);

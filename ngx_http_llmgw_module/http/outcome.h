@@ -16,7 +16,7 @@ int ngx_http_llmgw_outcome_http(const llmgw_end_t *end);
 
 /*
  * How long a client should wait before it retries; 0: not specified; -1: it
- * should not.
+ * should not retry.
  */
 int ngx_http_llmgw_outcome_pushback_ms(const llmgw_end_t *end);
 

@@ -2,7 +2,9 @@
 #include "http/record.h"
 
 
-/* Bytes of an id in a log line: a client may send one as long as a body. */
+/*
+ * How many bytes of an id are logged: a client may send one as long as a body.
+ */
 #define NGX_HTTP_LLMGW_ID_SHOWN  128
 
 

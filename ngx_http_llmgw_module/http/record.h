@@ -16,7 +16,7 @@
 #include "proto/trace.h"
 
 
-/* Its class and its tenant, as far as they have names that are known. */
+/* Its class and its tenant, if their names are known. */
 typedef struct {
     ngx_str_t                     class;        /* empty: none */
     ngx_str_t                     tenant;       /* empty: none, or unknown */
@@ -24,14 +24,15 @@ typedef struct {
 } ngx_http_llmgw_whose_t;
 
 
-/* Of a request of OpenAI's API. */
+/* For requests of OpenAI's API. */
 typedef struct {
     ngx_str_t                     model;        /* as the client calls it */
     size_t                        prompt_bytes; /* to estimate tokens by */
     ngx_uint_t                    prompt_tokens;
     ngx_uint_t                    completion_tokens;
-    ngx_uint_t                    cached_tokens;    /* of the prompt's */
-    ngx_uint_t                    reasoning_tokens; /* of the completion's */
+    ngx_uint_t                    cached_tokens;    /* of the prompt's tokens */
+    ngx_uint_t                    reasoning_tokens; /* of the completion's
+                                                       tokens */
     size_t                        finish_len;
     u_char                        finish[24];   /* finish_reason, of the first
                                                    choice that has one */
@@ -42,7 +43,7 @@ typedef struct {
     ngx_uint_t                    tokens;
     unsigned                      is_native:1;
     unsigned                      has_first_token:1;
-    unsigned                      hedged:1;     /* second attempt served */
+    unsigned                      hedged:1;     /* the second attempt served */
     unsigned                      retried:1;
     unsigned                      finished:1;   /* outcome, status are set */
     unsigned                      has_resume:1; /* resume_by is set */
@@ -55,14 +56,14 @@ typedef struct {
     ngx_uint_t                    failovers;
     llmgw_route_t                 route;
     ngx_str_t                     replica;      /* of the last attempt */
-    ngx_uint_t                    shard_failures;   /* under all attempts */
+    ngx_uint_t                    shard_failures;   /* in all attempts */
     ngx_str_t                     shard_failure;    /* the last; or empty */
     ngx_str_t                     request_id;   /* NUL-terminated */
     llmgw_trace_span_t           *trace;        /* NULL: none */
-    ngx_http_llmgw_usage_t       *usage;        /* the same */
+    ngx_http_llmgw_usage_t       *usage;        /* NULL: none */
 
     llmgw_outcome_t               outcome;
-    int                           status;       /* gRPC */
+    int                           status;       /* of gRPC */
     const ngx_http_llmgw_whose_t *whose;        /* NULL: not asked for */
 } ngx_http_llmgw_record_t;
 
@@ -77,7 +78,7 @@ ngx_uint_t ngx_http_llmgw_record_first_token(ngx_http_llmgw_record_t *record);
 ngx_int_t ngx_http_llmgw_record_attempt(ngx_http_llmgw_record_t *record,
     ngx_pool_t *pool, ngx_str_t *replica);
 
-/* $request_id, which no client chooses.  Empty: no memory. */
+/* $request_id, which a client cannot choose.  Empty: no memory. */
 ngx_str_t ngx_http_llmgw_record_own_id(ngx_http_request_t *r);
 
 /* The request's id, cut to the length that logs show. */

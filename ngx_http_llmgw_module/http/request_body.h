@@ -15,13 +15,13 @@
 #include "core/openai/body.h"
 
 
-/* malloc(), since threads read bodies, too. */
+/* Uses malloc(), since threads read bodies, too. */
 extern const llmgw_openai_memory_t  ngx_http_llmgw_body_heap;
 
 /*
  * Sets body to its first bytes, at most limit of them, in one piece: where
- * nginx has them in memory, or else a copy in the request's pool.  NGX_ERROR:
- * no memory, or the file could not be read.
+ * nginx has them in memory, or a copy in the request's pool.  NGX_ERROR: no
+ * memory, or the file could not be read.
  */
 ngx_int_t ngx_http_llmgw_body_bytes(ngx_http_request_t *r, size_t limit,
     ngx_str_t *body);

@@ -1,7 +1,7 @@
 
 /*
- * $llmgw_* for the access log.  Times are in seconds, with milliseconds.  What
- * did not happen is logged as "-".
+ * $llmgw_* for the access log.  Times are in seconds, with milliseconds.
+ * Values of things that did not happen are logged as "-".
  */
 
 #include "http/record.h"
@@ -53,7 +53,7 @@ static ngx_int_t ngx_http_llmgw_variable_set(ngx_http_variable_value_t *v,
 
 /*
  * Returns text that lives as long as the request, or writes to buf, which has
- * LLMGW_TRACE_SPAN_BYTES, and returns that.  Empty: it did not happen.
+ * LLMGW_TRACE_SPAN_BYTES, and returns that.  Empty: there is no value.
  */
 typedef ngx_str_t (*ngx_http_llmgw_text_pt)(ngx_http_llmgw_record_t *record,
     u_char *buf);
@@ -395,7 +395,10 @@ ngx_http_llmgw_variable_class(ngx_http_llmgw_record_t *record, u_char *buf)
 }
 
 
-/* What a client has made up is logged as a number, whatever it contains. */
+/*
+ * A tenant that a client has made up is logged as a number, whatever its name
+ * contains.
+ */
 
 static ngx_str_t
 ngx_http_llmgw_variable_tenant(ngx_http_llmgw_record_t *record, u_char *buf)

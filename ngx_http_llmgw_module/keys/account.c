@@ -1,14 +1,14 @@
 
 /*
- * What a request takes of its caller's account, and how it is settled: once,
- * whichever of its ends comes first.
+ * What a request takes from its caller's account, and how it is settled: once,
+ * at whichever of its ends comes first.
  */
 
 #include "http/outcome.h"
 #include "keys/keys.h"
 
 
-/* No client is told to wait for longer than a day. */
+/* No client is asked to wait for longer than a day. */
 #define NGX_HTTP_LLMGW_ACCOUNT_WAIT_MS  (24 * 3600 * 1000)
 
 
@@ -140,7 +140,7 @@ ngx_http_llmgw_caller_leave(ngx_http_llmgw_caller_t *caller,
 }
 
 
-/* NULL: it has none. */
+/* The caller's slot; NULL: it has none. */
 
 llmgw_usage_slot_t *
 ngx_http_llmgw_caller_slot(const ngx_http_llmgw_caller_t *caller)

@@ -1,14 +1,15 @@
 
 /*
- * Whose a request is, and what it answers without a valid key.
+ * The caller of a request, and the answer to one without a valid key.
  *
- * The handler stands behind nginx's access phase: "allow", "deny" and
+ * The handler runs after nginx's access phase: "allow", "deny" and
  * "auth_request" have let the request pass by then, and none of them, not even
  * "satisfy any", takes the place of a key.  Nothing of the body was read.
  *
  * Keys are in force where a module's content handler answers: one of ours or
  * another's, such as a pass.  Files, "return" and our pages are not concerned
- * (pages/access.h), nor are subrequests, whose client was looked at already.
+ * (pages/access.h), nor are subrequests, whose main request was checked
+ * already.
  *
  * Requests without a valid key are counted, and one line a second says how many
  * they were.
@@ -56,7 +57,7 @@ ngx_http_llmgw_keys_init(ngx_conf_t *cf)
 
     cmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
 
-    /* the last one that is added runs first */
+    /* the handler that is added last runs first */
 
     h = ngx_array_push(&cmcf->phases[NGX_HTTP_PRECONTENT_PHASE].handlers);
     if (h == NULL) {
@@ -89,13 +90,13 @@ ngx_http_llmgw_keys_handler(ngx_http_request_t *r)
 
     if (r->method == NGX_HTTP_OPTIONS) {
         ngx_http_llmgw_credential_hide(r);
-        return NGX_DECLINED;        /* a browser asks so, without a key */
+        return NGX_DECLINED;        /* a browser asks this without a key */
     }
 
     caller = ngx_http_llmgw_caller(r);
 
     if (caller && caller->keys == keys) {
-        return NGX_DECLINED;        /* it was redirected to here */
+        return NGX_DECLINED;        /* the request was redirected to here */
     }
 
     if (keys->self.pid != ngx_pid
@@ -154,8 +155,8 @@ ngx_http_llmgw_caller_create(ngx_http_request_t *r,
 
 
 /*
- * The last that happens to a request.  What has a slot by now was a pass, which
- * is between client and replica: its status is all that is known of it.
+ * The last handler of a request.  If it still has a slot it was a native pass,
+ * which is between client and replica: its status is all that is known of it.
  */
 
 static void
@@ -181,7 +182,7 @@ ngx_http_llmgw_caller_cleanup(void *data)
 }
 
 
-/* The newest: another location may have had other keys. */
+/* The newest caller: an earlier location may have had other keys. */
 
 ngx_http_llmgw_caller_t *
 ngx_http_llmgw_caller(ngx_http_request_t *r)
@@ -200,7 +201,10 @@ ngx_http_llmgw_caller(ngx_http_request_t *r)
 }
 
 
-/* By llmgw_identity, where that has a name, or else by a key. */
+/*
+ * Identifies the caller by llmgw_identity, if that has a name, or else by a
+ * key.
+ */
 
 static ngx_int_t
 ngx_http_llmgw_caller_identify(ngx_http_request_t *r,
@@ -358,8 +362,9 @@ ngx_http_llmgw_caller_refuse(ngx_http_request_t *r, const llmgw_end_t *end)
 
 
 /*
- * A request that is passed on as it is: of limits those of requests and streams
- * can be held, and what asks for others is refused.
+ * For a request that is passed on as it is: limits of requests and streams can
+ * be kept there; a caller with other limits, or with a list of models, is
+ * refused.
  */
 
 static ngx_int_t
@@ -430,7 +435,9 @@ ngx_http_llmgw_keys_worker_done(ngx_http_llmgw_main_conf_t *lmcf)
 }
 
 
-/* A single process that reloads runs no init_process: its first request. */
+/*
+ * A single process that reloads runs no init_process: its first request begins.
+ */
 
 static ngx_int_t
 ngx_http_llmgw_keys_begin(ngx_http_llmgw_keys_t *keys, ngx_cycle_t *cycle)

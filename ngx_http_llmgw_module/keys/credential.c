@@ -16,7 +16,7 @@ typedef struct {
     ngx_table_elt_t              *header;       /* NULL: there is none */
     ngx_str_t                     key;
     unsigned                      twice:1;
-    unsigned                      wrong:1;      /* of no form that is known */
+    unsigned                      wrong:1;      /* of no known form */
     unsigned                      basic:1;
 } ngx_http_llmgw_credential_t;
 

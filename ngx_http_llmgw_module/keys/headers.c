@@ -1,12 +1,12 @@
 
 /*
- * How much of its caller's limits remains, in each answer: also in refusals and
- * streams, and in answers of engines behind a pass.
+ * How much of a caller's limits remains, in each answer: also in refusals and
+ * streams, and in engines' answers to native passes.
  *
- *     OpenAI's words   x-ratelimit-remaining-requests
+ *     OpenAI's form    x-ratelimit-remaining-requests
  *     Anthropic's      anthropic-ratelimit-requests-remaining
  *
- * The figures are those at the admission or refusal of the request. A limit
+ * The figures are those at the admission or refusal of the request.  A limit
  * that the caller does not have has no headers.
  */
 
@@ -19,7 +19,7 @@
 #define NGX_HTTP_LLMGW_KEYS_TIME_BYTES  32
 
 
-/* The headers of one limit, in one of both forms. */
+/* The headers for one limit, in one of the two forms. */
 typedef struct {
     const char                   *limit;
     const char                   *remaining;
@@ -35,7 +35,7 @@ static u_char *ngx_http_llmgw_keys_duration(u_char *p, uint64_t ms);
 static u_char *ngx_http_llmgw_keys_moment(u_char *p, uint64_t ms);
 
 
-/* By is_anthropic: of requests, of tokens. */
+/* By is_anthropic; then of requests, of tokens. */
 
 static const ngx_http_llmgw_keys_names_t  ngx_http_llmgw_keys_names[2][2] = {
     { { "x-ratelimit-limit-requests", "x-ratelimit-remaining-requests",
@@ -153,7 +153,7 @@ ngx_http_llmgw_keys_duration(u_char *p, uint64_t ms)
 }
 
 
-/* The time then, by RFC 3339, whole seconds rounded up. */
+/* The time after that many ms, by RFC 3339, whole seconds rounded up. */
 
 static u_char *
 ngx_http_llmgw_keys_moment(u_char *p, uint64_t ms)

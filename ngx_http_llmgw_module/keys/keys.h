@@ -3,7 +3,7 @@
  * Keys: the caller of a request, its limits, and its usage.
  *
  *   conf.c         llmgw_keys, llmgw_identity, llmgw_usage_log
- *   set.c          a key file that was read; set_watch.c: and read again
+ *   set.c          reads a key file; set_watch.c: reads it again
  *   zone.c         accounts in shared memory, for all workers
  *   credential.c   the key that a request brings
  *   caller.c       whose request it is, before its body is read
@@ -17,7 +17,8 @@
  *               refused      refused             exactly once
  *
  * A caller is found through the request's cleanup handlers, since an internal
- * redirect clears the contexts of modules; and the last of them leaves.
+ * redirect clears the contexts of modules; and the last of these handlers calls
+ * leave().
  *
  * The zone's lock and that of an upstream's zone are never held together.
  */
@@ -32,22 +33,23 @@
 #include "proto/keys/keys.h"
 
 
-/* Accounts of a few keys. */
+/* For the accounts of a few keys. */
 #define NGX_HTTP_LLMGW_KEYS_ZONE_MIN  (128 * 1024)
 
 
 /* Why a request has no caller: llmgw_auth_failures_total{reason}. */
 typedef enum {
     NGX_HTTP_LLMGW_KEY_MISSING = 0,
-    NGX_HTTP_LLMGW_KEY_MALFORMED,   /* of no form that is known */
+    NGX_HTTP_LLMGW_KEY_MALFORMED,   /* of no known form */
     NGX_HTTP_LLMGW_KEY_UNKNOWN,
     NGX_HTTP_LLMGW_KEY_EXPIRED,     /* or revoked */
-    NGX_HTTP_LLMGW_KEY_CONFLICT,    /* one header twice, or two accounts */
+    NGX_HTTP_LLMGW_KEY_CONFLICT,    /* a header twice, or keys of two
+                                       accounts */
     NGX_HTTP_LLMGW_KEY_NFAILURES
 } ngx_http_llmgw_key_failure_t;
 
 
-/* Which content a path had: all zero, none. */
+/* Identifies the content that a path had; all zero: none. */
 typedef struct {
     uint64_t                      device;
     uint64_t                      inode;
@@ -57,7 +59,7 @@ typedef struct {
 } ngx_http_llmgw_key_file_t;
 
 
-/* A key file that was read.  It lives as long as it is used. */
+/* A key file as read.  It lives as long as it is used. */
 typedef struct {
     llmgw_keys_t                 *keys;
     ngx_http_llmgw_key_file_t     file;
@@ -71,14 +73,14 @@ typedef struct {
 typedef struct {
     uint64_t                      magic;
     uint64_t                      layout;
-    ngx_http_llmgw_key_file_t     file;         /* taken last, */
-    uint64_t                      version;      /* which has this one */
-    ngx_http_llmgw_key_file_t     logged;       /* the content for which the
-                                                   last line was logged */
-    uint64_t                      swept_ms;     /* slots were looked at */
+    ngx_http_llmgw_key_file_t     file;         /* the file taken last, */
+    uint64_t                      version;      /* with this version */
+    ngx_http_llmgw_key_file_t     logged;       /* the content about which a
+                                                   line was logged last */
+    uint64_t                      swept_ms;     /* when slots were looked at */
     llmgw_accounts_t             *accounts;
-    ngx_uint_t                    is_based;     /* state.h: the base of accounts
-                                                   is final */
+    ngx_uint_t                    is_based;     /* state.h: earlier usage of
+                                                   accounts is complete */
     ngx_atomic_t                  failures[NGX_HTTP_LLMGW_KEY_NFAILURES];
                                                 /* no lock */
 } ngx_http_llmgw_keys_shared_t;
@@ -95,20 +97,20 @@ struct ngx_http_llmgw_keys_s {
     size_t                        zone_size;
     ngx_uint_t                    gateways;
     ngx_str_t                     state;        /* NUL-terminated; or empty */
-    u_char                       *file;         /* where it stands */
+    u_char                       *file;         /* where the directive stands */
     ngx_uint_t                    line;
 
     ngx_shm_zone_t               *shm_zone;
     ngx_http_llmgw_main_conf_t   *main;
     ngx_http_llmgw_key_set_t     *set;          /* in force in this process */
     ngx_http_llmgw_key_watch_t   *watch;        /* in a worker, as all below */
-    ngx_http_llmgw_books_file_t  *books;        /* of state=, also in the
+    ngx_http_llmgw_books_file_t  *books;        /* for state=; also in the
                                                    master; NULL: none */
     llmgw_process_t               self;
     ngx_event_t                   tick;         /* once a second */
     ngx_uint_t                    failures[NGX_HTTP_LLMGW_KEY_NFAILURES];
-                                                /* not yet in the log */
-    unsigned                      mended:1;     /* to be said in the log */
+                                                /* not logged yet */
+    unsigned                      mended:1;     /* to be logged */
 };
 
 
@@ -117,7 +119,8 @@ struct ngx_http_llmgw_usage_log_s {
     ngx_open_file_t              *file;         /* NULL: no log */
     ngx_str_t                     path;         /* NUL-terminated */
     ngx_str_t                     gateway;
-    unsigned                      failed:1;     /* a write, and it was said */
+    unsigned                      failed:1;     /* a write failed, which was
+                                                   logged */
 };
 
 
@@ -134,23 +137,27 @@ struct ngx_http_llmgw_identity_conf_s {
 typedef struct {
     ngx_http_request_t           *request;
     ngx_http_llmgw_keys_t        *keys;
-    ngx_http_llmgw_key_set_t     *set;          /* held by the request */
-    const llmgw_key_account_t    *account;      /* NULL: it was refused */
+    ngx_http_llmgw_key_set_t     *set;          /* the request holds it */
+    const llmgw_key_account_t    *account;      /* NULL: the request was
+                                                   refused */
     ngx_str_t                     name;
-    ngx_str_t                     models;       /* of an identity; empty: all
-                                                   that its account may */
+    ngx_str_t                     models;       /* of its identity; empty: all
+                                                   of its account's */
     ngx_str_t                     class;        /* empty: as llmgw_class says */
-    ngx_str_t                     tenant;       /* the same */
+    ngx_str_t                     tenant;       /* empty: as llmgw_tenant
+                                                   says */
     uint32_t                      slot;         /* LLMGW_NO_USAGE_SLOT: none */
-    llmgw_accounts_answer_t       answer;       /* has_answer: of its limits */
+    llmgw_accounts_answer_t       answer;       /* of its limits, if
+                                                   has_answer */
     unsigned                      has_answer:1;
 } ngx_http_llmgw_caller_t;
 
 
-/* What a request takes. */
+/* What a request is counted with. */
 typedef struct {
     ngx_str_t                     model;        /* as the client calls it */
-    ngx_str_t                     served;       /* as engines do; or empty */
+    ngx_str_t                     served;       /* as engines call it; or
+                                                   empty */
     ngx_str_t                     class;
     ngx_str_t                     tenant;
     ngx_str_t                     request_id;
@@ -171,7 +178,10 @@ char *ngx_http_llmgw_identity_conf(ngx_conf_t *cf, ngx_command_t *cmd,
 /* caller.c: adds the phase handler */
 ngx_int_t ngx_http_llmgw_keys_init(ngx_conf_t *cf);
 
-/* Watches and sweeps from now on; NGX_ERROR: no memory. */
+/*
+ * To be called when a worker begins: starts to watch and to sweep; NGX_ERROR:
+ * no memory.
+ */
 ngx_int_t ngx_http_llmgw_keys_worker(ngx_http_llmgw_main_conf_t *lmcf,
     ngx_cycle_t *cycle);
 void ngx_http_llmgw_keys_worker_done(ngx_http_llmgw_main_conf_t *lmcf);
@@ -187,13 +197,13 @@ void ngx_http_llmgw_key_set_release(ngx_http_llmgw_key_set_t *set);
 void ngx_http_llmgw_key_error(const ngx_http_llmgw_keys_t *keys,
     const llmgw_keys_error_t *error, ngx_uint_t level, ngx_log_t *log);
 
-/* NGX_ERROR: errno says why. */
+/* Identifies the file at a path.  NGX_ERROR: errno has the reason. */
 ngx_int_t ngx_http_llmgw_key_file_look(const char *path,
     ngx_http_llmgw_key_file_t *file);
 ngx_uint_t ngx_http_llmgw_key_file_is(const ngx_http_llmgw_key_file_t *a,
     const ngx_http_llmgw_key_file_t *b);
 
-/* set_watch.c: a look at the file, each second */
+/* set_watch.c: looks at the file each second */
 ngx_int_t ngx_http_llmgw_key_watch_begin(ngx_http_llmgw_keys_t *keys,
     ngx_cycle_t *cycle);
 void ngx_http_llmgw_key_watch_end(ngx_http_llmgw_keys_t *keys);
@@ -205,8 +215,8 @@ ngx_int_t ngx_http_llmgw_keys_zone_add(ngx_conf_t *cf,
 
 /*
  * Both return 1 if no worker has logged a line about this content of the file
- * yet, and note that one does now.  publish also gives the set the version of
- * its content.
+ * yet, and note that this worker does.  publish also gives the set the version
+ * of its content.
  */
 ngx_uint_t ngx_http_llmgw_keys_logged(ngx_http_llmgw_keys_t *keys,
     const ngx_http_llmgw_key_file_t *file);
@@ -219,30 +229,33 @@ ngx_http_llmgw_keys_shared(ngx_http_llmgw_keys_t *keys)
     return ((ngx_slab_pool_t *) keys->shm_zone->shm.addr)->data;
 }
 
-/* The accounts, until unlock(): no system call, and no log. */
+/*
+ * Locks and returns the accounts, until unlock(): no system call and no logging
+ * in between.
+ */
 llmgw_accounts_t *ngx_http_llmgw_keys_lock(ngx_http_llmgw_keys_t *keys);
 void ngx_http_llmgw_keys_unlock(ngx_http_llmgw_keys_t *keys);
 void ngx_http_llmgw_keys_now(llmgw_moment_t *now);
 
 /*
- * credential.c: the key that a request brings, by *key, a key of the set.
- * NGX_DECLINED: no valid key; *failure has the reason.
+ * credential.c: finds the key of the set that a request brings.  NGX_DECLINED:
+ * no valid key; *failure has the reason.
  */
 ngx_int_t ngx_http_llmgw_credential(ngx_http_request_t *r,
     ngx_http_llmgw_key_set_t *set, const llmgw_key_t **key,
     ngx_http_llmgw_key_failure_t *failure);
 
-/* Empties the headers that may hold one, before anything is passed on. */
+/* Empties the headers that may contain a key, before anything is passed on. */
 void ngx_http_llmgw_credential_hide(ngx_http_request_t *r);
 
-/* caller.c: counts a request without a valid key, for the log, too. */
+/* caller.c: counts a request without a valid key, also for the log. */
 void ngx_http_llmgw_keys_failed(ngx_http_llmgw_keys_t *keys,
     ngx_http_llmgw_key_failure_t failure);
 
 /* The request's caller; NULL: no keys are in force for it. */
 ngx_http_llmgw_caller_t *ngx_http_llmgw_caller(ngx_http_request_t *r);
 
-/* 1: it may ask for that model, or there is no caller. */
+/* 1: the caller may use that model, or is NULL. */
 ngx_uint_t ngx_http_llmgw_caller_may(const ngx_http_llmgw_caller_t *caller,
     const ngx_str_t *model);
 
@@ -253,7 +266,7 @@ ngx_uint_t ngx_http_llmgw_caller_may(const ngx_http_llmgw_caller_t *caller,
 ngx_int_t ngx_http_llmgw_caller_enter(ngx_http_llmgw_caller_t *caller,
     const ngx_http_llmgw_charge_t *charge, llmgw_end_t *end);
 
-/* Settles, and writes the record; idempotent. */
+/* Settles the request, and writes its usage record; idempotent. */
 void ngx_http_llmgw_caller_leave(ngx_http_llmgw_caller_t *caller,
     const llmgw_accounts_end_t *end);
 
@@ -267,13 +280,14 @@ llmgw_usage_slot_t *ngx_http_llmgw_caller_slot(
 /* headers.c: adds the filter */
 ngx_int_t ngx_http_llmgw_keys_headers_init(ngx_conf_t *cf);
 
-/* usage.c: writes a record; it stays SETTLED where that fails. */
+/* usage.c: writes a record; if that fails, its slot stays SETTLED. */
 void ngx_http_llmgw_usage_write_record(ngx_http_llmgw_keys_t *keys,
     uint32_t slot, const llmgw_usage_t *record);
 
 /*
- * usage_sweep.c, each second in each worker: records of this worker that wait;
- * and in one of them, requests and records of workers that have died.
+ * usage_sweep.c, each second in each worker: writes this worker's records that
+ * are not written yet; and, in one of the workers, settles requests and writes
+ * records of workers that have died.
  */
 void ngx_http_llmgw_usage_sweep(ngx_http_llmgw_keys_t *keys);
 
@@ -290,23 +304,26 @@ void ngx_http_llmgw_usage_end(ngx_http_llmgw_keys_t *keys);
 ngx_int_t ngx_http_llmgw_books_start(ngx_http_llmgw_keys_t *keys,
     llmgw_accounts_t *accounts, ngx_log_t *log);
 
-/* The birth of a zone that is made now, above that of the state. */
+/* The birth of a zone that is being made, above that of the state. */
 ngx_int_t ngx_http_llmgw_books_birth(ngx_http_llmgw_keys_t *keys,
     char birth[LLMGW_USAGE_BIRTH_BYTES], ngx_log_t *log);
 
 /*
- * Of each configuration that has the zone, in the master: its generation lives
- * until the last process that has this configuration has released it or ended.
- * NGX_ERROR: the reason was logged.
+ * To be called in the master for each configuration that has the zone: its
+ * generation then counts as alive until the last process that has this
+ * configuration has released it or ended.  NGX_ERROR: the reason was logged.
  */
 ngx_int_t ngx_http_llmgw_books_hold(ngx_http_llmgw_keys_t *keys,
     ngx_log_t *log);
 void ngx_http_llmgw_books_release(ngx_http_llmgw_keys_t *keys);
 
-/* Each second in each worker: one of them writes the state. */
+/* Each second in each worker: one of the workers writes the state. */
 void ngx_http_llmgw_books_tick(ngx_http_llmgw_keys_t *keys);
 
-/* A worker ends, after usage_end(): it writes the state once more. */
+/*
+ * To be called when a worker ends, after usage_end(): writes the state once
+ * more.
+ */
 void ngx_http_llmgw_books_end(ngx_http_llmgw_keys_t *keys);
 
 

@@ -49,7 +49,7 @@ ngx_http_llmgw_key_set_load(ngx_conf_t *cf, ngx_http_llmgw_keys_t *keys)
 }
 
 
-/* With the file's line, where the error has one. */
+/* Logs the file's line as well, if the error has one. */
 
 void
 ngx_http_llmgw_key_error(const ngx_http_llmgw_keys_t *keys,
@@ -102,7 +102,7 @@ ngx_http_llmgw_key_set_release(ngx_http_llmgw_key_set_t *set)
 }
 
 
-/* Not blocking: a path that is a pipe must not make a worker wait. */
+/* Non-blocking: a path that is a pipe must not make a worker wait. */
 
 ngx_int_t
 ngx_http_llmgw_key_load_begin(ngx_http_llmgw_key_load_t *load,
@@ -218,7 +218,7 @@ ngx_http_llmgw_key_load_step(ngx_http_llmgw_key_load_t *load)
 }
 
 
-/* NGX_OK: it was read, and has not changed since it was opened. */
+/* NGX_OK: the file was read, and has not changed since it was opened. */
 
 static ngx_int_t
 ngx_http_llmgw_key_load_read(ngx_http_llmgw_key_load_t *load)

@@ -3,10 +3,10 @@
  * Checks a key file once a second, by its path: a link may be replaced, as
  * Kubernetes does with its volumes.
  *
- * What two looks in a row find unchanged is read, a step in each iteration of
- * the event loop.  Only a set that was read whole takes the place of the one
- * before, so that a file that is missing, being written or wrong takes nobody's
- * key away.  Requests go on with the set that they were let in by.
+ * A change is read when two looks in a row have found the same, one step in
+ * each iteration of the event loop.  Only a set that was read whole replaces
+ * the one before, so a file that is missing, being written or wrong invalidates
+ * no key.  Running requests keep the set by which they were admitted.
  */
 
 #include "keys/set.h"
@@ -14,12 +14,12 @@
 
 struct ngx_http_llmgw_key_watch_s {
     ngx_http_llmgw_key_load_t     load;
-    ngx_http_llmgw_key_file_t     seen;         /* by the last look */
-    ngx_http_llmgw_key_file_t     wrong;        /* its error is in the log */
+    ngx_http_llmgw_key_file_t     seen;         /* as of the last look */
+    ngx_http_llmgw_key_file_t     wrong;        /* its error was logged */
     ngx_event_t                   step;
     ngx_log_t                    *log;
     unsigned                      loads:1;
-    unsigned                      missing:1;    /* said so in the log */
+    unsigned                      missing:1;    /* already logged */
 };
 
 
@@ -164,7 +164,7 @@ ngx_http_llmgw_key_watch_step(ngx_event_t *ev)
 }
 
 
-/* Each worker finds the same; one of them says so. */
+/* Each worker finds the same error; one of them logs it. */
 
 static void
 ngx_http_llmgw_key_watch_fails(ngx_http_llmgw_keys_t *keys)
@@ -191,7 +191,7 @@ ngx_http_llmgw_key_watch_loaded(ngx_http_llmgw_keys_t *keys)
     set = ngx_http_llmgw_key_set_create(watch->load.keys, &watch->load.file);
 
     if (set == NULL) {
-        return;                 /* by the next look */
+        return;                 /* the next look tries again */
     }
 
     if (ngx_http_llmgw_keys_publish(keys, set)) {

@@ -1,7 +1,5 @@
 
-/*
- * Who may write the state, and when.  state.h has the rules.
- */
+/* Which process may write the state, and when.  state.h has the rules. */
 
 #include "keys/state.h"
 #include "keys/usage.h"
@@ -168,7 +166,10 @@ ngx_http_llmgw_books_fcntl(const ngx_http_llmgw_books_file_t *books,
 }
 
 
-/* That of a generation: byte 0 is the writer's, byte 1 is before all others. */
+/*
+ * The byte of a generation: byte 0 is the writer's, byte 1 comes before all
+ * others.
+ */
 
 static off_t
 ngx_http_llmgw_books_byte(const char *birth)
@@ -185,7 +186,8 @@ ngx_http_llmgw_books_is_oldest(const ngx_http_llmgw_books_file_t *books,
     off_t         len;
     struct flock  lock;
 
-    len = birth ? ngx_http_llmgw_books_byte(birth) - 1 : 0;     /* 0: all */
+    len = birth ? ngx_http_llmgw_books_byte(birth) - 1 : 0;     /* 0: to the
+                                                                   end */
 
     return ngx_http_llmgw_books_fcntl(books, F_OFD_GETLK, &lock, F_WRLCK, 1,
                                       len)
@@ -225,7 +227,7 @@ ngx_http_llmgw_books_end(ngx_http_llmgw_keys_t *keys)
         return;
     }
 
-    /* one that was begun covers less */
+    /* a state that was begun earlier covers less */
 
     while (books->step && books->step(books) == NGX_AGAIN) {
         /* void */

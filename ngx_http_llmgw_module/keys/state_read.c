@@ -4,10 +4,10 @@
  * the zone is new, and again when the older generation beside which it was
  * started has ended.
  *
- * A state that does not count, as another gateway's or one that was damaged, is
- * no reason not to start: the log says the same of this month, unless there is
- * none.  It is an error in the log, and the file is kept under another name,
- * since the next state takes its own.
+ * A state that does not count, as another gateway's or one that was damaged,
+ * does not keep nginx from starting: the usage log has the same figures of this
+ * month, unless there is no such log.  An error is logged, and the file is kept
+ * under another name, since the next state takes its own.
  */
 
 #include <sys/random.h>
@@ -16,7 +16,7 @@
 #include "keys/usage.h"
 
 
-/* A start that takes longer says how far it is. */
+/* A start that takes longer logs its progress. */
 #define NGX_HTTP_LLMGW_STATE_SHOWN_MS  5000
 
 
@@ -276,7 +276,10 @@ ngx_http_llmgw_books_give_some(ngx_http_llmgw_books_file_t *books)
 }
 
 
-/* Some accounts.  It may be under the lock: nothing is logged here. */
+/*
+ * Gives some accounts their usage.  May run under the lock: nothing is logged
+ * here.
+ */
 
 static ngx_int_t
 ngx_http_llmgw_books_give(ngx_http_llmgw_books_file_t *books,

@@ -1,10 +1,10 @@
 
 /*
  * Writes the state: a new file beside it, account by account, which then takes
- * its name.  Where that fails the old one stays whole.
+ * its name.  If that fails, the old file stays as it is.
  *
- * An account that has used nothing in this month is left out: what the log has
- * of it is of periods that are over.
+ * An account that has used nothing in this month is left out: what the usage
+ * log has of it belongs to periods that are over.
  */
 
 #include "keys/state.h"
@@ -24,7 +24,7 @@ static ngx_int_t ngx_http_llmgw_books_failed(
     ngx_http_llmgw_books_file_t *books, ngx_err_t err);
 
 
-/* A worker that becomes the writer writes one in any case. */
+/* A worker that becomes the writer writes a state in any case. */
 
 ngx_int_t
 ngx_http_llmgw_books_write(ngx_http_llmgw_books_file_t *books)
@@ -94,7 +94,10 @@ ngx_http_llmgw_books_write_some(ngx_http_llmgw_books_file_t *books)
 }
 
 
-/* The next accounts that have used something, and how many; *end: the last. */
+/*
+ * Copies the next accounts that have used something, and returns how many;
+ * *end: the last.
+ */
 
 static ngx_uint_t
 ngx_http_llmgw_books_copy(ngx_http_llmgw_books_file_t *books,
@@ -194,7 +197,7 @@ ngx_http_llmgw_books_failed(ngx_http_llmgw_books_file_t *books, ngx_err_t err)
     if (books->fd != NGX_INVALID_FILE) {
 
         if (ftruncate(books->fd, 0) == -1) {
-            /* its room on the disk is given back by the next write */
+            /* the next write frees its room on the disk */
         }
 
         (void) ngx_close_file(books->fd);

@@ -3,11 +3,11 @@
  * The usage log: llmgw_usage_log, and how a record is written.
  *
  * nginx opens the file with its other logs, so USR1 opens it again, and its
- * descriptor is asked for each time.  It is made here beforehand, because nginx
- * would make it readable for everybody.
+ * descriptor is asked for each time.  This file creates it beforehand, because
+ * nginx would make it readable for everybody.
  *
- * A record is one write(2) behind all others.  Where that wrote a part of it, a
- * newline ends the part, and the whole record stands behind it.  A record that
+ * A record is one write(2) at the end of the file.  If that writes only a part
+ * of it, a newline ends the part, and the whole record follows.  A record that
  * cannot be written waits in its slot, which the sweep looks for each second.
  */
 
@@ -79,7 +79,7 @@ ngx_http_llmgw_usage_log_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
 
     if (ngx_test_config) {
-        return NGX_CONF_OK;             /* nginx would make the file */
+        return NGX_CONF_OK;             /* nginx would create the file */
     }
 
     log->file = ngx_conf_open_file(cf->cycle, &log->path);
@@ -106,7 +106,10 @@ ngx_http_llmgw_usage_conf_gateway(ngx_conf_t *cf, ngx_str_t *value,
 }
 
 
-/* A test of the configuration creates no file.  NGX_ERROR: errno says why. */
+/*
+ * A test of the configuration creates no file.  NGX_ERROR: errno has the
+ * reason.
+ */
 
 static ngx_int_t
 ngx_http_llmgw_usage_make(ngx_str_t *path)

@@ -1,5 +1,5 @@
 
-/* The usage log, for those files of this room that read or write it. */
+/* The usage log, as the files of this room see it that read or write it. */
 
 #ifndef _NGX_HTTP_LLMGW_USAGE_H_INCLUDED_
 #define _NGX_HTTP_LLMGW_USAGE_H_INCLUDED_
@@ -8,11 +8,11 @@
 #include "keys/keys.h"
 
 
-/* Contents of this gateway's records. */
+/* The gateway's name in its records. */
 void ngx_http_llmgw_usage_gateway(const ngx_http_llmgw_keys_t *keys,
     char gateway[LLMGW_USAGE_GATEWAY_BYTES]);
 
-/* Whether a file could be written or made.  NGX_ERROR: errno says why not. */
+/* Whether a file could be written or made.  NGX_ERROR: errno has the reason. */
 ngx_int_t ngx_http_llmgw_usage_may_make(const ngx_str_t *path);
 
 

@@ -1,16 +1,17 @@
 
 /*
- * Slots that nobody else will end: requests and records of workers that died,
- * and records of this one that could not be written.
+ * Slots that no running request will end: requests and records of workers that
+ * died, and this worker's records that could not be written.
  *
- * A walk looks at all used slots without the lock.  Of a process that is dead
- * it settles each under the lock (core/accounts/accounts.h), so that what has
- * become another's meanwhile is left alone, and writes its record.  A long walk
- * goes on in later iterations of the event loop.
+ * A walk looks at all used slots without the lock.  A dead process's slot is
+ * settled under the lock (core/accounts/accounts.h), so that a slot that has
+ * got another owner meanwhile is left alone; then its record is written.  A
+ * long walk continues in later iterations of the event loop.
  *
- * One worker a second walks for all, and each one for itself while any record
- * waits.  The last walk of a worker is at its end, where its own slots are like
- * those of a dead process: nginx that is stopped within a request leaves none.
+ * Once a second one worker walks for all; each worker walks for itself while
+ * any record is not written.  The last walk of a worker is at its end, where
+ * its own slots are like those of a dead process: nginx that is stopped within
+ * a request leaves none.
  */
 
 #include "common/os/process.h"
@@ -19,12 +20,12 @@
 
 #define NGX_HTTP_LLMGW_SWEEP_MS      1000
 
-/* Of an iteration: each slot takes some 10 us if it is settled and written. */
+/* Slots per iteration: each takes some 10 us if it is settled and written. */
 #define NGX_HTTP_LLMGW_SWEEP_SLOTS   2048
 #define NGX_HTTP_LLMGW_SWEEP_ENDED   32
 #define NGX_HTTP_LLMGW_SWEEP_REST_MS 1
 
-/* With more processes than this some are looked up more than once. */
+/* If there are more processes than this, some are looked up more than once. */
 #define NGX_HTTP_LLMGW_SWEEP_OWNERS  64
 
 
@@ -36,12 +37,14 @@ typedef struct {
 
 typedef struct {
     ngx_http_llmgw_keys_t        *keys;
-    ngx_event_t                   event;        /* it goes on */
-    uint32_t                      from;         /* slot */
-    ngx_uint_t                    judges;       /* others, too */
-    ngx_uint_t                    is_last;      /* of this worker */
+    ngx_event_t                   event;        /* continues the walk */
+    uint32_t                      from;         /* the next slot to look at */
+    ngx_uint_t                    judges;       /* it looks at other processes'
+                                                   slots, too */
+    ngx_uint_t                    is_last;      /* the last walk of this
+                                                   worker */
     ngx_uint_t                    is_stuck;     /* the log cannot be written */
-    ngx_uint_t                    nowners;      /* looked up so far */
+    ngx_uint_t                    nowners;      /* processes looked up so far */
     ngx_http_llmgw_sweep_owner_t  owners[NGX_HTTP_LLMGW_SWEEP_OWNERS];
 } ngx_http_llmgw_sweep_walk_t;
 
@@ -77,7 +80,7 @@ ngx_http_llmgw_usage_sweep(ngx_http_llmgw_keys_t *keys)
 
     rest = ngx_alloc(sizeof(ngx_http_llmgw_sweep_walk_t), ngx_cycle->log);
     if (rest == NULL) {
-        return;                         /* the next second begins anew */
+        return;                         /* the next second starts a new walk */
     }
 
     *rest = walk;
@@ -105,7 +108,7 @@ ngx_http_llmgw_usage_end(ngx_http_llmgw_keys_t *keys)
 }
 
 
-/* 1: no other worker did within the last second, or this one goes on. */
+/* 1: no other worker did within the last second, or this walk continues. */
 
 static ngx_uint_t
 ngx_http_llmgw_sweep_claim(ngx_http_llmgw_keys_t *keys, ngx_uint_t goes_on)
@@ -177,7 +180,7 @@ ngx_http_llmgw_sweep_step(ngx_http_llmgw_sweep_walk_t *walk)
 }
 
 
-/* 1: it was settled, or its record is returned once more. */
+/* 1: the slot was settled, or its record is returned once more. */
 
 static ngx_uint_t
 ngx_http_llmgw_sweep_slot(ngx_http_llmgw_sweep_walk_t *walk, uint32_t slot,

@@ -6,8 +6,8 @@
  *   shared | accounts (core/accounts/accounts.h)
  *
  * The lock is the zone's slab mutex, which nginx's master unlocks when its
- * holder dies; the next holder has undone what that one left half done.  While
- * it is held there are no system calls and no log.
+ * holder dies; the next holder then undoes the change that was left half done.
+ * While it is held there are no system calls and no log.
  *
  * Limits carry the version of the file's content that has them.  Each worker
  * reads the file by itself: the first to read a content gives it a number, and
@@ -63,7 +63,7 @@ ngx_http_llmgw_keys_zone_init(ngx_shm_zone_t *shm_zone, void *data)
 
     keys = shm_zone->data;
     shpool = (ngx_slab_pool_t *) shm_zone->shm.addr;
-    shm_zone->noreuse = 0;          /* by the next configuration */
+    shm_zone->noreuse = 0;          /* the next configuration may reuse it */
 
     if (shpool->data == NULL
         && ngx_http_llmgw_keys_zone_make(keys, shpool, shm_zone->shm.log)

@@ -4,7 +4,8 @@
  *
  * A list is read when the first view names it and freed when no member has it
  * any more.  A list that is not in the segment (damaged, or given up while the
- * view was read) is as none; the pool reads its view again within a second.
+ * view was read) counts as no list; the pool reads its view again within a
+ * second.
  */
 
 #include "models/models.h"
@@ -135,8 +136,9 @@ ngx_http_llmgw_models_takes(ngx_http_llmgw_models_t *models,
 
 
 /*
- * The living, whether they drain or not, are those whose models are told.  The
- * standby of a group has its own while another engine dies and it takes over.
+ * The names of living members, whether they drain or not, are listed.  So are
+ * those of a group's standby, for the time in which another engine has died and
+ * the standby takes over.
  */
 
 void

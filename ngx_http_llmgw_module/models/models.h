@@ -18,15 +18,16 @@
 
 typedef struct {
     llmgw_models_t                known;
-    uint64_t                      wanted;       /* hash of the base model that
-                                                   members are taken of; 0:
-                                                   of any */
+    uint64_t                      wanted;       /* hash of the base model whose
+                                                   replicas are taken; 0: any */
     ngx_log_t                    *log;
-    ngx_str_t                    *upstream;     /* its name, for the log */
-    const char                  **names;        /* of all lists, as they were
-                                                   last asked for; or NULL */
+    ngx_str_t                    *upstream;     /* the upstream's name, for the
+                                                   log */
+    const char                  **names;        /* in all lists, as last asked
+                                                   for; or NULL */
     size_t                        nnames;
-    unsigned                      incomplete:1; /* a list was not there */
+    unsigned                      incomplete:1; /* some list could not be
+                                                   read */
 } ngx_http_llmgw_models_t;
 
 
@@ -35,7 +36,10 @@ void ngx_http_llmgw_models_init(ngx_http_llmgw_models_t *models,
     ngx_str_t *upstream, ngx_str_t *wanted, ngx_log_t *log);
 void ngx_http_llmgw_models_done(ngx_http_llmgw_models_t *models);
 
-/* A new view: reads the lists that are not known yet.  Nobody has any now. */
+/*
+ * A new view: reads the lists that are not known yet, and counts every list's
+ * members from 0.
+ */
 void ngx_http_llmgw_models_begin(ngx_http_llmgw_models_t *models,
     llmgw_members_reader_t *reader, const llmgw_members_view_t *view);
 
@@ -43,13 +47,13 @@ void ngx_http_llmgw_models_begin(ngx_http_llmgw_models_t *models,
 ngx_uint_t ngx_http_llmgw_models_of(ngx_http_llmgw_models_t *models,
     const llmgw_member_t *member);
 
-/* A replica of the model that is wanted. */
+/* 1: a replica with this list has the model that is wanted. */
 ngx_uint_t ngx_http_llmgw_models_takes(ngx_http_llmgw_models_t *models,
     const llmgw_member_t *member);
 
 /*
  * Notes that a member of the view has this list.  stands_by: requests wait for
- * it where none is ready.
+ * it if no replica is ready.
  */
 void ngx_http_llmgw_models_count(ngx_http_llmgw_models_t *models,
     ngx_uint_t number, const llmgw_member_t *member, ngx_uint_t isolated,
@@ -66,7 +70,7 @@ ngx_uint_t ngx_http_llmgw_models_settle(ngx_http_llmgw_models_t *models,
 /* To be called when all pools have taken their members: frees unused lists. */
 void ngx_http_llmgw_models_end(ngx_http_llmgw_models_t *models);
 
-/* Whether the base model of replicas with this list is not routed. */
+/* 1: the base model of replicas with this list is not routed. */
 ngx_uint_t ngx_http_llmgw_models_is_other(ngx_http_llmgw_models_t *models,
     ngx_uint_t number);
 

@@ -36,7 +36,7 @@ static ngx_uint_t ngx_http_llmgw_native_was_closed(ngx_peer_connection_t *pc,
 static void ngx_http_llmgw_native_cleanup(void *data);
 
 
-/* Each pass of a request begins here. */
+/* A pass of a request begins here. */
 
 ngx_int_t
 ngx_http_llmgw_native_init_peer(ngx_http_request_t *r,
@@ -52,7 +52,10 @@ ngx_http_llmgw_native_init_peer(ngx_http_request_t *r,
     if (pass && (pass->state != NGX_HTTP_LLMGW_NATIVE_GRANTED
                   || pass->pool->conf != conf))
     {
-        /* it is over, or it waited for another upstream than this one */
+        /*
+         * the earlier pass is over, or waited for another upstream than this
+         * one
+         */
         ngx_http_llmgw_native_release(pass);
         pass = NULL;
     }
@@ -83,7 +86,10 @@ ngx_http_llmgw_native_init_peer(ngx_http_request_t *r,
     u->peer.save_session = ngx_http_llmgw_native_save_session;
 #endif
 
-    /* a try for each that is usable, or may be soon: none is asked twice */
+    /*
+     * one try for each replica that is usable, or may be soon: none is asked
+     * twice
+     */
     u->peer.tries = ngx_max(pass->pool->table->nusable, 1);
 
     return NGX_OK;
@@ -91,8 +97,9 @@ ngx_http_llmgw_native_init_peer(ngx_http_request_t *r,
 
 
 /*
- * A pass over TLS asks for them where sessions may be reused.  No TLS session
- * is kept: it belongs to one replica, and connections are nginx's own here.
+ * nginx asks for these functions in a pass over TLS, where sessions may be
+ * reused.  No TLS session is kept: it belongs to one replica, and connections
+ * are nginx's own here.
  */
 
 #if (NGX_HTTP_SSL)
@@ -143,7 +150,7 @@ ngx_http_llmgw_native_create(ngx_http_request_t *r,
 }
 
 
-/* In the decision log the request is what $request_id says. */
+/* The decision log names the request by $request_id. */
 
 void
 ngx_http_llmgw_native_claim_init(ngx_http_llmgw_native_t *pass)
@@ -163,7 +170,9 @@ ngx_http_llmgw_native_claim_init(ngx_http_llmgw_native_t *pass)
 }
 
 
-/* The first that is found is the newest: handlers are added at the head. */
+/*
+ * The first pass that is found is the newest: handlers are added at the head.
+ */
 
 ngx_http_llmgw_native_t *
 ngx_http_llmgw_native_find(ngx_http_request_t *r)
@@ -202,7 +211,7 @@ ngx_http_llmgw_native_get(ngx_peer_connection_t *pc, void *data)
     }
 
     if (pass->state != NGX_HTTP_LLMGW_NATIVE_GRANTED) {
-        /* with so few tries a wait drops no exclusion */
+        /* with so few tries waiting drops no exclusion */
         pass->claim.ask.is_last = 1;
 
         rc = ngx_http_llmgw_native_claim(pass,
@@ -249,7 +258,10 @@ ngx_http_llmgw_native_claim(ngx_http_llmgw_native_t *pass, ngx_uint_t no_wait)
 }
 
 
-/* nginx's log uses the name until the request's end: copies of its own. */
+/*
+ * nginx's log uses the name until the request's end, so it gets copies of its
+ * own.
+ */
 
 static ngx_int_t
 ngx_http_llmgw_native_set_peer(ngx_http_llmgw_native_t *pass,
@@ -344,7 +356,7 @@ ngx_http_llmgw_native_free(ngx_peer_connection_t *pc, void *data,
 }
 
 
-/* A connection was established if nginx has begun to send on it. */
+/* 1: the connection was not established: nginx had not begun to send on it. */
 
 static ngx_uint_t
 ngx_http_llmgw_native_is_refused(ngx_http_llmgw_native_t *pass,
@@ -380,7 +392,7 @@ ngx_http_llmgw_native_note_connect(ngx_http_llmgw_native_t *pass,
 
 
 /*
- * 1: a connection that was kept alive, and that the replica had closed in the
+ * 1: a connection was kept alive, and the replica had closed it in the
  * meantime.  That is no failure, and nginx tries the next connection.
  */
 

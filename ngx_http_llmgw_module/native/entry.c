@@ -2,11 +2,11 @@
 /*
  * How a native pass enters and leaves (admit/admit.h).
  *
- * nginx asks a balancer for a replica and knows no other answer than a replica
- * or none, which is a 502.  So a pass that may not enter ends as one that waits
- * for long (wait_within.c).
+ * nginx asks a balancer for a replica, and accepts only two answers: a replica,
+ * or none, which is a 502.  So a pass that may not enter ends like one that has
+ * waited too long (wait_within.c).
  *
- * What the answer means is between client and replica: of a pass only the
+ * The answer's contents are between client and replica: for a pass only the
  * outcome is counted, and no times.
  */
 

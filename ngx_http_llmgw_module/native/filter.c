@@ -1,6 +1,6 @@
 
 /*
- * What an answer through a native pass says about its replica.
+ * What an answer through a native pass tells about its replica.
  *
  * The body filter changes nothing: it notes the time of the first byte, and
  * tells the breaker that a probe has proved its replica.  `free` asks for the
@@ -94,7 +94,7 @@ ngx_http_llmgw_native_first_byte(ngx_http_llmgw_native_t *pass)
 
     if (ngx_http_llmgw_record_first_token(&pass->record)) {
 
-        /* it may be the whole answer, so no quantiles of tokens count it */
+        /* it may be the whole answer, so it is in no quantile of tokens */
         ngx_http_llmgw_metrics_time(pass->pool->zone,
                         NGX_HTTP_LLMGW_HISTOGRAM_stock_first_byte_seconds,
                         pass->record.first_token_ms);
@@ -120,12 +120,12 @@ ngx_http_llmgw_native_verdict(ngx_http_llmgw_native_t *pass, ngx_uint_t state)
         return LLMGW_VERDICT_NEUTRAL;
     }
 
-    /* without bytes of this try the headers may be an earlier try's */
+    /* without bytes of this try the headers may be those of an earlier one */
 
     status = u->state && u->state->bytes_received ? u->headers_in.status_n
                                                   : 0;
     if (status == 0) {
-        /* unless nginx says FAILED, the gateway's own error came first */
+        /* unless nginx reports FAILED, the gateway's own error came first */
         return (state & NGX_PEER_FAILED) ? LLMGW_VERDICT_FAILURE
                                          : LLMGW_VERDICT_NEUTRAL;
     }
@@ -165,7 +165,7 @@ ngx_http_llmgw_native_is_ok(ngx_http_llmgw_native_t *pass,
 }
 
 
-/* In the trailers, or else in the headers; NULL: it is in neither. */
+/* A field in the trailers, or else in the headers; NULL: in neither. */
 
 static ngx_table_elt_t *
 ngx_http_llmgw_native_last(ngx_http_upstream_t *u, const char *name)

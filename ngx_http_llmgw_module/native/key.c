@@ -39,7 +39,7 @@ static void *ngx_http_llmgw_native_alloc(void *data, size_t size);
 static void ngx_http_llmgw_native_no_free(void *data, void *p);
 
 
-/* of OPENAI with the member behind it, by llmgw_openai_by_t */
+/* OPENAI, with the member after it, by llmgw_openai_by_t */
 
 static const ngx_conf_enum_t  ngx_http_llmgw_key_words[] = {
     { ngx_string("body"), NGX_HTTP_LLMGW_KEY_BODY },
@@ -113,7 +113,7 @@ ngx_http_llmgw_native_hash(ngx_http_llmgw_native_t *pass)
 }
 
 
-/* NGX_DECLINED: not such a body. */
+/* NGX_DECLINED: the body is not of that kind. */
 
 static ngx_int_t
 ngx_http_llmgw_native_hash_openai(ngx_http_llmgw_native_t *pass,
@@ -150,8 +150,8 @@ ngx_http_llmgw_native_hash_openai(ngx_http_llmgw_native_t *pass,
 
 
 /*
- * Of a gRPC message the prompt, of any other body its first bytes: as many as
- * the blocks need, of which the key takes its own.
+ * The part of the body to hash: a gRPC message's prompt, or any other body's
+ * first bytes.  It is as long as the blocks need; the key takes a part of it.
  */
 
 static void
@@ -178,7 +178,7 @@ ngx_http_llmgw_native_body(ngx_http_llmgw_native_t *pass, ngx_str_t *key)
 }
 
 
-/* Hashes the address alone: the port differs with each connection. */
+/* Hashes only the address: the port differs with each connection. */
 
 static uint64_t
 ngx_http_llmgw_native_hash_client(ngx_http_request_t *r)
@@ -210,7 +210,7 @@ ngx_http_llmgw_native_hash_client(ngx_http_request_t *r)
 }
 
 
-/* The prompt of a gRPC message, or all of the body. */
+/* The length of a gRPC message's prompt, or of the whole body. */
 
 size_t
 ngx_http_llmgw_native_text_bytes(ngx_http_request_t *r)

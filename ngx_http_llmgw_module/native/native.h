@@ -7,7 +7,7 @@
  *   key.c          llmgw_key: which replica a request belongs to
  *   wait_before.c  llmgw_key ... queue=: waiting before the pass begins
  *   wait_within.c  waiting within the pass, after a try that has failed
- *   filter.c       what an answer says about its replica
+ *   filter.c       what an answer tells about its replica
  *
  *             PRECONTENT, queue=      content           peer.get
  *    request ------> READS ---> WAITS ----> GRANTED ------------> USES
@@ -18,9 +18,9 @@
  *                     |           +------ get, queue=, full ----- RESTS
  *                     +-- get: claims; NGX_BUSY where full
  *
- * A lease ends with `free`, or with the request, whichever comes first.  A pass
- * is found through the request's cleanup handlers, since an internal redirect
- * clears the contexts of modules.
+ * A lease ends at `free`, or at the request's end, whichever comes first.  A
+ * pass is found through the request's cleanup handlers, since an internal
+ * redirect clears the contexts of modules.
  */
 
 #ifndef _NGX_HTTP_LLMGW_NATIVE_H_INCLUDED_
@@ -57,19 +57,21 @@ typedef struct {
     ngx_sockaddr_t                sockaddr; /* a copy: nginx may use it after
                                                the replica is gone */
 
-    ngx_msec_t                    wait_left_ms; /* left of its patience */
+    ngx_msec_t                    wait_left_ms; /* rest of the time to wait */
     ngx_msec_t                    wait_start_ms; /* when this wait began */
 
     ngx_connection_t             *stand_in;     /* NULL: none */
     ngx_event_t                   after_get;    /* posted, with stand_in */
-    ngx_log_t                     silent;       /* a log that drops all */
+    ngx_log_t                     silent;       /* a log that drops all lines */
 
     unsigned                      running:1;    /* counted in the pool */
-    unsigned                      has_deadline:1;   /* timer: the client's */
-    unsigned                      has_hold_end:1;   /* the same: claim again */
-    unsigned                      has_data:1;   /* the replica has sent some */
-    unsigned                      is_served:1;  /* by its last try */
-    unsigned                      refused:1;    /* its error page never waits */
+    unsigned                      has_deadline:1;   /* timer: for the client's
+                                                       deadline */
+    unsigned                      has_hold_end:1;   /* timer: to claim again */
+    unsigned                      has_data:1;   /* the replica has sent data */
+    unsigned                      is_served:1;  /* its last try served it */
+    unsigned                      refused:1;    /* the error page does not
+                                                   wait */
 } ngx_http_llmgw_native_t;
 
 
@@ -84,7 +86,7 @@ void ngx_http_llmgw_native_claim_init(ngx_http_llmgw_native_t *pass);
 ngx_http_llmgw_native_t *ngx_http_llmgw_native_find(ngx_http_request_t *r);
 
 /*
- * LEASED: the pass has a lease, and holds its replica until give_back().
+ * LEASED: the pass has a lease, and keeps its replica until give_back().
  * WAITS, never with no_wait: it is in the queue.
  */
 llmgw_admission_rc_t ngx_http_llmgw_native_claim(
@@ -94,10 +96,10 @@ llmgw_admission_rc_t ngx_http_llmgw_native_claim(
 void ngx_http_llmgw_native_give_back(ngx_http_llmgw_native_t *pass,
     llmgw_verdict_t verdict);
 
-/* Gives all back that is not in the request's pool; idempotent. */
+/* Gives back all that is not in the request's pool; idempotent. */
 void ngx_http_llmgw_native_release(ngx_http_llmgw_native_t *pass);
 
-/* entry.c: 0: not admitted, and pass->refusal has the reason. */
+/* entry.c: 1: admitted; 0: not, and pass->refusal has the reason. */
 ngx_uint_t ngx_http_llmgw_native_may_enter(ngx_http_llmgw_native_t *pass);
 void ngx_http_llmgw_native_leave(ngx_http_llmgw_native_t *pass);
 
@@ -107,12 +109,12 @@ char *ngx_http_llmgw_native_conf_key(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 
 /*
- * The request's key, hashed; by the client's address where it has none.  If the
- * key is of the body, the claim gets that body's blocks.
+ * The request's key, hashed; of the client's address if it has none.  If the
+ * key is in the body, the claim gets that body's blocks.
  */
 uint64_t ngx_http_llmgw_native_hash(ngx_http_llmgw_native_t *pass);
 
-/* The number of bytes of its prompt's text, as far as easily found. */
+/* The number of bytes of its prompt's text, as far as it is easy to find. */
 size_t ngx_http_llmgw_native_text_bytes(ngx_http_request_t *r);
 
 /* filter.c: adds the phase handler and the body filter */
@@ -143,11 +145,14 @@ void ngx_http_llmgw_native_wait_ends(ngx_http_llmgw_native_t *pass);
 void ngx_http_llmgw_native_wait_aborts(ngx_http_llmgw_native_t *pass);
 void ngx_http_llmgw_native_wait_forget(ngx_http_llmgw_native_t *pass);
 
-/* filter.c: the verdict on the replica; state is what nginx gave to `free`. */
+/*
+ * filter.c: the verdict on the replica; state is the argument of nginx's
+ * `free`.
+ */
 llmgw_verdict_t ngx_http_llmgw_native_verdict(ngx_http_llmgw_native_t *pass,
     ngx_uint_t state);
 
-/* 1: that verdict is a success, and the client was not refused either. */
+/* 1: that verdict is a success, and the client got no refusal either. */
 ngx_uint_t ngx_http_llmgw_native_is_ok(ngx_http_llmgw_native_t *pass,
     llmgw_verdict_t verdict);
 

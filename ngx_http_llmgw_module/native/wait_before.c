@@ -5,9 +5,9 @@
  * nginx's upstream cannot wait within `get`, so the request waits before its
  * content handler runs.  Its body is read as a whole; then it claims a replica,
  * and may wait in the same queue as the streams of llmgw_pass.  When it has a
- * lease the phases go on, and the first `get` finds the lease.  Since the body
- * is read first, a request cannot stream while it is answered: queue= is for
- * unary requests only.
+ * lease the phases continue, and the first `get` finds the lease.  Since the
+ * body is read first, a request cannot stream while it is answered: queue= is
+ * for unary requests only.
  *
  * llmgw_key body and its like need the body too, and use this handler without
  * the wait.
@@ -36,7 +36,7 @@ static ngx_int_t ngx_http_llmgw_native_refusal_headers(ngx_http_request_t *r,
     const llmgw_end_t *end, ngx_int_t status);
 
 
-/* In the PRECONTENT phase; called again when the phases go on. */
+/* Runs in the PRECONTENT phase; called again when the phases continue. */
 
 ngx_int_t
 ngx_http_llmgw_native_handler(ngx_http_request_t *r)
@@ -72,7 +72,10 @@ ngx_http_llmgw_native_handler(ngx_http_request_t *r)
         }
 
         if (pass) {
-            /* its body could not be read, and an error_page redirected it */
+            /*
+             * the request's body could not be read, and an error_page
+             * redirected it
+             */
             ngx_http_llmgw_native_release(pass);
         }
 
@@ -126,7 +129,10 @@ ngx_http_llmgw_native_body_read(ngx_http_request_t *r)
 }
 
 
-/* Claims, and goes on, waits or refuses; the request may be gone after it. */
+/*
+ * Claims a replica; then continues, waits or refuses.  The request may be gone
+ * after this.
+ */
 
 static void
 ngx_http_llmgw_native_park(ngx_http_llmgw_native_t *pass)
@@ -172,7 +178,7 @@ ngx_http_llmgw_native_park(ngx_http_llmgw_native_t *pass)
     }
 
     if (pass->state == NGX_HTTP_LLMGW_NATIVE_WAITS) {
-        /* it waited before, for something else perhaps */
+        /* the pass has waited before, perhaps for something else */
         ngx_http_llmgw_native_disarm(pass);
         ngx_http_llmgw_native_arm(pass);
         return;
@@ -251,7 +257,9 @@ ngx_http_llmgw_native_arm(ngx_http_llmgw_native_t *pass)
 }
 
 
-/* The wait has ended with a lease: its time counts for the next one. */
+/*
+ * The wait has ended with a lease: its time counts for the request's next wait.
+ */
 
 static void
 ngx_http_llmgw_native_disarm(ngx_http_llmgw_native_t *pass)
@@ -322,7 +330,7 @@ ngx_http_llmgw_native_timer_handler(ngx_event_t *ev)
 }
 
 
-/* Goes on to the content handler, which finds the body read. */
+/* Continues with the content handler, which finds the body read. */
 
 static void
 ngx_http_llmgw_native_resume(ngx_http_request_t *r)
@@ -379,7 +387,7 @@ ngx_http_llmgw_native_refuse(ngx_http_llmgw_native_t *pass,
                                    ngx_http_llmgw_outcome_grpc(end),
                                    end->outcome);
 
-    /* a subrequest has its parent's headers, and tells it by its status */
+    /* a subrequest has its parent's headers, and reports by its status */
 
     if (r == r->main
         && ngx_http_llmgw_header_is_grpc(r->headers_in.content_type))
@@ -401,7 +409,10 @@ ngx_http_llmgw_native_refuse(ngx_http_llmgw_native_t *pass,
 }
 
 
-/* Why, and when to try again: after a 503 in a second, if nothing says when. */
+/*
+ * Adds the reason, and when to try again: after a 503 in a second, unless the
+ * outcome has a time.
+ */
 
 static ngx_int_t
 ngx_http_llmgw_native_refusal_headers(ngx_http_request_t *r,

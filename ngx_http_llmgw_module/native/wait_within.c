@@ -44,7 +44,7 @@ ngx_http_llmgw_native_may_wait(ngx_http_llmgw_native_t *pass)
 }
 
 
-/* The claim is in the queue.  Returns what `get` returns. */
+/* To be called when the claim is in the queue.  Returns what `get` returns. */
 
 ngx_int_t
 ngx_http_llmgw_native_wait(ngx_http_llmgw_native_t *pass,
@@ -65,7 +65,7 @@ ngx_http_llmgw_native_wait(ngx_http_llmgw_native_t *pass,
 }
 
 
-/* The pass may not enter: it is refused behind `get`. */
+/* For a pass that may not enter: it is refused after `get`. */
 
 ngx_int_t
 ngx_http_llmgw_native_turn_away(ngx_http_llmgw_native_t *pass,
@@ -78,7 +78,7 @@ ngx_http_llmgw_native_turn_away(ngx_http_llmgw_native_t *pass,
 
 /*
  * NGX_AGAIN: nginx has a connection to wait for, and the handler is called
- * behind `get`, when nginx has set its timer.
+ * after `get`, when nginx has set its timer.
  */
 
 static ngx_int_t
@@ -158,7 +158,7 @@ ngx_http_llmgw_native_wait_ends(ngx_http_llmgw_native_t *pass)
 
     ngx_http_llmgw_native_wait_forget(pass);
 
-    /* nginx would log a failure, and there was none */
+    /* nginx would log a failure, but there was none */
     c->log = &pass->silent;
 
     wev->handler(wev);

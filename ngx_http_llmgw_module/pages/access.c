@@ -90,9 +90,9 @@ ngx_http_llmgw_access_deny(ngx_http_request_t *r,
 
 
 /*
- * What shows that the request comes from another host; NULL: nothing.  A proxy
- * on this host also has an address of this host; it is recognized by the
- * headers that it adds.
+ * Evidence that the request comes from another host; NULL: none.  A proxy on
+ * this host also has an address of this host; it is recognized by the headers
+ * that it adds.
  */
 
 static const char *
@@ -121,7 +121,7 @@ ngx_http_llmgw_access_foreign(ngx_http_request_t *r)
 }
 
 
-/* By its loopback address or a unix socket. */
+/* 1: the peer is on this host, by its loopback address or a unix socket. */
 
 static ngx_uint_t
 ngx_http_llmgw_access_is_host(struct sockaddr *peer)

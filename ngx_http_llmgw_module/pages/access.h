@@ -24,7 +24,7 @@ typedef enum {
 
 extern const ngx_conf_enum_t  ngx_http_llmgw_access_words[];
 
-/* The parameter access= in the table of a page. */
+/* The row for access= in a page's table of parameters. */
 #define ngx_http_llmgw_access_param                                           \
     ngx_http_llmgw_param(ngx_http_llmgw_page_conf_t, "access", WORD, access,  \
         .words = ngx_http_llmgw_access_words, .right = "local or any")

@@ -6,7 +6,7 @@
  * is nothing to install.  dashboard/embed.py writes it to dashboard.h in two
  * parts, and the URL of the status goes between them.  The page's content
  * security policy allows one style and one script, by their hashes, and
- * requests to its own server: markup that got in through a name could do
+ * requests to its own server: so markup that got in through a name could do
  * nothing.
  */
 

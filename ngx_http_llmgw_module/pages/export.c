@@ -15,9 +15,9 @@
 #include "pages/pages.h"
 
 
-#define NGX_HTTP_LLMGW_EXPORT_LINES   64    /* in a piece, about */
+#define NGX_HTTP_LLMGW_EXPORT_LINES   64    /* about this many in a piece */
 #define NGX_HTTP_LLMGW_EXPORT_FAMILY  1024  /* HELP and TYPE, at most */
-#define NGX_HTTP_LLMGW_EXPORT_NUMBER  32    /* with the text around it */
+#define NGX_HTTP_LLMGW_EXPORT_NUMBER  32    /* including the text around it */
 
 
 static u_char *
@@ -43,7 +43,7 @@ ngx_http_llmgw_export_digits(u_char *p, uint64_t n)
 }
 
 
-/* more: labels behind the item's. */
+/* more: labels after the item's. */
 
 static void
 ngx_http_llmgw_export_line(ngx_http_llmgw_export_t *e, const void *more,
@@ -69,7 +69,7 @@ ngx_http_llmgw_export_line(ngx_http_llmgw_export_t *e, const void *more,
 
     p = ngx_cpymem(p, e->head, e->head_len);
 
-    if (label->len) {               /* "": an unknown model */
+    if (label->len) {               /* "": the model is unknown */
         p = ngx_cpymem(p, label->data, label->len);
     }
 
@@ -136,7 +136,10 @@ ngx_http_llmgw_export_counts(ngx_http_llmgw_export_t *e,
 }
 
 
-/* All lines of a family begin so, up to the value of the item's label. */
+/*
+ * Makes the beginning of all lines of a family, up to the value of the item's
+ * label.
+ */
 
 static void
 ngx_http_llmgw_export_head(ngx_http_llmgw_export_t *e, const char *suffix)

@@ -1,5 +1,8 @@
 
-/* llmgw_metrics: what is kept (export_keep.c) and then written (export.c). */
+/*
+ * llmgw_metrics: values are first kept (export_keep.c) and then written
+ * (export.c).
+ */
 
 #ifndef _NGX_HTTP_LLMGW_EXPORT_INNER_H_INCLUDED_
 #define _NGX_HTTP_LLMGW_EXPORT_INNER_H_INCLUDED_
@@ -29,25 +32,26 @@ typedef ngx_http_llmgw_item_t  *ngx_http_llmgw_items_t[NGX_HTTP_LLMGW_NSCOPES];
 
 typedef struct {
     ngx_http_llmgw_page_t         page;
-    ngx_http_llmgw_items_t       *kept;         /* of each snapshot */
-    ngx_str_t                    *names;        /* of each: with its model,
-                                                   where that is a label */
-    ngx_http_llmgw_item_t       **last;         /* where the next one is kept */
+    ngx_http_llmgw_items_t       *kept;         /* by snapshot */
+    ngx_str_t                    *names;        /* by snapshot; with the model,
+                                                   if that is a label */
+    ngx_http_llmgw_item_t       **last;         /* the link to the item that is
+                                                   kept next */
 
-    /* what is kept or written now, or next */
+    /* the place at which values are kept or written */
     ngx_uint_t                    scope;
     ngx_uint_t                    metric;
     ngx_uint_t                    snapshot;
     ngx_http_llmgw_item_t        *item;
-    const ngx_http_llmgw_source_t *source;      /* of the item */
+    const ngx_http_llmgw_source_t *source;      /* the item's */
 
     ngx_str_t                    *name;         /* of the pool or the zone, and
                                                    of its model */
-    u_char                       *head;         /* of lines, to the value of the
-                                                   item's label */
+    u_char                       *head;         /* a line's beginning, up to the
+                                                   value of the item's label */
     size_t                        head_len;
     ngx_uint_t                    lines;        /* in this piece */
-    unsigned                      begun:1;      /* the metric's family */
+    unsigned                      begun:1;      /* the family has lines */
     unsigned                      open_metrics:1;
 } ngx_http_llmgw_export_t;
 

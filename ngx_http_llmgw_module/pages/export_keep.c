@@ -4,7 +4,7 @@
 #include "pages/export_inner.h"
 
 
-/* For the value of a label; most need no escape.  Empty: no memory. */
+/* Escapes the value of a label; most need none.  Empty: no memory. */
 
 static ngx_str_t
 ngx_http_llmgw_export_escape(ngx_http_llmgw_export_t *e, ngx_str_t text)
@@ -48,7 +48,7 @@ ngx_http_llmgw_export_escape(ngx_http_llmgw_export_t *e, ngx_str_t text)
 }
 
 
-/* A further label of the item, ended by a NUL; NULL: no memory. */
+/* Makes a further label of the item, ended by a NUL; NULL: no memory. */
 
 static u_char *
 ngx_http_llmgw_export_label(ngx_http_llmgw_export_t *e, const char *name,
@@ -97,7 +97,7 @@ ngx_http_llmgw_export_item(ngx_http_llmgw_writer_t *w, const ngx_str_t *label,
 
     item->next = NULL;
     item->label = ngx_http_llmgw_export_escape(e, *label);
-    ngx_memset(item->values, 0xff, bytes);      /* all are absent */
+    ngx_memset(item->values, 0xff, bytes);      /* all values are absent */
 
     *e->last = item;
     e->last = &item->next;
@@ -107,7 +107,10 @@ ngx_http_llmgw_export_item(ngx_http_llmgw_writer_t *w, const ngx_str_t *label,
 }
 
 
-/* The name of the i-th pool, as labels; the zone's or without a model: kept. */
+/*
+ * The name of the i-th pool, as labels; a zone's name, or one without a model,
+ * is unchanged.
+ */
 
 static ngx_int_t
 ngx_http_llmgw_export_name(ngx_http_llmgw_export_t *e, ngx_uint_t i,

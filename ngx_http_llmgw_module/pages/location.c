@@ -1,7 +1,7 @@
 
 /*
- * Locations that are pages: how each is configured, and what all of them ask of
- * a request.
+ * Locations that are pages: how each is configured, and what all of them check
+ * in a request.
  */
 
 #include "pages/access.h"

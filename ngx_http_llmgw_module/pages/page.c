@@ -1,6 +1,6 @@
 
 /*
- * Pages: page.h says why they are written in slices.
+ * Pages: page.h has the reason why they are written in slices.
  *
  *     send --> slice ----> all taken? --> next iteration --> slice
  *                |              no: wait until the client reads
@@ -106,7 +106,10 @@ ngx_http_llmgw_page_cleanup(void *data)
 }
 
 
-/* The client has read, the next iteration has begun, or time is up. */
+/*
+ * Called when the client has read, when the next iteration has begun, or when
+ * time is up.
+ */
 
 static void
 ngx_http_llmgw_page_handler(ngx_http_request_t *r)
@@ -146,7 +149,7 @@ ngx_http_llmgw_page_handler(ngx_http_request_t *r)
 }
 
 
-/* The cleanups of the main request are those of all its subrequests' pages. */
+/* The main request has the cleanups of all its subrequests' pages. */
 
 static ngx_http_llmgw_page_t *
 ngx_http_llmgw_page_of(ngx_http_request_t *r)
@@ -189,7 +192,7 @@ ngx_http_llmgw_page_slice(ngx_http_llmgw_page_t *page)
     }
 
     if (page->buf == NULL) {
-        /* the slice before was full, and was the last */
+        /* the slice before was full, and the last one */
         ngx_http_finalize_request(r, ngx_http_send_special(r, NGX_HTTP_LAST));
         return;
     }
@@ -214,7 +217,7 @@ ngx_http_llmgw_page_slice(ngx_http_llmgw_page_t *page)
 }
 
 
-/* NGX_AGAIN: the client has not taken all of it. */
+/* NGX_AGAIN: the client has not taken all output. */
 
 static ngx_int_t
 ngx_http_llmgw_page_flush(ngx_http_llmgw_page_t *page)
@@ -247,7 +250,7 @@ ngx_http_llmgw_page_wait(ngx_http_llmgw_page_t *page)
     wev = r->connection->write;
     clcf = ngx_http_get_module_loc_conf(r, ngx_http_core_module);
 
-    /* delayed: the timer that is set is limit_rate's */
+    /* delayed: the timer is limit_rate's */
 
     if (!wev->delayed) {
         ngx_add_timer(wev, clcf->send_timeout);

@@ -1,6 +1,7 @@
 
 /*
- * A page: what a location of ours answers by itself, written in slices.
+ * A page: what one of this module's locations answers by itself, written in
+ * slices.
  *
  * At a thousand replicas a page has half a megabyte.  Written in one go it
  * would delay the worker's streams, and be in memory as a whole.  So it is
@@ -30,7 +31,7 @@ struct ngx_http_llmgw_page_s {
     ngx_http_llmgw_writer_t       writer;
     ngx_http_llmgw_page_pt        next;
     ngx_http_request_t           *request;
-    ngx_array_t                  *snapshots;    /* of pools and keys */
+    ngx_array_t                  *snapshots;    /* of pools and zones of keys */
 
     ngx_chain_t                  *out;          /* filled in this slice */
     ngx_chain_t                 **last;
@@ -45,17 +46,17 @@ struct ngx_http_llmgw_page_s {
 
 
 /*
- * A page of that size, zeroed, with snapshots, which are released when the
- * request ends.  NULL: out of memory.
+ * A page of that size, zeroed, with snapshots, which are released at the
+ * request's end.  NULL: out of memory.
  */
 void *ngx_http_llmgw_page_create(ngx_http_request_t *r, size_t size);
 
-/* No cache keeps the answer.  NGX_ERROR: out of memory. */
+/* Forbids caches to keep the answer.  NGX_ERROR: out of memory. */
 ngx_int_t ngx_http_llmgw_page_no_store(ngx_http_request_t *r);
 
 /*
- * Answers with what page->next() writes, as a content handler: returns what
- * that returns.  type must outlive the request.
+ * Answers with what page->next() writes.  Called by a content handler, which
+ * returns the result.  type must outlive the request.
  */
 ngx_int_t ngx_http_llmgw_page_send(ngx_http_llmgw_page_t *page,
     ngx_str_t *type);

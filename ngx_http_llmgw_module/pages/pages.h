@@ -10,11 +10,12 @@
 #include "conf/param.h"
 
 
-/* A directive that makes a page of its location. */
+/* A directive that makes its location a page. */
 typedef struct {
-    ngx_http_handler_pt           handler;  /* of a GET or HEAD that may see
-                                               the page, its body discarded */
-    const ngx_http_llmgw_param_t *params;   /* of ngx_http_llmgw_page_conf_t */
+    ngx_http_handler_pt           handler;  /* for a GET or HEAD that may see
+                                               the page; its body was
+                                               discarded */
+    const ngx_http_llmgw_param_t *params;   /* for ngx_http_llmgw_page_conf_t */
 
     /* Checks the parameters.  NULL: nothing to check. */
     ngx_int_t                   (*init)(ngx_conf_t *cf,
@@ -26,14 +27,14 @@ struct ngx_http_llmgw_page_conf_s {
     const ngx_http_llmgw_page_kind_t *kind;
     ngx_str_t                     directive;
     ngx_uint_t                    access;   /* ngx_http_llmgw_access_t */
-    ngx_uint_t                    is_logged;    /* its first 403 is */
+    ngx_uint_t                    is_logged;    /* its first 403 was logged */
     ngx_str_t                     url;      /* of llmgw_dashboard: the status */
     ngx_str_t                     etag;     /* of llmgw_dashboard */
     ngx_http_upstream_srv_conf_t *upstream; /* of llmgw_ready; NULL: any */
 };
 
 
-/* Each directive's handler; cmd->post is the kind. */
+/* The handler of each directive; cmd->post is the kind. */
 char *ngx_http_llmgw_page_conf(ngx_conf_t *cf, ngx_command_t *cmd,
     void *conf);
 
@@ -48,7 +49,7 @@ extern const ngx_http_llmgw_page_kind_t  ngx_http_llmgw_export_kind;
 extern const ngx_http_llmgw_page_kind_t  ngx_http_llmgw_dashboard_kind;
 extern const ngx_http_llmgw_page_kind_t  ngx_http_llmgw_ready_kind;
 
-/* Of pages that have access= alone. */
+/* For pages whose only parameter is access=. */
 extern const ngx_http_llmgw_param_t  ngx_http_llmgw_page_params[];
 
 

@@ -2,11 +2,10 @@
 /*
  * llmgw_ready: may a load balancer send requests to this nginx?
  *
- * An upstream is ready when a replica of it is routable, which is what
- * grpc.health.v1 says of it, too.  Without a name one ready upstream is enough:
- * gateways share their replicas, so what one lacks the others lack, and a
- * balancer that took all of them away for one model would take the others'
- * with it.
+ * An upstream is ready when one of its replicas is routable; grpc.health.v1
+ * answers the same.  Without a name one ready upstream is enough: gateways
+ * share their replicas, so what one lacks all lack, and a balancer that took
+ * all gateways out for one model would take out the other models, too.
  */
 
 #include "pages/access.h"
@@ -38,7 +37,7 @@ const ngx_http_llmgw_page_kind_t  ngx_http_llmgw_ready_kind = {
 };
 
 
-/* It says nothing but yes or no, and balancers are on other hosts. */
+/* It answers only yes or no, and balancers are on other hosts. */
 
 static ngx_int_t
 ngx_http_llmgw_ready_init(ngx_conf_t *cf, ngx_http_llmgw_page_conf_t *conf)

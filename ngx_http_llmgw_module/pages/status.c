@@ -20,18 +20,20 @@ typedef struct {
     ngx_http_llmgw_page_t         page;
     ngx_uint_t                    source;       /* pools, then keys */
     ngx_uint_t                    snapshot;     /* its index */
-    ngx_uint_t                    scope;        /* the pool itself, a list */
+    ngx_uint_t                    scope;        /* the pool itself, or one of
+                                                   its lists */
     ngx_uint_t                    i;            /* the next item */
     unsigned                      begun:1;
-    unsigned                      in_item:1;    /* an object is open */
-    unsigned                      comma:1;      /* before the next value */
+    unsigned                      in_item:1;    /* an item's object is open */
+    unsigned                      comma:1;      /* wanted before the next
+                                                   value */
 } ngx_http_llmgw_status_t;
 
 
 static ngx_uint_t ngx_http_llmgw_status_source(ngx_http_llmgw_status_t *s);
 
 
-/* Space for a value of len bytes, behind its key if it has one. */
+/* Space for a value of len bytes, after its key if it has one. */
 
 static char *
 ngx_http_llmgw_status_room(ngx_http_llmgw_status_t *s, const char *key,
@@ -213,7 +215,7 @@ ngx_http_llmgw_status_pairs(ngx_http_llmgw_status_t *s, const char *key,
 }
 
 
-/* There is one count more than bounds: of what lies above the last. */
+/* There is one count more than bounds: for values above the last. */
 
 static void
 ngx_http_llmgw_status_times(ngx_http_llmgw_status_t *s, const char *key,
@@ -422,7 +424,7 @@ ngx_http_llmgw_status_next(ngx_http_llmgw_page_t *page)
 }
 
 
-/* There are no more snapshots of this source.  0: nor of another. */
+/* There are no more snapshots of this source.  0: nor of another source. */
 
 static ngx_uint_t
 ngx_http_llmgw_status_source(ngx_http_llmgw_status_t *s)

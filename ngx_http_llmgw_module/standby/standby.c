@@ -41,7 +41,7 @@ ngx_http_llmgw_standbys_done(ngx_http_llmgw_standbys_t *standbys)
 }
 
 
-/* A piece of memory: infos, then groups. */
+/* Makes one piece of memory: infos, then groups. */
 
 ngx_int_t
 ngx_http_llmgw_standbys_reserve(ngx_http_llmgw_standbys_t *standbys,
@@ -134,7 +134,7 @@ ngx_http_llmgw_standbys_record(const llmgw_members_view_t *view, size_t i,
 }
 
 
-/* A standby that is told to drain will not take over. */
+/* A standby that drains will not take over. */
 
 static ngx_uint_t
 ngx_http_llmgw_standbys_is_living(const llmgw_member_t *member,
@@ -179,7 +179,10 @@ ngx_http_llmgw_standbys_claim(ngx_http_llmgw_standbys_t *standbys,
 }
 
 
-/* What the view shows of the group at this place, if there is one. */
+/*
+ * Notes what the view shows of the group at this place, if it is ours, and logs
+ * a takeover.
+ */
 
 static void
 ngx_http_llmgw_standbys_look(ngx_http_llmgw_standbys_t *standbys,
@@ -216,7 +219,7 @@ ngx_http_llmgw_standbys_look(ngx_http_llmgw_standbys_t *standbys,
 }
 
 
-/* Once, until no group is in conflict. */
+/* Warns once, until no group is in conflict. */
 
 static void
 ngx_http_llmgw_standbys_warn(ngx_http_llmgw_standbys_t *standbys,

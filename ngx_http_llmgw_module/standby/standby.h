@@ -1,8 +1,8 @@
 
 /*
- * Groups with standbys, as one worker sees them in one view: where each member
- * stands (core/standby.h).  Only what was logged is remembered from one view to
- * the next.
+ * Groups with standbys, as one worker sees them in one view: which role each
+ * member has (core/standby.h).  Only what was logged is remembered from one
+ * view to the next.
  */
 
 #ifndef _NGX_HTTP_LLMGW_STANDBY_H_INCLUDED_
@@ -16,26 +16,27 @@
 #include "zone/takeovers.h"
 
 
-/* Beside a group. */
+/* What is kept beside a group. */
 typedef struct {
-    ngx_uint_t                    is_ours;      /* the pool takes some member */
-    llmgw_takeover_t             *takeover;     /* NULL: not ours, or there are
-                                                   too many to be counted */
+    ngx_uint_t                    is_ours;      /* the pool takes some of its
+                                                   members */
+    llmgw_takeover_t             *takeover;     /* NULL: not ours, or too many
+                                                   groups are counted */
 } ngx_http_llmgw_standby_info_t;
 
 
 typedef struct {
     llmgw_standby_t               known;        /* the groups of the view */
-    ngx_http_llmgw_standby_info_t *infos;       /* of each place */
+    ngx_http_llmgw_standby_info_t *infos;       /* by place in `known` */
     size_t                        capacity;     /* places that are allocated */
     ngx_http_llmgw_zone_t        *zone;
     ngx_log_t                    *log;
     ngx_str_t                    *upstream;     /* its name, for the log */
-    unsigned                      conflict:1;   /* said so in the log */
+    unsigned                      conflict:1;   /* already logged */
 } ngx_http_llmgw_standbys_t;
 
 
-/* Where a member stands.  Zeroed: of no group. */
+/* A member's role in its group.  Zeroed: it has no group. */
 typedef struct {
     ngx_uint_t                    is;           /* llmgw_standing_t */
     ngx_uint_t                    has_standby;     /* its group has a standby
@@ -44,7 +45,7 @@ typedef struct {
 } ngx_http_llmgw_standing_t;
 
 
-/* zone: claimed */
+/* zone: already claimed */
 void ngx_http_llmgw_standbys_init(ngx_http_llmgw_standbys_t *standbys,
     ngx_str_t *upstream, ngx_http_llmgw_zone_t *zone, ngx_log_t *log);
 void ngx_http_llmgw_standbys_done(ngx_http_llmgw_standbys_t *standbys);
@@ -70,12 +71,12 @@ const llmgw_member_t *ngx_http_llmgw_standbys_place(
     const llmgw_members_view_t *view, size_t i,
     ngx_http_llmgw_standing_t *standing);
 
-/* The group that the i-th member is the first of, if it is ours; else NULL. */
+/* The group whose first member is the i-th one, if it is ours; else NULL. */
 const llmgw_standby_group_t *ngx_http_llmgw_standbys_group(
     const ngx_http_llmgw_standbys_t *standbys,
     const llmgw_members_view_t *view, size_t i, llmgw_takeover_t **takeover);
 
-/* The same process has the same, and no other one. */
+/* A number for the member's process, which no other process has. */
 uint64_t ngx_http_llmgw_standbys_process(const llmgw_member_t *member);
 
 

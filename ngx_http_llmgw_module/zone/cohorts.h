@@ -1,7 +1,7 @@
 
 /*
  * Classes and tenants in the zone.  core/admission/cohorts.h defines the
- * counts; here are the lock, this worker's row, and the cohorts of the
+ * counts; this room adds the lock, this worker's row, and the cohorts of the
  * configuration.
  *
  * Pages read zone->shared->cohorts with llmgw_cohorts_at(), _in_flight() and
@@ -19,8 +19,8 @@
 
 
 /*
- * The cohort that counts a class or tenant of that name.  index: in this
- * worker's configuration; LLMGW_COHORT_CLASSES or LLMGW_COHORT_TENANTS is
+ * The cohort that counts a class or tenant of that name.  index: its index in
+ * this worker's configuration; LLMGW_COHORT_CLASSES or LLMGW_COHORT_TENANTS is
  * "other".
  */
 llmgw_cohort_t *ngx_http_llmgw_cohorts_of(ngx_http_llmgw_zone_t *zone,
@@ -38,9 +38,10 @@ void ngx_http_llmgw_cohorts_left(ngx_http_llmgw_zone_t *zone,
     const llmgw_cohort_t *tenant);
 
 /*
- * Called when a worker begins, behind ngx_http_llmgw_zone_claim(): the zone's
- * bucket is that of its configuration from now on, unless a newer one is in
- * force.  If it was another one, the bucket starts full, and that is logged.
+ * Called when a worker begins, after ngx_http_llmgw_zone_claim(): from now on
+ * the zone's bucket is that of this worker's configuration, unless a newer one
+ * is in force.  If it was another one, the bucket starts full, and that is
+ * logged.
  */
 void ngx_http_llmgw_cohorts_bucket(ngx_http_llmgw_zone_t *zone,
     ngx_http_llmgw_srv_conf_t *conf);

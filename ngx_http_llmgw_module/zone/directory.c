@@ -73,7 +73,7 @@ ngx_http_llmgw_directory_init(ngx_shm_zone_t *shm_zone, void *data)
     ngx_http_llmgw_directory_head_t  *head;
 
     shpool = (ngx_slab_pool_t *) shm_zone->shm.addr;
-    shm_zone->noreuse = 0;          /* by the next configuration */
+    shm_zone->noreuse = 0;          /* the next configuration may reuse it */
 
     if (shpool->data) {
         return NGX_OK;

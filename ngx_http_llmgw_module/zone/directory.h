@@ -17,8 +17,8 @@ ngx_int_t ngx_http_llmgw_directory_add(ngx_conf_t *cf,
     ngx_http_llmgw_srv_conf_t *conf);
 
 /*
- * Locked until it is unlocked.  The lock of a pool's zone may be taken inside
- * it, and it is never taken inside one of those.
+ * Returns the directory, locked until unlock().  A pool's zone may be locked
+ * while it is; it must not be locked while a pool's zone is.
  */
 llmgw_directory_t *ngx_http_llmgw_directory_lock(ngx_shm_zone_t *shm_zone);
 void ngx_http_llmgw_directory_unlock(ngx_shm_zone_t *shm_zone);

@@ -1,13 +1,13 @@
 
 /*
- * Counting: called where things happen, and cheap enough to be done for each
+ * Counting: done where things happen, and cheap enough to be done for each
  * token.
  */
 
 #include "zone/zone.h"
 
 
-/* Upper bounds in ms; the last, +Inf, is not written. */
+/* Upper bounds in ms; the last one, +Inf, is left out. */
 
 static const ngx_msec_t  ngx_http_llmgw_first_token_ms[] = {
     1, 5, 10, 20, 40, 60, 80, 100, 250, 500, 750, 1000, 2500, 5000, 7500,
@@ -223,7 +223,7 @@ ngx_http_llmgw_metrics_time(ngx_http_llmgw_zone_t *zone,
 {
     ngx_http_llmgw_histogram_t  *histograms;
 
-    /* they lie one behind the other */
+    /* the histograms are adjacent */
     histograms = &ngx_http_llmgw_metrics_row(zone)->first_token_seconds;
 
     ngx_http_llmgw_metrics_observe(&histograms[histogram],
@@ -232,7 +232,7 @@ ngx_http_llmgw_metrics_time(ngx_http_llmgw_zone_t *zone,
 }
 
 
-/* For each message of tokens that goes to a client, once. */
+/* To be called once for each message of tokens that goes to a client. */
 
 void
 ngx_http_llmgw_metrics_tokens(ngx_http_llmgw_zone_t *zone,
@@ -402,7 +402,10 @@ ngx_http_llmgw_metrics_add(ngx_http_llmgw_counters_t *to,
     t = (uint64_t *) to;
     f = (uint64_t *) from;
 
-    /* word by word: a worker that is killed here doubles one at most */
+    /*
+     * word by word: if this worker is killed here, at most one word counts
+     * twice
+     */
 
     for (i = 0; i < sizeof(ngx_http_llmgw_counters_t) / sizeof(uint64_t); i++)
     {

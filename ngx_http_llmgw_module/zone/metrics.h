@@ -64,8 +64,8 @@
     X(stock_request_seconds, request, "Native passes: time from request to end")
 
 #define NGX_HTTP_LLMGW_NCODES        17
-#define NGX_HTTP_LLMGW_NBUCKETS      24     /* at most, with +Inf */
-#define NGX_HTTP_LLMGW_NFIRST_TOKEN  23     /* of first_token, with +Inf */
+#define NGX_HTTP_LLMGW_NBUCKETS      24     /* at most, including +Inf */
+#define NGX_HTTP_LLMGW_NFIRST_TOKEN  23     /* of first_token, including +Inf */
 
 
 typedef enum {
@@ -76,7 +76,7 @@ typedef enum {
 
 
 typedef enum {
-    NGX_HTTP_LLMGW_SHARDS_SURVIVED = 0,     /* other shards went on */
+    NGX_HTTP_LLMGW_SHARDS_SURVIVED = 0,     /* other shards continued */
     NGX_HTTP_LLMGW_SHARDS_LOST,
     NGX_HTTP_LLMGW_NSHARDS
 } ngx_http_llmgw_shards_outcome_t;
@@ -84,7 +84,7 @@ typedef enum {
 
 typedef enum {
     NGX_HTTP_LLMGW_READ_EVENT = 0,
-    NGX_HTTP_LLMGW_READ_INTERVAL,           /* see coalesce.c */
+    NGX_HTTP_LLMGW_READ_INTERVAL,           /* at intervals: coalesce.c */
     NGX_HTTP_LLMGW_NREADS
 } ngx_http_llmgw_read_t;
 
@@ -99,7 +99,7 @@ typedef enum {
 typedef enum {
     NGX_HTTP_LLMGW_KIND_PROMPT = 0,
     NGX_HTTP_LLMGW_KIND_COMPLETION,
-    NGX_HTTP_LLMGW_KIND_CACHED,             /* of the prompts' */
+    NGX_HTTP_LLMGW_KIND_CACHED,             /* of the prompt's tokens */
     NGX_HTTP_LLMGW_NKINDS
 } ngx_http_llmgw_token_kind_t;
 
@@ -111,7 +111,10 @@ typedef enum {
 } ngx_http_llmgw_result_t;
 
 
-/* Of body_refusals: a share, or a body that was ended while it was read. */
+/*
+ * For body_refusals: a share, or this for a body that was ended while it was
+ * read.
+ */
 #define NGX_HTTP_LLMGW_BODY_IDLE     LLMGW_NSHARES
 #define NGX_HTTP_LLMGW_NBODIES       (LLMGW_NSHARES + 1)
 
@@ -138,12 +141,13 @@ typedef enum {
     NGX_HTTP_LLMGW_NHISTOGRAMS
 } ngx_http_llmgw_histogram_index_t;
 
-/* Nothing but uint64_t: rows are added up as arrays of them. */
+/* Has only uint64_t: rows are added up as arrays of them. */
 typedef struct {
     uint64_t                      requests[NGX_HTTP_LLMGW_NCODES]
                                           [LLMGW_NREASONS];
     uint64_t                      nameless[NGX_HTTP_LLMGW_NCODES];
-                                                /* of no model; without a
+                                                /* by requests whose model is
+                                                   not known; without a
                                                    reason */
     NGX_HTTP_LLMGW_COUNTERS(NGX_HTTP_LLMGW_COUNTER_FIELD)
     NGX_HTTP_LLMGW_HISTOGRAMS(NGX_HTTP_LLMGW_HISTOGRAM_FIELD)
@@ -166,18 +170,18 @@ typedef struct ngx_http_llmgw_zone_s  ngx_http_llmgw_zone_t;
 typedef struct ngx_http_llmgw_slot_s  ngx_http_llmgw_slot_t;
 
 
-/* A request has ended, with a gRPC code and perhaps a reason of ours. */
+/* A request has ended, with a gRPC code and perhaps with one of our reasons. */
 void ngx_http_llmgw_metrics_request(ngx_http_llmgw_zone_t *zone,
     ngx_uint_t code, llmgw_outcome_t outcome);
 
 /*
- * The same of one that was refused before its model was known, as one whose
- * model does not exist.
+ * The same for a request that was refused before its model was known, e.g.
+ * because that does not exist.
  */
 void ngx_http_llmgw_metrics_nameless(ngx_http_llmgw_zone_t *zone,
     ngx_uint_t code, llmgw_outcome_t outcome);
 
-/* Adds those to `to`, as requests of its own. */
+/* Adds these counts to `to`, as if they were its own requests. */
 void ngx_http_llmgw_metrics_take_nameless(ngx_http_llmgw_counters_t *to,
     const ngx_http_llmgw_counters_t *from);
 
@@ -210,26 +214,32 @@ void ngx_http_llmgw_metrics_trace(ngx_http_llmgw_zone_t *zone,
 void ngx_http_llmgw_metrics_breaker(ngx_http_llmgw_zone_t *zone,
     llmgw_breaker_change_t change);
 
-/* A prompt went to a replica: so many of its blocks had before, or not. */
+/*
+ * A prompt went to a replica: how many of its blocks the replica had before,
+ * and how many not.
+ */
 void ngx_http_llmgw_metrics_prefix(ngx_http_llmgw_zone_t *zone,
     ngx_uint_t hits, ngx_uint_t misses);
 
-/* A request was not held, since no replica tells how full it is. */
+/* A request was not held, since no replica reports how full it is. */
 void ngx_http_llmgw_metrics_saturation_unknown(ngx_http_llmgw_zone_t *zone);
 
 void ngx_http_llmgw_metrics_body_refusal(ngx_http_llmgw_zone_t *zone,
     ngx_uint_t what);
 
-/* A request waits from now on, or no longer, since no replica is there. */
+/* A request starts or stops waiting because no replica is there. */
 void ngx_http_llmgw_metrics_held(ngx_http_llmgw_zone_t *zone, int change);
 
-/* Levels: a worker without a row has none, as nobody could take them back. */
+/*
+ * Levels: a worker without a row has none, as nothing could take them back if
+ * it died.
+ */
 void ngx_http_llmgw_metrics_streams(ngx_http_llmgw_zone_t *zone, int change);
 void ngx_http_llmgw_metrics_sessions(ngx_http_llmgw_zone_t *zone, int change);
 void ngx_http_llmgw_metrics_body_bytes(ngx_http_llmgw_zone_t *zone,
     llmgw_share_t share, ssize_t change);
 
-/* Adds one row to another, and zeroes it if it is given up. */
+/* Adds `from` to `to`; zero: and sets `from` to 0, as it is given up. */
 void ngx_http_llmgw_metrics_add(ngx_http_llmgw_counters_t *to,
     ngx_http_llmgw_counters_t *from, ngx_uint_t zero);
 

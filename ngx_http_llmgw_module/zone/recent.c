@@ -3,12 +3,12 @@
  * The recent past of each slot: rates of the last second, and the times to the
  * first token of the last minutes.
  *
- * A counter's rate is its growth since the last look, made once a second by
- * whichever worker comes first.  First tokens are weighed: each counts for
+ * A counter's rate is its growth since the last look, made once a second by the
+ * first worker that gets to it.  First tokens are weighed: each counts for
  * NGX_HTTP_LLMGW_RECENT_WEIGHT, and every half minute all weights are halved,
- * so that the quantiles describe the present and forget an outage of last
- * week; a slot with no first token for some minutes has none.  A weight that
- * is added in the instant of a halving may be lost, which no quantile notices.
+ * so that the quantiles describe the present and forget an outage of last week;
+ * a slot with no first token for some minutes has none.  A weight that is added
+ * in the instant of a halving may be lost, which no quantile notices.
  */
 
 #include "zone/zone.h"

@@ -13,13 +13,13 @@
 #include "zone/zone.h"
 
 
-/* The table takes that part of the zone. */
+/* The share of the zone that the table takes: one part of this many. */
 #define NGX_HTTP_LLMGW_RESPONSES_SHARE  16
 
 
 /*
- * With the lock of shpool.  Where the zone is too small for a table there is
- * none: nothing is known.
+ * To be called with shpool's lock.  If the zone is too small for a table there
+ * is none, and no response is known.
  */
 void ngx_http_llmgw_responses_make_locked(ngx_http_llmgw_zone_shared_t *shared,
     ngx_slab_pool_t *shpool, size_t size);
@@ -27,7 +27,7 @@ void ngx_http_llmgw_responses_make_locked(ngx_http_llmgw_zone_shared_t *shared,
 void ngx_http_llmgw_responses_note(ngx_http_llmgw_zone_t *zone,
     const ngx_str_t *id, const llmgw_response_t *response);
 
-/* NGX_DECLINED: it is not known, or not any more. */
+/* NGX_DECLINED: the response is not known, or no longer. */
 ngx_int_t ngx_http_llmgw_responses_find(ngx_http_llmgw_zone_t *zone,
     const ngx_str_t *id, llmgw_response_t *response);
 

@@ -1,13 +1,13 @@
 
 /*
- * Rows of the zone: worker processes that come, go, and die without a word.
+ * Rows of the zone: worker processes that begin, end, and are killed.
  *
- * A worker claims a row when it begins, and gives it back when it ends.  One
- * that was killed cannot.  So once a second one of the workers looks whether
- * the processes of all rows still live, by pid and start time, and takes back
- * what a dead one counted and the places in which it waited.  It looks without
- * the lock, and judges with it: a row is taken back only if it still is the
- * same process's.
+ * A worker claims a row when it begins, and gives it back when it ends.  A
+ * worker that was killed cannot.  So once a second one of the workers looks
+ * whether the processes of all rows still live, by pid and start time, and
+ * takes back a dead one's counts and the places in which it waited.  It looks
+ * without the lock and decides under it: a row is taken back only if it still
+ * belongs to the same process.
  */
 
 #include "zone/zone.h"
@@ -94,10 +94,10 @@ ngx_http_llmgw_zone_claim(ngx_shm_zone_t *shm_zone, ngx_log_t *log)
 
 
 /*
- * The settings of the newest workers hold for all that use the queue.  They are
- * put in force here, and not by the master: a configuration that fails, after
- * its zones were made, must change nothing.  Nor may a worker that starts so
- * late that there are newer ones.
+ * The settings of the newest workers apply to all that use the queue.  They are
+ * put in force here, and not by the master: a configuration that fails after
+ * its zones were made must change nothing.  A worker that starts so late that
+ * there are newer ones must change nothing either.
  */
 
 static void
@@ -129,7 +129,7 @@ ngx_http_llmgw_zone_order(ngx_http_llmgw_zone_t *zone,
 }
 
 
-/* An orderly end: shares go with the worker, at once. */
+/* An orderly end: the worker's shares are taken back at once. */
 
 void
 ngx_http_llmgw_zone_yield(ngx_http_llmgw_zone_t *zone)
@@ -162,7 +162,9 @@ ngx_http_llmgw_zone_sweep(ngx_http_llmgw_zone_t *zone)
 }
 
 
-/* 1: no worker did within the last second, and no other will in the next. */
+/*
+ * 1: no worker has swept within the last second, and no other will in the next.
+ */
 
 static ngx_uint_t
 ngx_http_llmgw_zone_may_sweep(ngx_http_llmgw_zone_t *zone)
@@ -229,7 +231,8 @@ ngx_http_llmgw_zone_take_back_dead_locked(ngx_http_llmgw_zone_t *zone)
 
 
 /*
- * The row is freed last: if we are killed here, the next sweep does it again.
+ * Frees the row last: if this worker is killed here, the next sweep does it
+ * again.
  */
 
 static void

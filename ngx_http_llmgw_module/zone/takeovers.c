@@ -15,7 +15,7 @@ ngx_http_llmgw_takeovers_see(ngx_http_llmgw_zone_t *zone, const char *name,
     *found = llmgw_takeovers_find(zone->shared->takeovers, name);
 
     if (*found) {
-        /* 0 is "never" there */
+        /* 0 means "never" there */
         is_new = llmgw_takeover_see(*found, view, ngx_max(ngx_current_msec, 1));
     }
 
@@ -25,7 +25,10 @@ ngx_http_llmgw_takeovers_see(ngx_http_llmgw_zone_t *zone, const char *name,
 }
 
 
-/* Called for each first token of an attempt: nearly always, nothing waits. */
+/*
+ * Called for each first token of an attempt; nearly always, no takeover waits
+ * for one.
+ */
 
 void
 ngx_http_llmgw_takeovers_token(ngx_http_llmgw_zone_t *zone,

@@ -15,14 +15,15 @@
 
 
 /*
- * A view shows the group so.  *found becomes where the group counts; NULL: it
- * does not.  1: there was a takeover, and this worker is the first to see it.
+ * Notes that a view shows the group so.  Sets *found to where the group is
+ * counted; NULL: it is not.  1: there was a takeover, and this worker is the
+ * first to see it.
  */
 ngx_uint_t ngx_http_llmgw_takeovers_see(ngx_http_llmgw_zone_t *zone,
     const char *name, const llmgw_takeover_view_t *view,
     llmgw_takeover_t **found);
 
-/* A client got a token of that process; takeover may be NULL. */
+/* A client has received a token of that process; takeover may be NULL. */
 void ngx_http_llmgw_takeovers_token(ngx_http_llmgw_zone_t *zone,
     llmgw_takeover_t *takeover, uint64_t process);
 

@@ -1,19 +1,19 @@
 
 /*
- * What a pool's zone has counted in all, and whose it is.
+ * What a pool's zone has counted in all, and for which models.
  *
  * A pool serves one model after another, and the pages show counts by model.
  * Counts never move and are never taken back: workers add to their rows without
  * a lock.  So a binding notes what was counted before it, and the model's share
  * is what came since; the rest is that of models which are gone.  Of replicas
- * it notes what those had that are gone: one that is still there goes on under
- * the model that is bound now.
+ * it notes the counts of those that are gone: a replica that is still there
+ * continues under the model that is bound now.
  */
 
 #include "zone/zone.h"
 
 
-/* Counters are nothing but words (zone/metrics.h). */
+/* Counters consist of words only (zone/metrics.h). */
 #define NGX_HTTP_LLMGW_TOTALS_WORDS                                           \
     (sizeof(ngx_http_llmgw_totals_t) / sizeof(uint64_t))
 
@@ -27,9 +27,9 @@ static void ngx_http_llmgw_totals_slots_locked(
 
 
 /*
- * A worker may have no share of a pool that others have; what is looked at here
- * needs none.  zone: for the lock; when a dead process held it, the next one
- * mends the zone.  0: the zone is not made.
+ * A worker may have no row in the zone of a pool that other workers use; what
+ * is read here needs none.  zone: for the lock; if a dead process held it, the
+ * next holder mends the zone.  0: the zone is not made.
  */
 
 static ngx_uint_t
@@ -138,7 +138,10 @@ ngx_http_llmgw_totals_merge(ngx_http_llmgw_totals_t *to,
 }
 
 
-/* Killed here: the binding is not made, and the next one does it again. */
+/*
+ * If this worker is killed here, the binding is not made, and the next one does
+ * this again.
+ */
 
 void
 ngx_http_llmgw_totals_part(ngx_shm_zone_t *shm_zone)

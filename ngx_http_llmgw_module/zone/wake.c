@@ -3,17 +3,17 @@
  * How one worker wakes another: an eventfd for each process slot of nginx's.
  *
  * The table is made by the master before the first fork that needs it, and is
- * handed on from one configuration to the next: old workers hold slots for
- * which new ones wait, so both generations must reach each other.  For the
- * same reason it is kept by process slot and not by worker number.
+ * handed on from one configuration to the next: old workers hold places for
+ * which new ones wait, so both generations must reach each other.  For the same
+ * reason it is indexed by process slot and not by worker number.
  *
- * A worker whose slot is beyond the table is woken by nobody, and looks by
- * itself every 50 ms (attempt/queue.c).
+ * A worker whose slot is beyond the table is not woken, but looks by itself
+ * every 50 ms (attempt/queue.c).
  *
  * Wakes are posted, so that they follow what an iteration of the event loop
  * sends to replicas: the place of a cancelled stream is free at the replica
- * only when the replica knows.  Otherwise the other worker would be there
- * first and be told that it is full.
+ * only when the replica knows.  Otherwise the other worker's request would come
+ * first, and be refused as full.
  */
 
 #include <sys/eventfd.h>
@@ -24,7 +24,7 @@
 
 struct ngx_http_llmgw_wakes_s {
     ngx_uint_t                    n;
-    int                           fds[1];       /* of n */
+    int                           fds[1];       /* n of them */
 };
 
 
@@ -39,7 +39,7 @@ static void ngx_http_llmgw_wake_handler(ngx_event_t *ev);
 static void ngx_http_llmgw_wake_drain(int fd);
 
 
-/* In the master, for each configuration; not for `nginx -t`. */
+/* Called in the master, for each configuration; not for `nginx -t`. */
 
 ngx_int_t
 ngx_http_llmgw_wake_init(ngx_cycle_t *cycle, ngx_http_llmgw_main_conf_t *lmcf)
@@ -68,7 +68,7 @@ ngx_http_llmgw_wake_init(ngx_cycle_t *cycle, ngx_http_llmgw_main_conf_t *lmcf)
 
 
 /*
- * NULL: the configuration before had no http{}, or was without the module.
+ * NULL: the earlier configuration had no http{}, or was without the module.
  * Its array of modules' configurations then ends before our index.
  */
 
@@ -187,7 +187,9 @@ ngx_http_llmgw_wake_flush(ngx_http_llmgw_waker_t *waker)
 }
 
 
-/* What is posted is still written: the workers that wait for it live on. */
+/*
+ * Wakes that are posted are still sent: the workers that wait for them live on.
+ */
 
 void
 ngx_http_llmgw_wake_done(ngx_http_llmgw_waker_t *waker)

@@ -10,10 +10,11 @@
 #include "conf/conf.h"
 
 
-#define NGX_HTTP_LLMGW_WAKES          16     /* of others, an iteration */
+#define NGX_HTTP_LLMGW_WAKES          16     /* of other workers, per
+                                                iteration */
 
 
-/* In a worker. */
+/* A worker's end of it. */
 struct ngx_http_llmgw_waker_s {
     void                        (*woken)(void *data);
     void                         *data;
@@ -25,19 +26,22 @@ struct ngx_http_llmgw_waker_s {
 };
 
 
-/* In the master, for each configuration: the eventfds. */
+/* To be called in the master, for each configuration: makes the eventfds. */
 ngx_int_t ngx_http_llmgw_wake_init(ngx_cycle_t *cycle,
     ngx_http_llmgw_main_conf_t *lmcf);
 
 /*
- * In a worker, with woken, data, conf and log set: woken(data) is called when
- * another worker wakes this one.
+ * To be called in a worker, with woken, data, conf and log set: from then on
+ * woken(data) is called when another worker wakes this one.
  */
 ngx_int_t ngx_http_llmgw_wake_listen(ngx_http_llmgw_waker_t *waker,
     ngx_cycle_t *cycle);
 void ngx_http_llmgw_wake_done(ngx_http_llmgw_waker_t *waker);
 
-/* At the end of the event loop's iteration, or when there are many. */
+/*
+ * Called at the end of the event loop's iteration, or when many are to be
+ * woken.
+ */
 void ngx_http_llmgw_wake_process(ngx_http_llmgw_waker_t *waker,
     uint32_t process);
 

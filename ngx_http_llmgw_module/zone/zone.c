@@ -1,8 +1,7 @@
 
 /*
- * The zone as memory: made with the configuration, kept by reloads, carved
- * into rows and admission's memory.  zone.h tells what lies where and when it
- * may change.
+ * The zone as memory: made with the configuration, kept by reloads, carved into
+ * rows and admission's memory.  zone.h has its layout, and when it may change.
  */
 
 #include "zone/responses.h"
@@ -13,8 +12,8 @@
 #define NGX_HTTP_LLMGW_QUEUE_SPARE    256
 
 /*
- * Flow control that nobody asks for may take one part in so many, so that a
- * reload can turn it on.  In a smaller zone that memory is for replicas.
+ * Flow control that no directive asks for may take one part in this many, so
+ * that a reload can turn it on.  In a smaller zone that memory is for replicas.
  */
 #define NGX_HTTP_LLMGW_FLOW_SHARE     8
 
@@ -65,7 +64,9 @@ ngx_http_llmgw_zone_add(ngx_conf_t *cf, ngx_http_llmgw_srv_conf_t *conf)
 }
 
 
-/* The layout of the code compiled here: a zone with another one is not used. */
+/*
+ * The layout of the code compiled here: a zone with another layout is not used.
+ */
 
 static uint64_t
 ngx_http_llmgw_zone_layout(void)
@@ -116,7 +117,7 @@ ngx_http_llmgw_zone_compare(ngx_conf_t *cf, ngx_shm_zone_t *shm_zone,
         return;
     }
 
-    old->noreuse = 0;       /* of a configuration that has failed */
+    old->noreuse = 0;       /* set by a configuration that failed */
     shpool = (ngx_slab_pool_t *) old->shm.addr;
     shared = shpool->data;
 
@@ -130,7 +131,7 @@ ngx_http_llmgw_zone_compare(ngx_conf_t *cf, ngx_shm_zone_t *shm_zone,
             return;
         }
 
-        /* the new one is made, and the old one given back, by these */
+        /* these flags make nginx create the new zone and free the old one */
         shm_zone->noreuse = 1;
         old->noreuse = 1;
     }
@@ -183,8 +184,9 @@ ngx_http_llmgw_zone_had(ngx_cycle_t *old, ngx_str_t *name)
 
 
 /*
- * Of the first pool, here.  The others' are made when a model is bound to them,
- * by the first worker that claims a row: until then they take no memory.
+ * Makes the zone of the first pool.  The others' are made when a model is bound
+ * to them, by the first worker that claims a row: until then they take no
+ * memory.
  */
 
 static ngx_int_t
@@ -195,7 +197,7 @@ ngx_http_llmgw_zone_init(ngx_shm_zone_t *shm_zone, void *data)
 
     conf = shm_zone->data;
     shpool = (ngx_slab_pool_t *) shm_zone->shm.addr;
-    shm_zone->noreuse = 0;          /* by the next configuration */
+    shm_zone->noreuse = 0;          /* the next configuration may reuse it */
 
     if (shpool->data) {
         return ngx_http_llmgw_zone_reuse(shm_zone, conf);
@@ -344,7 +346,7 @@ ngx_http_llmgw_zone_make_rows(ngx_http_llmgw_zone_shared_t *shared,
 
 /*
  * Admission gets all that is left as one piece, so that a zone's size alone
- * says how many replicas it holds.
+ * determines how many replicas it holds.
  */
 
 static ngx_int_t
@@ -384,7 +386,7 @@ ngx_http_llmgw_zone_carve(ngx_http_llmgw_zone_shared_t *shared,
 }
 
 
-/* Old and new workers live side by side over several reloads. */
+/* Old and new workers run side by side over several reloads. */
 
 static ngx_uint_t
 ngx_http_llmgw_zone_rows(ngx_cycle_t *cycle)
@@ -448,8 +450,9 @@ ngx_http_llmgw_zone_attach(ngx_http_llmgw_zone_t *zone, ngx_str_t *id,
 
 
 /*
- * Their series end, and what they counted stays in the sums: each word moves
- * by itself, so that a worker that is killed meanwhile doubles one at most.
+ * The series of these slots end, and their counts stay in the sums: each word
+ * moves by itself, so that if this worker is killed meanwhile at most one word
+ * counts twice.
  */
 
 void
@@ -484,7 +487,7 @@ ngx_http_llmgw_zone_forget_locked(ngx_http_llmgw_zone_t *zone)
 }
 
 
-/* The last holder of the lock died while it held it. */
+/* Mends the zone: the last holder of the lock died while it held it. */
 
 void
 ngx_http_llmgw_zone_mend_locked(ngx_http_llmgw_zone_t *zone)

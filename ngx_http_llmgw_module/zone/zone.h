@@ -7,22 +7,23 @@
  *
  * Which request gets a replica, and which waits, is decided in admission's
  * memory (core/admission/shared.h): slots of replicas, shares of workers, the
- * queue.  This room makes it, locks it, gives out its rows, and takes back
- * what dead workers held; behind admission's part of a slot it keeps counters
- * of its own.
+ * queue.  This room makes that memory, locks it, gives out its rows, and takes
+ * back what dead workers held; after admission's part of a slot it keeps
+ * counters of its own.
  *
  * The lock is the zone's slab mutex, which nginx's master unlocks when its
  * holder dies.  A worker may die in the middle of a change: the next holder
  * finds admission's dirty word set and has it mended before anything else.
  * While the lock is held there are no system calls and no log.
  *
- * A *row* is a worker process's, claimed by pid and start time.  Once a second
- * one worker looks, without the lock, whether the processes of all rows still
- * live, and takes back the rows of the dead, with it.
+ * A *row* belongs to a worker process, which claims it by pid and start time.
+ * Once a second one worker looks, without the lock, whether the processes of
+ * all rows still live, and then takes back the rows of dead ones under the
+ * lock.
  *
- * A worker that has a replica in its table stamps its slot every second.
- * Slots that no worker has stamped for a while, and that no attempt counts in,
- * are given up: stamps cannot leak as reference counts would.
+ * A worker that has a replica in its table stamps its slot every second.  Slots
+ * that no worker has stamped for a while, and that no attempt counts in, are
+ * given up: stamps cannot leak, as reference counts could.
  *
  * A reload with the same name and size keeps all of it; old and new workers
  * count in the same totals and wait in the same queue.  With another layout or
@@ -42,7 +43,7 @@
 #include "zone/metrics.h"
 
 
-/* Raise it with every change of the zone's layout that keeps all sizes. */
+/* To be raised with every change of the zone's layout that keeps all sizes. */
 #define NGX_HTTP_LLMGW_ZONE_VERSION  4
 
 #define NGX_HTTP_LLMGW_ZONE_MAGIC    0x656e6f7a77676d6cULL   /* lmgwzone */
@@ -56,10 +57,11 @@ typedef struct {
 
 struct ngx_http_llmgw_slot_s {
     llmgw_slot_t                  admission;
-    ngx_atomic_t                  tokens;       /* to clients */
+    ngx_atomic_t                  tokens;       /* sent to clients */
     ngx_atomic_t                  attempts;
-    ngx_atomic_t                  failures;     /* of them */
-    ngx_atomic_t                  denials;      /* of models that it reports */
+    ngx_atomic_t                  failures;     /* attempts that failed */
+    ngx_atomic_t                  denials;      /* of models that it reports, by
+                                                   its engine */
     uint64_t                      tokens_seen;  /* when rates were made */
     uint64_t                      attempts_seen;
     float                         tokens_rate;  /* a second */
@@ -69,7 +71,10 @@ struct ngx_http_llmgw_slot_s {
 };
 
 
-/* How many there are now: gone with the process, into no base. */
+/*
+ * How many there are now.  A dead process's numbers are dropped with its row,
+ * and added to no base.
+ */
 typedef struct {
     uint32_t                      streams;
     uint32_t                      sessions;
@@ -78,7 +83,7 @@ typedef struct {
 } ngx_http_llmgw_levels_t;
 
 
-/* What was ever counted, with replicas that are gone. */
+/* All that was ever counted, including replicas that are gone. */
 typedef struct {
     ngx_http_llmgw_counters_t     counters;
     uint64_t                      tokens;
@@ -92,9 +97,12 @@ typedef struct {
     uint64_t                      magic;
     uint64_t                      layout;
     llmgw_admission_t            *admission;
-    ngx_http_llmgw_row_t         *rows;         /* as many as admission has */
-    ngx_http_llmgw_counters_t    *counters;     /* the same */
-    ngx_http_llmgw_levels_t      *levels;       /* the same */
+    ngx_http_llmgw_row_t         *rows;         /* as many as admission has
+                                                   rows */
+    ngx_http_llmgw_counters_t    *counters;     /* as many as admission has
+                                                   rows */
+    ngx_http_llmgw_levels_t      *levels;       /* as many as admission has
+                                                   rows */
     llmgw_cohorts_t              *cohorts;      /* classes and tenants */
     llmgw_takeovers_t            *takeovers;    /* of groups with standbys */
     llmgw_responses_t            *responses;    /* NULL: no room for them */
@@ -103,19 +111,26 @@ typedef struct {
     uint64_t                      attempts_base;
     uint64_t                      failures_base;
     uint64_t                      denials_base;
-    ngx_http_llmgw_totals_t       others;       /* of other models, before this
-                                                   one was bound */
-    ngx_atomic_t                  turn;         /* choices by llmgw_policy */
-    uint32_t                      made;         /* configurations so far */
-    uint32_t                      ordered;      /* by which the queue goes */
-    uint32_t                      was_listed;   /* a replica, by some view */
-    ngx_msec_t                    swept_ms;     /* rows were looked at */
-    ngx_msec_t                    rated_ms;     /* rates were made */
-    ngx_msec_t                    decayed_ms;   /* weights were halved */
+    ngx_http_llmgw_totals_t       others;       /* counted for other models,
+                                                   before this one was bound */
+    ngx_atomic_t                  turn;         /* choices made by
+                                                   llmgw_policy */
+    uint32_t                      made;         /* number of configurations so
+                                                   far */
+    uint32_t                      ordered;      /* the one that set the queue's
+                                                   order */
+    uint32_t                      was_listed;   /* some view has had a
+                                                   replica */
+    ngx_msec_t                    swept_ms;     /* when rows were looked at */
+    ngx_msec_t                    rated_ms;     /* when rates were made */
+    ngx_msec_t                    decayed_ms;   /* when weights were halved */
 } ngx_http_llmgw_zone_shared_t;
 
 
-/* In the process: which zone, and which row of it is ours. */
+/*
+ * The zone as a process knows it: which zone, and which row in it is this
+ * process's.
+ */
 struct ngx_http_llmgw_zone_s {
     llmgw_admission_self_t        self;
     ngx_http_llmgw_zone_shared_t *shared;
@@ -125,9 +140,9 @@ struct ngx_http_llmgw_zone_s {
     ngx_http_llmgw_row_t         *looked;       /* a copy of the rows */
     llmgw_cohort_t                *known[LLMGW_COHORT_NKINDS]
                                        [LLMGW_COHORTS_MAX]; /* cohorts */
-    ngx_msec_t                    full_ms;      /* no slot was left */
-    unsigned                      full:1;       /* said so in the log */
-    unsigned                      mended:1;     /* to be said in the log */
+    ngx_msec_t                    full_ms;      /* when no slot was left */
+    unsigned                      full:1;       /* already logged */
+    unsigned                      mended:1;     /* to be logged */
 };
 
 
@@ -164,38 +179,45 @@ ngx_http_llmgw_zone_unlock(ngx_http_llmgw_zone_t *zone)
 }
 
 
-/* zone.c: made with the configuration; slots */
+/* zone.c: the zone, made with the configuration; its slots */
 ngx_int_t ngx_http_llmgw_zone_add(ngx_conf_t *cf,
     ngx_http_llmgw_srv_conf_t *conf);
 
-/* Makes what is in it, where nobody has.  NGX_ERROR: it is too small. */
+/*
+ * Makes the zone's contents, if no process has.  NGX_ERROR: the zone is too
+ * small.
+ */
 ngx_int_t ngx_http_llmgw_zone_make(ngx_shm_zone_t *shm_zone);
 
-/* The zone of that name in a configuration before this one; or NULL. */
+/* The zone of that name in an earlier configuration; or NULL. */
 ngx_shm_zone_t *ngx_http_llmgw_zone_had(ngx_cycle_t *old, ngx_str_t *name);
 
 /*
- * What nginx keeps of a zone of the same name, size and owner is ours only if
- * it is laid out as ours: it begins with these two words.
+ * nginx keeps a zone of the same name, size and owner, but we can only use it
+ * if it has our layout: its first two words show that.
  */
 void ngx_http_llmgw_zone_compare(ngx_conf_t *cf, ngx_shm_zone_t *shm_zone,
     uint64_t magic, uint64_t layout);
 
-/* The layout of a zone: of its version, and the sizes of what it holds. */
+/*
+ * A number for a zone's layout, made of its version and the sizes of its parts.
+ */
 uint64_t ngx_http_llmgw_zone_mix(const size_t *sizes, ngx_uint_t n);
 
 /* 1: the reload will keep what is in this zone. */
 ngx_uint_t ngx_http_llmgw_zone_is_kept(ngx_conf_t *cf,
     ngx_shm_zone_t *shm_zone);
 
-/* Where a replica counts; NULL, once with an error: no slot is left. */
+/*
+ * The slot in which a replica counts; NULL, and once an error: no slot is left.
+ */
 ngx_http_llmgw_slot_t *ngx_http_llmgw_zone_attach(ngx_http_llmgw_zone_t *zone,
     ngx_str_t *id, llmgw_place_t *place);
 
 /* Gives up the slots that no worker has stamped for a while. */
 void ngx_http_llmgw_zone_forget_locked(ngx_http_llmgw_zone_t *zone);
 
-/* recent.c: what slots tell of the last seconds and minutes */
+/* recent.c: what slots know of the last seconds and minutes */
 void ngx_http_llmgw_recent_first_token(ngx_http_llmgw_slot_t *slot,
     ngx_msec_t ms);
 void ngx_http_llmgw_recent_update_locked(
@@ -204,9 +226,9 @@ void ngx_http_llmgw_recent_add(uint64_t *sum,
     const ngx_http_llmgw_slot_t *slot);
 
 /*
- * totals.c: of a zone that this process may have no row in, and which may not
- * be made.  Adds what was ever counted there; where is_bound, what was counted
- * for other models than the one that is bound.
+ * totals.c: for a zone in which this process may have no row, and which may not
+ * be made yet.  Adds all that was ever counted there; with is_bound, what was
+ * counted for other models than the one that is bound.
  */
 void ngx_http_llmgw_totals_add(ngx_shm_zone_t *shm_zone, ngx_uint_t is_bound,
     ngx_http_llmgw_totals_t *to);
@@ -215,10 +237,10 @@ void ngx_http_llmgw_totals_add(ngx_shm_zone_t *shm_zone, ngx_uint_t is_bound,
 void ngx_http_llmgw_totals_merge(ngx_http_llmgw_totals_t *to,
     const ngx_http_llmgw_totals_t *from, int sign);
 
-/* Another model is bound: what was counted so far is not its. */
+/* Another model is bound: what was counted so far is for other models. */
 void ngx_http_llmgw_totals_part(ngx_shm_zone_t *shm_zone);
 
-/* No stream of any worker runs or waits there. */
+/* 1: no stream of any worker runs or waits there. */
 ngx_uint_t ngx_http_llmgw_zone_is_idle(ngx_shm_zone_t *shm_zone);
 
 /* rows.c: processes that come, go and die */
@@ -226,7 +248,7 @@ ngx_http_llmgw_zone_t *ngx_http_llmgw_zone_claim(ngx_shm_zone_t *shm_zone,
     ngx_log_t *log);
 void ngx_http_llmgw_zone_yield(ngx_http_llmgw_zone_t *zone);
 
-/* Once a second for all workers, whichever comes first. */
+/* Called once a second by each worker; the first one does the work for all. */
 void ngx_http_llmgw_zone_sweep(ngx_http_llmgw_zone_t *zone);
 
 

@@ -153,7 +153,7 @@ llmgw_accounts_mend(llmgw_accounts_t *accounts)
 }
 
 
-/* The link to that account, or the one at which its list ends. */
+/* The link to that account, or the link at its list's end. */
 static uint32_t *
 accounts_link(llmgw_accounts_t *accounts, const char *name, size_t len)
 {
@@ -239,7 +239,7 @@ accounts_attach(llmgw_accounts_t *accounts, llmgw_accounts_text_t name,
 }
 
 
-/* Sets the bucket as full as that of an account added now. */
+/* 1: the bucket is as full as that of an account added now. */
 static int
 level_is_full(llmgw_level_t level, uint64_t limit, uint64_t now_ms)
 {
@@ -283,7 +283,10 @@ totals_add(llmgw_account_totals_t *sum, const llmgw_account_totals_t *totals)
 }
 
 
-/* All are used.  0: among those that it looked at none can be. */
+/*
+ * To be called when all are used.  0: it has looked at some, and none of them
+ * can be given up.
+ */
 static int
 accounts_give_up_one(llmgw_accounts_t *accounts, const llmgw_moment_t *now)
 {

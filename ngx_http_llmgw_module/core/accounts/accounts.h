@@ -22,26 +22,27 @@
  *                  figures and the next record number n, and the caller gets
  *                  the record: unlock, write(2), lock, written()
  *   settle_dead()  the same for a slot whose process has died: a RUNNING one is
- *                  settled by what it had delivered.  Of a SETTLED one nobody
- *                  knows whether the record is in the log, so it is given out
- *                  once more, with its old n.  Readers drop doubles by n
- *                  (proto/usage/record.h)
+ *                  settled by what it had delivered.  For a SETTLED one it is
+ *                  not known whether the record is in the log, so the caller
+ *                  gets it once more, with its old n.  Readers drop duplicates
+ *                  by n (proto/usage/record.h)
  *
- * A slot that is SETTLED waits for its write, also when the disk is full: the
- * caller tries again.  When no slot is free, take() drops a record that waits,
- * counts it as lost, and continues; its account has been charged already.
+ * A slot stays SETTLED until its record is written: when the disk is full, the
+ * caller tries again.  When no slot is free, take() drops a record that is not
+ * written yet, counts it as lost, and continues; its account has been charged
+ * already.
  *
  * LOCK.  The caller holds the lock of this memory, and no other lock, in all
  * functions but those marked "no lock".  None makes a system call, and each
- * takes some microseconds: also where all accounts or slots are used, it looks
- * at 256 of them for one that can be given up.
+ * takes some microseconds: even if all accounts or slots are used, it looks at
+ * no more than 256 of them for one that can be given up.
  *
  * KILL.  A process may be killed at any instruction.  Each change is made
- * between two stores of `dirty`, and is of at most one account, one slot, one
- * link of a list, and the words.  They are copied before (undo), and the next
+ * between two stores of `dirty`, and touches at most one account, one slot, one
+ * link of a list, and the words.  They are copied first (undo), and the next
  * holder of the lock puts the copies back: llmgw_accounts_mend(), before
  * anything else.  So a change has happened or it has not; a process killed in
- * settle() is settled by the sweep.  Estimates alone are not copied
+ * settle() is settled by the sweep.  Only estimates are not copied
  * (estimate.h).
  *
  * A slot's owner stores `delivered`, `wasted`, `usage.served` and
@@ -54,7 +55,7 @@
  *   tpm      prompt and answer are taken as estimated, and settled when known;
  *            the answer counts as min(max_tokens, the estimate, tpm / 4).  A
  *            request that needs more than all of the bucket is admitted when it
- *            is full.  A debt is left, and paid by time
+ *            is full.  What is missing then is a debt, which refilling pays off
  *   streams  RUNNING slots <= streams
  *   budget   refused when used + reserved >= budget; a request counts in the
  *            period in which it ends.  A clock that was set back opens no new
@@ -91,19 +92,19 @@
 #define LLMGW_NO_ACCOUNT      UINT32_MAX
 #define LLMGW_NO_USAGE_SLOT   UINT32_MAX
 
-/* Of one moment, given by the caller. */
+/* One moment, given by the caller. */
 typedef struct {
     uint64_t  ms;               /* monotonic: buckets, durations */
     uint64_t  unix_ms;          /* since 1970, UTC: periods, records */
 } llmgw_moment_t;
 
-/* A worker: its number alone may be another process's by now. */
+/* A worker.  Its pid alone may belong to another process by now. */
 typedef struct {
     pid_t     pid;
     uint64_t  started;          /* in clock ticks since boot */
 } llmgw_process_t;
 
-/* Since the zone was made. */
+/* Sums since the zone was made. */
 typedef struct {
     uint64_t  requests;         /* settled */
     uint64_t  refused;          /* by a limit */
@@ -120,8 +121,8 @@ typedef struct {
 } llmgw_level_t;
 
 typedef struct {
-    char                    name[LLMGW_KEY_NAME_BYTES];     /* "": free */
-    uint32_t                next;       /* in its bucket, or free */
+    char                    name[LLMGW_KEY_NAME_BYTES];     /* "": unused */
+    uint32_t                next;       /* in its bucket, or of the free ones */
     uint32_t                running;    /* slots */
     uint32_t                settled;    /* slots */
     uint64_t                reserved;   /* sum over RUNNING slots */
@@ -143,14 +144,15 @@ typedef enum {
 typedef struct {
     uint32_t         state;     /* llmgw_usage_state_t */
     uint32_t         account;
-    uint32_t         next;      /* free */
+    uint32_t         next;      /* of the free ones */
     llmgw_process_t  owner;
     uint64_t         began_ms;  /* monotonic */
     uint64_t         bytes;     /* of the prompt */
-    uint64_t         taken;     /* from the bucket of tokens */
+    uint64_t         taken;     /* from the tokens bucket */
     uint64_t         reserved;  /* prompt and answer, as estimated */
-    uint64_t         delivered; /* tokens so far; by the owner, no lock */
-    uint64_t         wasted;    /* the same */
+    uint64_t         delivered; /* tokens so far; the owner sets it without the
+                                   lock */
+    uint64_t         wasted;    /* set like delivered */
     llmgw_usage_t    usage;     /* usage.prompt is estimated until settled */
 } llmgw_usage_slot_t;
 
@@ -158,12 +160,12 @@ typedef struct {
 typedef struct {
     uint64_t                next_n;     /* of records; from 1 */
     uint64_t                lost;       /* records given up */
-    uint32_t                accounts;   /* those below were used */
-    uint32_t                slots;      /* the same */
+    uint32_t                accounts;   /* used so far are below this */
+    uint32_t                slots;      /* used so far are below this */
     uint32_t                free_account;
     uint32_t                free_slot;
     uint32_t                running;    /* slots, of all accounts */
-    uint32_t                settled;    /* the same */
+    uint32_t                settled;    /* slots, of all accounts */
     uint32_t                account_hand;   /* where to look for one that can
                                                be given up */
     uint32_t                slot_hand;
@@ -181,7 +183,7 @@ typedef struct {
     llmgw_usage_slot_t      slot_copy;
 } llmgw_accounts_undo_t;
 
-/* Others read it under the lock, and change nothing in it. */
+/* Code outside accounts/ reads it under the lock, and changes nothing in it. */
 typedef struct {
     uint32_t                dirty;
     uint32_t                n;          /* accounts, and slots */
@@ -205,10 +207,10 @@ typedef struct {
 typedef struct {
     llmgw_accounts_text_t  name;        /* of the account:
                                            llmgw_usage_name_is_valid() */
-    llmgw_limits_t         limits;      /* this gateway's part of them */
-    uint64_t               version;     /* of the limits: those of the greatest
-                                           one hold, for workers may not have
-                                           read a changed file yet.  Ascends as
+    llmgw_limits_t         limits;      /* this gateway's share of them */
+    uint64_t               version;     /* of the limits; the greatest one
+                                           counts, as some workers may not have
+                                           read a changed file yet.  It grows as
                                            long as the zone lives, also over
                                            reloads */
     llmgw_process_t        owner;       /* this worker */
@@ -227,32 +229,33 @@ typedef enum {
     LLMGW_OVER_STREAMS,
     LLMGW_OVER_BUDGET,
     LLMGW_ACCOUNTS_FULL         /* no account or no slot is left: 503; or the
-                                   name is none */
+                                   name is not valid */
 } llmgw_admittance_t;
 
 /* For x-ratelimit-... */
 typedef struct {
-    uint64_t               limit;       /* 0: none, and so are the others */
-    uint64_t               remaining;   /* whole ones; 0 in a debt */
-    uint64_t               reset_ms;    /* until all of it remains */
+    uint64_t               limit;       /* 0: no limit; the others are 0, too */
+    uint64_t               remaining;   /* whole units; 0 in a debt */
+    uint64_t               reset_ms;    /* until all of it is available */
 } llmgw_rate_t;
 
 typedef struct {
     llmgw_admittance_t     admittance;
-    uint32_t               slot;        /* of ADMITTED */
-    uint64_t               retry_ms;    /* else: when it may be admitted, at
-                                           least 1; of a budget, when its
-                                           period ends.  Of limits that refuse,
-                                           the one with the longest time is
-                                           named; a budget before all others */
+    uint32_t               slot;        /* with ADMITTED */
+    uint64_t               retry_ms;    /* if refused: when it may be admitted,
+                                           at least 1; for a budget, when its
+                                           period ends.  Of the limits that
+                                           refuse it, the one with the longest
+                                           time is named, but a budget before
+                                           all others */
     llmgw_rate_t           requests;    /* after this request, */
-    llmgw_rate_t           tokens;      /* with what it reserved; not set with
-                                           ACCOUNTS_FULL */
+    llmgw_rate_t           tokens;      /* with what it has reserved; not set
+                                           with ACCOUNTS_FULL */
 } llmgw_accounts_answer_t;
 
 /*
- * How a request ended.  LLMGW_USAGE_UNKNOWN, of prompt: as estimated; of
- * completion and wasted: as the slot counts.
+ * How a request ended.  LLMGW_USAGE_UNKNOWN: for `prompt`, as estimated; for
+ * completion and wasted, as the slot counted.
  */
 typedef struct {
     uint64_t               prompt;
@@ -266,7 +269,7 @@ typedef struct {
 
 #define LLMGW_USAGE_UNKNOWN  UINT64_MAX
 
-/* An account, for showing or saving it. */
+/* A copy of an account, for showing or saving it. */
 typedef struct {
     char                    name[LLMGW_KEY_NAME_BYTES];
     uint32_t                streams;
@@ -282,23 +285,23 @@ typedef struct {
 
 
 /*
- * The number of accounts, with as many slots, that fit into so many bytes.
- * nginx itself uses a part of a zone, so the caller passes the rest.
+ * How many accounts, with as many slots, fit into that many bytes. nginx itself
+ * uses a part of a zone, so the caller passes the rest.
  */
 uint32_t llmgw_accounts_fit(size_t bytes);
 
 /*
- * The number of bytes for n of each, and their creation in memory that is
- * zeroed and aligned to 8.  birth: llmgw_usage_birth().
+ * The number of bytes for n accounts and n slots; makes them in such memory,
+ * which has to be zeroed and aligned to 8. birth: llmgw_usage_birth().
  */
 size_t llmgw_accounts_bytes(uint32_t n);
 llmgw_accounts_t *llmgw_accounts_init(void *memory, uint32_t n,
     const char *birth);
 
 /*
- * To be called first each time after the lock was taken.  1: a process was
- * killed in a change, which is undone.  May be interrupted itself, and is then
- * called again.
+ * To be called first whenever the lock was taken.  1: a process was killed in a
+ * change, which is undone now.  If this call is interrupted, too, it is made
+ * again.
  */
 int llmgw_accounts_mend(llmgw_accounts_t *accounts);
 
@@ -308,58 +311,62 @@ void llmgw_accounts_take(llmgw_accounts_t *accounts,
     llmgw_accounts_answer_t *answer);
 
 /*
- * A request of this process has ended.  1: *record is to be written, and then
- * written() to be called; 0: the slot is not RUNNING, or another process's, and
- * nothing was changed.  Estimates learn of an end that was SETTLED_BY_ENGINE.
+ * A request of this process has ended.  1: the caller writes *record, then
+ * calls written().  0: the slot is not RUNNING, or belongs to another process;
+ * nothing was changed.  Estimates learn from requests that are
+ * SETTLED_BY_ENGINE.
  */
 int llmgw_accounts_settle(llmgw_accounts_t *accounts, uint32_t slot,
     llmgw_process_t self, const llmgw_accounts_end_t *end,
     const llmgw_moment_t *now, llmgw_usage_t *record);
 
 /*
- * The same for a dead process: counts what it had delivered, and the prompt if
- * a replica was asked.  Of a slot that it had SETTLED itself *record is as it
- * was.
+ * As llmgw_accounts_settle(), for a dead process: counts what it had delivered,
+ * and the prompt if a replica was asked.  If the process had SETTLED the slot
+ * itself, *record is the same again.
  */
 int llmgw_accounts_settle_dead(llmgw_accounts_t *accounts, uint32_t slot,
     llmgw_process_t dead, const llmgw_moment_t *now, llmgw_usage_t *record);
 
 /*
- * 1: the slot is SETTLED and that process's, which could not write its record:
- * *record is to be written, and then written() to be called.
+ * 1: the slot is SETTLED and belongs to that process, which could not write its
+ * record: the caller writes *record, then calls written().
  */
 int llmgw_accounts_unwritten(const llmgw_accounts_t *accounts, uint32_t slot,
     llmgw_process_t owner, llmgw_usage_t *record);
 
-/* Record n of that slot is in the log.  If it was given up: no effect. */
+/*
+ * Record n of that slot is in the log.  No effect if the record was given up.
+ */
 void llmgw_accounts_written(llmgw_accounts_t *accounts, uint32_t slot,
     uint64_t n);
 
 /*
  * No lock: the next slot from `from` on that is not FREE, with its state and
- * its process; LLMGW_NO_USAGE_SLOT: no more.  It may be another one's a moment
- * later, so the functions above compare again, under the lock.
+ * its process; LLMGW_NO_USAGE_SLOT: no more.  The slot may change at once, so
+ * the functions above check state and process again, under the lock.
  */
 uint32_t llmgw_accounts_next_slot(const llmgw_accounts_t *accounts,
     uint32_t from, llmgw_usage_state_t *state, llmgw_process_t *owner);
 
 /*
  * An account's usage before this zone was made, or in other zones of this
- * gateway (proto/usage/books.h): it replaces the value of an earlier call, and
- * counts against the budget.  So an interrupted start may repeat it.  If all of
- * it was in periods that have ended, no account is added.  0; -1: there is no
- * account left.
+ * gateway (proto/usage/books.h): it replaces the value of an earlier call, so a
+ * start that was interrupted may repeat it, and it counts against the budget.
+ * If all of it was in periods that have ended, no account is added.  Returns 0;
+ * -1: there is no account left.
  */
 int llmgw_accounts_base(llmgw_accounts_t *accounts,
     llmgw_accounts_text_t name, const llmgw_sums_t *base,
     const llmgw_moment_t *now);
 
-/* The i-th account, from 0.  0: it is free; -1: there are no more. */
+/* Copies the i-th account, from 0.  0: it is unused; -1: there are no more. */
 int llmgw_accounts_look(const llmgw_accounts_t *accounts, uint32_t i,
     const llmgw_moment_t *now, llmgw_account_look_t *look);
 
 /*
- * By the owner, without the lock: sets the tokens delivered, or wasted, so far.
+ * To be called by the owner, without the lock: sets the tokens delivered, or
+ * wasted, so far.
  */
 static inline void
 llmgw_usage_slot_delivered(llmgw_usage_slot_t *slot, uint64_t tokens)

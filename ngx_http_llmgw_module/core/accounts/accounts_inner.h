@@ -7,7 +7,10 @@
 #include "core/accounts/accounts.h"
 
 
-/* Of a level in one token or request: limit x 1 ms is a whole number. */
+/*
+ * Units of a level for one token or request: limit x 1 ms is a whole number of
+ * them.
+ */
 #define LEVEL_UNIT       60000
 
 /* Number of slots or accounts that are examined for one to be reused. */
@@ -15,10 +18,10 @@
 
 
 /*
- * A change: between begin() and commit() stand the stores to that account, that
- * slot, *link and the words, and to nothing else.  The lock orders them for
- * other processors, also when the process dies; so only the compiler must be
- * kept from reordering them.
+ * A change: all its stores are between begin() and commit(), and go to that
+ * account, that slot, *link and the words only.  The lock orders them for other
+ * processors, also when the process dies; so only the compiler must be kept
+ * from reordering them.
  */
 void accounts_begin(llmgw_accounts_t *accounts, uint32_t account,
     uint32_t slot, uint32_t *link);
@@ -30,22 +33,27 @@ void accounts_commit(llmgw_accounts_t *accounts);
 uint32_t accounts_attach(llmgw_accounts_t *accounts,
     llmgw_accounts_text_t name, const llmgw_moment_t *now);
 
-/* A FREE slot, which stays where it is; LLMGW_NO_USAGE_SLOT: none is left. */
+/*
+ * A FREE slot, which stays on the free list; LLMGW_NO_USAGE_SLOT: none is left.
+ */
 uint32_t accounts_free_slot(llmgw_accounts_t *accounts);
 
-/* In a change of the words: that slot, which was the free one, is used. */
+/*
+ * To be called within a change of the words: takes that slot, which
+ * accounts_free_slot() returned, off the free list.
+ */
 void accounts_use_slot(llmgw_accounts_t *accounts, uint32_t slot);
 
-/* Both sums have the period of now, or their own if that is later. */
+/* Moves both sums to the period of now, or their own if that is later. */
 void account_roll(llmgw_account_t *account, const llmgw_moment_t *now);
 
-/* As it is now, by the limit that it was filled by. */
+/* Fills the level up to now, by the limit by which it was filled before. */
 void level_fill(llmgw_level_t *level, uint64_t limit, uint64_t now_ms);
 
 /* Takes n, or returns -n if n is negative; without a limit it does nothing. */
 void level_take(llmgw_level_t *level, uint64_t limit, int64_t n);
 
-/* Of one that was filled. */
+/* Of a level that was filled up to now. */
 llmgw_rate_t level_rate(const llmgw_level_t *level, uint64_t limit);
 
 #endif /* LLMGW_ACCOUNTS_INNER_H */

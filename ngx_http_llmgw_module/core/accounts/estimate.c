@@ -7,7 +7,10 @@
 #include "core/quantile.h"
 
 
-/* Some thousand prompts, some hundred answers: a day's change shows soon. */
+/*
+ * Some thousand prompts, some hundred answers: a change of the load shows
+ * within a day.
+ */
 #define PROMPT_TOKENS_MAX  (1u << 22)
 #define ANSWERS_MAX        1024
 

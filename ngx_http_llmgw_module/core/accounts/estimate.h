@@ -9,10 +9,10 @@
  * Before the first observation a token is 4 bytes and an answer 256 tokens.
  * Old requests lose weight: sums are halved when they have grown large.
  *
- * A model is found by its name or added.  The first LLMGW_ESTIMATES have one
- * estimate each, and all others one together, since clients may ask for any
- * name.  The caller holds the lock of accounts.  A process that is killed
- * within leaves an observation half counted, which is harmless.
+ * A model is found by its name, or added under it.  The first LLMGW_ESTIMATES
+ * have one estimate each, and all others one together, since clients may ask
+ * for any name.  The caller holds the lock of accounts.  A process that is
+ * killed in a change leaves an observation half counted, which is harmless.
  */
 
 #ifndef LLMGW_ESTIMATE_H
@@ -25,19 +25,19 @@
 
 
 #define LLMGW_ESTIMATES         128
-#define LLMGW_ESTIMATE_BUCKETS  13      /* with the one above all bounds */
+#define LLMGW_ESTIMATE_BUCKETS  13      /* with the one above the last bound */
 
 typedef struct {
     char      name[LLMGW_USAGE_MODEL_BYTES];
-    uint64_t  bytes;                    /* of prompts, */
-    uint64_t  tokens;                   /* which had so many */
+    uint64_t  bytes;                    /* of prompts that had */
+    uint64_t  tokens;                   /* this many tokens */
     uint64_t  answers;
     uint64_t  counts[LLMGW_ESTIMATE_BUCKETS];
 } llmgw_estimate_t;
 
 typedef struct {
     uint32_t          n;
-    llmgw_estimate_t  models[1 + LLMGW_ESTIMATES];  /* 0: of all others */
+    llmgw_estimate_t  models[1 + LLMGW_ESTIMATES];  /* [0]: of all others */
 } llmgw_estimates_t;
 
 
@@ -50,8 +50,8 @@ uint64_t llmgw_estimate_answer(const llmgw_estimates_t *estimates,
     const char *model);
 
 /*
- * An engine counted.  If bytes or tokens are 0, nothing is learnt about
- * prompts.
+ * An engine has counted a request's tokens.  If bytes or tokens are 0, nothing
+ * is learnt about prompts.
  */
 void llmgw_estimate_learn(llmgw_estimates_t *estimates, const char *model,
     uint64_t bytes, uint64_t prompt, uint64_t answer);

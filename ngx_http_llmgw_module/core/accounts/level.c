@@ -4,7 +4,7 @@
 #include "core/accounts/accounts_inner.h"
 
 
-/* Of tokens: so much is owed at most, and fits 64 bits with all limits. */
+/* Of tokens: a debt is no greater, and fits into 64 bits with all limits. */
 #define LEVEL_DEBT_MAX  ((int64_t) LLMGW_LIMIT_MAX * LEVEL_UNIT)
 
 

@@ -23,7 +23,9 @@ accounts_use_slot(llmgw_accounts_t *accounts, uint32_t slot)
 }
 
 
-/* A separate change: the record of that slot no longer waits. */
+/*
+ * A change of its own: the record of that slot no longer waits to be written.
+ */
 static void
 slot_release(llmgw_accounts_t *accounts, uint32_t i, int is_lost)
 {
@@ -70,7 +72,7 @@ accounts_free_slot(llmgw_accounts_t *accounts)
 }
 
 
-/* The account pays for that slot's request. */
+/* Charges the account for that slot's request. */
 static void
 account_charge(llmgw_account_t *account, const llmgw_usage_slot_t *slot,
     const llmgw_usage_t *record, const llmgw_moment_t *now)

@@ -7,12 +7,12 @@
 #include "proto/date.h"
 
 
-/* The time at which one of an account's streams ends is unknown. */
+/* It is unknown when one of an account's streams will end. */
 #define STREAMS_RETRY_MS  1000
 
 typedef struct {
     uint64_t            prompt;
-    uint64_t            reserved;       /* with the answer */
+    uint64_t            reserved;       /* reserved with the answer's tokens */
     llmgw_admittance_t  admittance;
     uint64_t            retry_ms;
 } take_t;
@@ -27,7 +27,10 @@ static void take_slot(llmgw_usage_slot_t *slot, uint32_t account,
     const llmgw_moment_t *now);
 
 
-/* By the model's name as the record has it: it may be longer. */
+/*
+ * By the model's name as the record has it, as the request's name may be
+ * longer.
+ */
 static void
 take_estimate(take_t *take, const llmgw_estimates_t *estimates,
     const llmgw_accounts_ask_t *ask, uint64_t tpm)
@@ -145,7 +148,10 @@ level_limit(llmgw_level_t *level, uint64_t before, uint64_t limit)
 }
 
 
-/* The account, filled by its old limits, gets those of the request if newer. */
+/*
+ * Fills the account by its old limits, then gives it those of the request if
+ * they are newer.
+ */
 static void
 account_limit(llmgw_account_t *account, const llmgw_accounts_ask_t *ask)
 {
@@ -160,7 +166,7 @@ account_limit(llmgw_account_t *account, const llmgw_accounts_ask_t *ask)
 }
 
 
-/* 0: it is there now. */
+/* 0: the level is high enough now. */
 static uint64_t
 level_wait_ms(const llmgw_level_t *level, uint64_t limit, uint64_t n)
 {
@@ -233,7 +239,7 @@ take_slot(llmgw_usage_slot_t *slot, uint32_t account,
     slot->delivered = 0;
     slot->wasted = 0;
 
-    /* no text of an earlier request shows behind one that is cut off */
+    /* no text of an earlier request may show after a shorter one */
 
     memset(&slot->usage, 0, sizeof(slot->usage));
     slot->usage.prompt = take->prompt;

@@ -44,13 +44,13 @@
  * is left for the claim, not even a full one, it is skipped until the first of
  * those times, and checks once a second before.
  *
- * When none of a pool's replicas is left but those that a request has tried,
- * it starts over once, if one of them counted as a failed try; where one of
- * them had said that it was full, it goes to the queue instead.  If it would be
- * leased one of them at once, its caller pauses first (llmgw_claim_pauses()).
- * It does not if the claim has waited in the queue already, or may not wait, or
- * if a standby may take over from the replica that failed: such a claim has to
- * be in the queue when that happens.
+ * When none of a pool's replicas is left but those that a request has tried, it
+ * starts over once, if one of them counted as a failed try; if one of them has
+ * refused it as full, it goes to the queue instead.  If it would be leased one
+ * of them at once, its caller pauses first (llmgw_claim_pauses()).  It does not
+ * if the claim has waited in the queue already, or may not wait, or if a
+ * standby may take over from the replica that failed: such a claim has to be in
+ * the queue when that happens.
  *
  * While no replica is there at all (view->is_empty), a claim is held: it waits
  * in the queue as well, view->hold_ms at most, and its size limits how many do.
@@ -71,11 +71,12 @@
 #include "core/policy/pick.h"
 
 
-/* A process among those that share the memory. */
+/* One of the processes that share the memory. */
 typedef struct {
     llmgw_admission_t  *shared;
-    uint32_t            row;        /* LLMGW_NO_ROW: counts nothing, as nobody
-                                       could take it back, and never waits */
+    uint32_t            row;        /* LLMGW_NO_ROW: its attempts are not
+                                       counted, as nothing could take them back
+                                       if it died, and its claims never wait */
     uint32_t            process;    /* by which other processes wake it */
 } llmgw_admission_self_t;
 
@@ -86,43 +87,47 @@ typedef struct {
     uint32_t              queue_size;   /* 0: new claims never wait */
     uint64_t              hold_ms;      /* how long a claim waits while no
                                            replica is there; 0: never */
-    int                   is_empty;     /* none is: no peer is usable, and no
-                                           standby is waited for */
-    double                saturation;   /* of the fleet; 0: it never holds */
+    int                   is_empty;     /* no peer is usable, and no standby is
+                                           waited for */
+    double                saturation;   /* of the fleet; 0: holds no claim
+                                           back */
     uint32_t              hedge_budget_permille;
 } llmgw_admission_view_t;
 
 /* A request that wants a replica.  New: zeroed, with entry set to NONE. */
 typedef struct {
     uint64_t         hash;              /* of its key */
-    uint64_t         ticket;            /* 0: it has not asked yet */
+    uint64_t         ticket;            /* 0: none taken yet */
     uint64_t         joined_ms;         /* when it joined the queue */
-    uint64_t         resume_group;      /* where it resumes */
+    uint64_t         resume_group;      /* of the stream, with resumes */
     uint64_t         tenant;            /* hash of its name; 0: none */
-    uint64_t         deadline_ms;       /* its class wants the first token by
-                                           then; 0: it does not say */
-    uint64_t         hold_end_ms;       /* it is held until then; 0: it is
-                                           not */
+    uint64_t         deadline_ms;       /* by when its class wants the first
+                                           token; 0: not set */
+    uint64_t         hold_end_ms;       /* until when it is held; 0: it is not
+                                           held */
     int32_t          priority;          /* of its class: classes.h */
     uint32_t         nexcluded;
     const uint32_t  *excluded;          /* peers; the caller's memory, read
                                            during a call only */
-    const llmgw_pushed_t     *pushed;   /* the same; NULL: none */
-    const llmgw_model_set_t  *serving;  /* the same; see llmgw_pick_key_t */
+    const llmgw_pushed_t     *pushed;   /* caller's memory, too; NULL: none */
+    const llmgw_model_set_t  *serving;  /* caller's memory, too; see
+                                           llmgw_pick_key_t */
     uint32_t         only;              /* see llmgw_pick_key_t */
     uint32_t         entry;             /* in the queue, or LLMGW_QUEUE_NONE */
-    unsigned         was_granted:1;     /* left the queue before */
-    unsigned         is_urgent:1;       /* tokens are out */
+    unsigned         was_granted:1;     /* has left the queue before with a
+                                           lease */
+    unsigned         is_urgent:1;       /* tokens are delivered */
     unsigned         is_last:1;         /* its last try */
-    unsigned         no_wait:1;         /* leased now, or never */
-    unsigned         resumes:1;         /* in resume_group alone */
+    unsigned         no_wait:1;         /* without a lease now it is refused */
+    unsigned         resumes:1;         /* only in resume_group */
     unsigned         spares_unproven:1; /* see llmgw_pick_key_t */
-    unsigned         to_queue:1;        /* join it at once, whatever is free */
-    unsigned         saw_full:1;        /* an excluded peer said that it is
+    unsigned         to_queue:1;        /* joins the queue, even if a replica is
+                                           free */
+    unsigned         saw_full:1;        /* an excluded peer refused it as
                                            full */
-    unsigned         may_restart:1;     /* an excluded peer failed it, which
-                                           counted */
-    unsigned         has_paused:1;      /* long enough since it failed */
+    unsigned         may_restart:1;     /* an excluded peer failed it, as a
+                                           counted try */
+    unsigned         has_paused:1;      /* the pause after that is over */
     unsigned         is_held:1;         /* it waits, and no replica is there */
 } llmgw_claim_t;
 
@@ -137,13 +142,13 @@ typedef struct {
 typedef enum {
     LLMGW_ADMISSION_LEASED = 0,
     LLMGW_ADMISSION_WAITS,
-    LLMGW_ADMISSION_SHED,       /* another one waits in its place */
+    LLMGW_ADMISSION_SHED,       /* another claim waits in its place */
     LLMGW_ADMISSION_STALE,      /* peer's slot went to another replica */
-    LLMGW_ADMISSION_FULL,       /* and so is the queue */
-    LLMGW_ADMISSION_SKIPPABLE,  /* full but for those excluded, or asked too
-                                   lately */
-    LLMGW_ADMISSION_OPEN,       /* all circuits are */
-    LLMGW_ADMISSION_EXCLUDED,   /* each has been tried */
+    LLMGW_ADMISSION_FULL,       /* so is the queue, or it may not wait */
+    LLMGW_ADMISSION_SKIPPABLE,  /* all full but those that are excluded, or have
+                                   pushed the claim back */
+    LLMGW_ADMISSION_OPEN,       /* all circuits are open */
+    LLMGW_ADMISSION_EXCLUDED,   /* each peer has been tried */
     LLMGW_ADMISSION_NONE        /* no peer is usable */
 } llmgw_admission_rc_t;
 
@@ -158,7 +163,7 @@ typedef enum {
 typedef struct {
     uint32_t  row;              /* LLMGW_NO_ROW: no worker has to be woken */
     uint32_t  process;
-    int       is_new;           /* 0: it was told before */
+    int       is_new;           /* 0: it was woken before */
 } llmgw_wake_t;
 
 #define LLMGW_WAKE_NOBODY  ((llmgw_wake_t) { LLMGW_NO_ROW, 0, 0 })
@@ -168,19 +173,20 @@ typedef struct {
     llmgw_picked_t          picked;     /* with LEASED and STALE */
     llmgw_forget_t          forget;
     llmgw_wake_t            wake;
-    llmgw_wake_t            shed;       /* where one was shed for this claim */
-    int                     has_joined;     /* the queue, by this call */
-    int                     has_left;       /* the queue, by this call */
+    llmgw_wake_t            shed;       /* a claim that was shed for this one */
+    int                     has_joined;     /* this call put it into the
+                                               queue */
+    int                     has_left;       /* this call took it out */
     llmgw_breaker_change_t  change;     /* of the peer's circuit */
 } llmgw_admission_answer_t;
 
 /*
- * The end or proof of a lease: what became of the circuit, and the next to
+ * The end or proof of a lease: what became of the circuit, and which process to
  * wake.
  */
 typedef struct {
     llmgw_breaker_change_t  change;
-    llmgw_breaker_counts_t  counts;     /* where it changed */
+    llmgw_breaker_counts_t  counts;     /* of the circuit, if it changed */
     llmgw_wake_t            wake;
 } llmgw_admission_end_t;
 
@@ -202,10 +208,10 @@ void llmgw_admission_claim(const llmgw_admission_self_t *self,
 
 /*
  * A lease at a second replica beside the first, for a hedge: LEASED, STALE, or
- * another code: refused.  claim->excluded also has the first replica.  It never
- * waits, and gets none while others wait or the pool is saturated, by its
- * places or by view->saturation. is_budgeted: the hedge is paid from the pool's
- * budget.
+ * another code: refused. claim->excluded also has the first replica.  The claim
+ * never waits, and gets no lease while others wait or the pool is saturated, by
+ * its places or by view->saturation. is_budgeted: the hedge is paid from the
+ * pool's budget.
  */
 void llmgw_admission_second(const llmgw_admission_self_t *self,
     const llmgw_admission_view_t *view, const llmgw_claim_t *claim,
@@ -213,7 +219,7 @@ void llmgw_admission_second(const llmgw_admission_self_t *self,
     llmgw_admission_answer_t *answer);
 
 /*
- * 1: the refusal rc is not the last word.  1: the claim may start over after a
+ * For a refusal rc.  1: it is not final, as the claim may start over after a
  * pause; then set has_paused, and claim again.
  */
 static inline int
@@ -248,20 +254,20 @@ void llmgw_admission_full(const llmgw_admission_self_t *self,
 void llmgw_admission_reports(const llmgw_admission_self_t *self,
     llmgw_place_t place, uint32_t load);
 
-/* Gives the place back.  Does nothing for a lease that is not held. */
+/* Gives the lease's place back.  Does nothing if the lease is not held. */
 void llmgw_admission_end(const llmgw_admission_self_t *self,
     const llmgw_breaker_conf_t *conf, llmgw_lease_t *lease,
     llmgw_verdict_t verdict, uint64_t now_ms, llmgw_admission_end_t *end);
 
 /*
- * Who is to claim again in this process, as its claim has entry and ticket:
+ * The entry and the ticket of the claim that is to claim again in this process:
  * one that was shed, or the head of the queue.  LLMGW_QUEUE_NONE: the head
  * waits in another process, *wake, or the queue is empty.
  */
 uint32_t llmgw_admission_turn(const llmgw_admission_self_t *self,
     uint64_t now_ms, uint64_t *ticket, llmgw_wake_t *wake);
 
-/* Drops an entry of this process that none of its claims has. */
+/* Drops an entry of this process to which no claim belongs. */
 void llmgw_admission_drop(const llmgw_admission_self_t *self, uint32_t entry,
     uint64_t ticket);
 

@@ -6,7 +6,7 @@
 #include "core/admission/bucket.h"
 
 
-/* Whoever has to wait for longer need not know for how long. */
+/* A request that has to wait for longer need not know for how long. */
 #define WAIT_MAX_MS  1000000000000000
 
 

@@ -7,8 +7,8 @@
  * tokens = min(capacity, tokens + elapsed_us x rate / 1e6).  A plain value that
  * may lie in shared memory under a lock.
  *
- * Taking is BLIS's.  BLIS knows what a request costs; where that is estimated
- * the bucket is settled when the cost is known.
+ * Taking is as in BLIS, which knows what a request costs.  Where the cost is an
+ * estimate, the bucket is settled when the cost is known.
  */
 
 #ifndef LLMGW_BUCKET_H
@@ -19,7 +19,7 @@
 
 typedef struct {
     double   capacity;          /* finite, above 0 */
-    double   rate;              /* a second; finite, above 0 */
+    double   rate;              /* per second; finite, above 0 */
     double   tokens;
     int64_t  filled_us;         /* when it was filled last */
 } llmgw_bucket_t;
@@ -41,8 +41,8 @@ void llmgw_bucket_settle(llmgw_bucket_t *bucket, double taken, double used,
     int64_t now_us);
 
 /*
- * How long after it was filled last it will hold that much, in ms, at least 1;
- * -1: that is more than its capacity, so never.
+ * How many ms after filled_us the bucket will hold that much, at least 1; -1:
+ * that is more than its capacity, so never.
  */
 int64_t llmgw_bucket_wait_ms(const llmgw_bucket_t *bucket, double cost);
 

@@ -1,5 +1,5 @@
 
-/* Claims: lease, place in the queue, or refusal.  admission.h says which. */
+/* Claims: lease, place in the queue, or refusal.  admission.h has the rules. */
 
 #include "core/admission/claim_inner.h"
 #include "core/admission/lease.h"
@@ -26,7 +26,10 @@ llmgw_claim_key(const llmgw_claim_t *claim, uint64_t now_ms, uint64_t random)
 }
 
 
-/* The entry may be gone, if this process was taken for dead. */
+/*
+ * 1: the claim's entry is still there; it is gone if this process was taken for
+ * dead.
+ */
 
 static int
 claim_has_entry(const llmgw_admission_self_t *self,
@@ -39,8 +42,8 @@ claim_has_entry(const llmgw_admission_self_t *self,
 
 
 /*
- * Every circuit is open: one attempt at a time may test whether that still
- * holds.
+ * Every circuit is open: one attempt at a time may test whether the replicas
+ * still fail.
  */
 
 static int
@@ -167,7 +170,7 @@ claim_starts_over(ask_t *ask, llmgw_admission_rc_t rc)
 }
 
 
-/* 1: another one is to go before, or the fleet is too full for it. */
+/* 1: another claim comes first, or the fleet is too full for this one. */
 
 static int
 claim_must_wait(const ask_t *ask)
@@ -202,8 +205,8 @@ claim_must_wait(const ask_t *ask)
 
 
 /*
- * When a claim waits because all its replicas were full: while it waits none of
- * them is excluded.
+ * The reason why a claim waits.  While it waits because all its replicas were
+ * full, none of them is excluded.
  */
 
 static llmgw_pick_rc_t
@@ -232,7 +235,7 @@ claim_ask(ask_t *ask)
 
         if (claim_must_wait(ask)) {
             if (queue->has_flow) {
-                /* the wakeup arrived; allow another one */
+                /* the wake-up has arrived; allow another one */
                 llmgw_queue_ungrant(queue, claim->entry);
             }
 
@@ -261,7 +264,7 @@ claim_ask(ask_t *ask)
 }
 
 
-/* 1: it was, and is out of the queue now. */
+/* 1: the claim was shed, and is out of the queue now. */
 
 static int
 claim_is_shed(ask_t *ask)

@@ -1,7 +1,7 @@
 
 /*
- * A claim while it is judged: claim.c decides, claim_wait.c keeps those that
- * wait.
+ * The parts of a claim's decision: claim.c decides, claim_wait.c keeps claims
+ * in the queue.
  */
 
 #ifndef LLMGW_CLAIM_INNER_H
@@ -17,7 +17,7 @@ typedef struct {
     llmgw_lease_t                 *lease;
     llmgw_pick_key_t               key;
     llmgw_admission_answer_t      *answer;
-    int                            enters;  /* in the queue, only to ask */
+    int                            enters;  /* entered only to ask */
 } ask_t;
 
 
@@ -33,7 +33,7 @@ void claim_forget(ask_t *ask, llmgw_forget_t forget);
 void claim_enter(ask_t *ask);
 void claim_turn_back(ask_t *ask);
 
-/* Joins the queue or stays in it, or returns the reason why not. */
+/* Joins the queue or stays in it, or returns why it does not. */
 llmgw_admission_rc_t claim_wait(ask_t *ask, llmgw_pick_rc_t rc);
 
 /* 1: no replica is there, and the claim may wait for one: claim_hold(). */
@@ -41,15 +41,16 @@ int claim_is_held(ask_t *ask);
 llmgw_admission_rc_t claim_hold(ask_t *ask);
 
 /*
- * It waits, and is not the head.  WAITS; or NONE: no replica is there, and its
- * time is over.
+ * The claim waits, and is not the head.  Returns WAITS; or NONE: no replica is
+ * there, and the time for which the claim may be held is over.
  */
 llmgw_admission_rc_t claim_stay_behind(ask_t *ask);
 
 /*
- * No replica is left, EXCLUDED or NONE: the claim waits where a standby may be
- * active soon, or any replica be there.  First it starts over with those that
- * failed it, as it does otherwise: one of them may serve it now.
+ * rc: EXCLUDED or NONE, no replica is left.  The claim waits if a standby may
+ * be active soon, or any replica be there.  Otherwise rc is returned; also if
+ * the claim may start over with replicas that failed it, which comes first: one
+ * of them may serve it now.
  */
 llmgw_admission_rc_t claim_wait_replica(ask_t *ask, llmgw_admission_rc_t rc);
 

@@ -55,7 +55,7 @@ claim_turn_back(ask_t *ask)
 
 
 /*
- * A claim that has entered stays, if it need not count or the queue has a
+ * A claim that has entered stays, if it does not count or the queue has a
  * place.
  */
 
@@ -116,7 +116,9 @@ claim_join(ask_t *ask)
 }
 
 
-/* Skips the claim where others can have what it cannot. */
+/*
+ * 1: the claim is skipped, as others can have the capacity that it cannot use.
+ */
 
 static int
 claim_is_skipped(const ask_t *ask, llmgw_pick_rc_t rc)
@@ -236,7 +238,7 @@ claim_stay_behind(ask_t *ask)
 }
 
 
-/* Those that drain are excluded, and count as no failure. */
+/* Replicas that drain are excluded, but count as no failure. */
 
 static llmgw_admission_rc_t
 claim_wait_for_view(ask_t *ask)

@@ -17,7 +17,7 @@
 
 #define LLMGW_CLASSES_MAX         32    /* five are built in */
 #define LLMGW_CLASS_NAME_BYTES    64
-#define LLMGW_CLASS_PRIORITY_MAX  100   /* and -100 the least */
+#define LLMGW_CLASS_PRIORITY_MAX  100   /* the least is its negative */
 #define LLMGW_CLASS_DEFAULT       3
 
 typedef struct {
@@ -34,7 +34,7 @@ typedef struct {
 typedef enum {
     LLMGW_CLASSES_OK = 0,
     LLMGW_CLASSES_RANGE,        /* the priority is beyond its limits */
-    LLMGW_CLASSES_LONG,         /* the name is */
+    LLMGW_CLASSES_LONG,         /* the name is too long */
     LLMGW_CLASSES_FULL
 } llmgw_classes_rc_t;
 

@@ -15,7 +15,7 @@ static uint32_t *cohorts_share(const llmgw_cohorts_t *cohorts, uint32_t tenant,
 static void cohorts_count(uint64_t *counter, uint64_t n);
 
 
-/* How many have names of their own. */
+/* How many of each kind may have a name. */
 static const uint32_t  cohorts_named[] = {
     [LLMGW_COHORT_CLASS] = LLMGW_COHORT_CLASSES,
     [LLMGW_COHORT_TENANT] = LLMGW_COHORT_TENANTS

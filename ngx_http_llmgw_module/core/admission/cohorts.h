@@ -5,15 +5,16 @@
  *
  * A cohort is found by its name, or added.  The first of each kind is "other":
  * for names that are not configured, and for names that arrived when the table
- * was full.  Names stay as long as the memory does, so a new configuration goes
- * on counting, and there are never more than LLMGW_COHORTS_MAX of a kind,
- * whatever clients send.
+ * was full.  Names stay as long as the memory does, so a new configuration
+ * continues to count, and there are never more than LLMGW_COHORTS_MAX of a
+ * kind, whatever clients send.
  *
  * Counters are added to without a lock.  Requests in flight are counted in one
  * word for each tenant and process, and nowhere else: a tenant has as many as
- * its words add up to, and what a dead process had goes with its words.  Only
- * the process itself writes them, so a request may end without the lock; a
- * process that wants to see the sum and add to it in one step holds the lock.
+ * its words add up to, and a dead process's requests are dropped with its
+ * words.  Only the process itself writes them, so a request may end without the
+ * lock; a process that wants to see the sum and add to it in one step holds the
+ * lock.
  *
  * The token bucket lies here, too, and changes under the lock.  Two of its
  * words change: a process that is killed between them leaves a bucket that
@@ -31,7 +32,7 @@
 #include "core/outcome.h"
 
 
-/* Of each kind, beside "other". */
+/* The most of each kind, beside "other". */
 #define LLMGW_COHORT_CLASSES      LLMGW_CLASSES_MAX
 #define LLMGW_COHORT_TENANTS      64
 #define LLMGW_COHORTS_MAX         (1 + LLMGW_COHORT_TENANTS)
@@ -39,7 +40,10 @@
 #define LLMGW_COHORT_NAME_BYTES   LLMGW_CLASS_NAME_BYTES
 #define LLMGW_COHORT_NTIMES       23     /* buckets of the first token */
 
-/* By outcome: the ones with a reason; the last counts all others. */
+/*
+ * Counters by outcome: one for each that has a reason; the last counts all
+ * others.
+ */
 #define LLMGW_COHORT_NREASONS     (LLMGW_NREASONS + 1)
 
 typedef enum {
@@ -54,7 +58,7 @@ typedef struct {
     char      name[LLMGW_COHORT_NAME_BYTES];
     uint64_t  requests[LLMGW_COHORT_NREASONS];
     uint64_t  first_token[LLMGW_COHORT_NTIMES];
-    uint64_t  first_token_ms;   /* their sum */
+    uint64_t  first_token_ms;   /* sum of the times */
     uint64_t  goodput;          /* served, within the targets of the class */
 } llmgw_cohort_t;
 
@@ -68,7 +72,9 @@ typedef struct {
 } llmgw_cohorts_t;
 
 
-/* How many bytes they need; making them in that many, zeroed. */
+/*
+ * The number of bytes for cohorts; makes them in such memory, which is zeroed.
+ */
 size_t llmgw_cohorts_bytes(uint32_t nrows);
 llmgw_cohorts_t *llmgw_cohorts_init(void *memory, uint32_t nrows);
 
@@ -97,20 +103,22 @@ const char *llmgw_cohorts_reason(uint32_t i);
 uint32_t llmgw_cohorts_in_flight(const llmgw_cohorts_t *cohorts,
     const llmgw_cohort_t *tenant);
 
-/* One has entered or left, in the process of that row, which calls this. */
+/* A request of the tenant has entered or left. row: of the calling process. */
 void llmgw_cohorts_began(llmgw_cohorts_t *cohorts, const llmgw_cohort_t *tenant,
     uint32_t row);
 void llmgw_cohorts_left(llmgw_cohorts_t *cohorts, const llmgw_cohort_t *tenant,
     uint32_t row);
 
-/* The process of that row has ended or is known to be dead. */
+/*
+ * To be called when the process of that row has ended or is known to be dead.
+ */
 void llmgw_cohorts_drop_row(llmgw_cohorts_t *cohorts, uint32_t row);
 
 /* A request has ended. */
 void llmgw_cohort_ended(llmgw_cohort_t *cohort, llmgw_outcome_t outcome,
     int is_good);
 
-/* Its first token took that long, which is in that bucket. */
+/* Its first token took `ms`, which is in that bucket. */
 void llmgw_cohort_first_token(llmgw_cohort_t *cohort, uint32_t bucket,
     uint64_t ms);
 

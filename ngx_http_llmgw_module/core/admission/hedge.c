@@ -1,5 +1,5 @@
 
-/* Hedge: the budget and the saturated pool.  hedge.h says why. */
+/* Hedge: the budget and the saturated pool.  hedge.h has the reasons. */
 
 #include "core/admission/hedge.h"
 

@@ -2,10 +2,10 @@
 /*
  * Hedge: whether a request may be sent to a second replica, too.
  *
- * A hedge cuts the tail of the time to the first token and costs a replica
- * work (Dean, Barroso: The Tail at Scale, 2013).  When everything is slow,
- * every request would be sent twice and all become slower.  Two guards prevent
- * it.
+ * A hedge cuts the tail of the time to the first token, and costs some
+ * replica's work (Dean, Barroso: The Tail at Scale, 2013).  When everything is
+ * slow, every request would be sent twice and all become slower.  Two guards
+ * prevent it.
  *
  * The budget is a token bucket that requests fill.  Each brings
  * budget_permille thousandths of a hedge; unused credit is kept up to BURST
@@ -41,7 +41,7 @@
 
 typedef struct {
     int32_t   credit_permille;  /* thousandths of a hedge, less the loan */
-    uint32_t  repaid_permille;  /* of the loan */
+    uint32_t  repaid_permille;  /* how much of the loan */
 } llmgw_hedge_budget_t;
 
 

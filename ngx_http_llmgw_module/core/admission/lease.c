@@ -1,7 +1,7 @@
 
 /*
- * Leases: places at replicas that are held, a second one for a hedge, and what
- * follows when one is given back.
+ * Leases: places held at replicas, a second one for a hedge, and what follows
+ * when a place is given back.
  *
  * A place counts in the slot's total and in this process's share of it, and
  * holds a ticket of the slot's breaker.  It ends once, with a verdict.

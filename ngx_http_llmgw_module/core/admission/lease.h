@@ -9,8 +9,8 @@
 
 /*
  * Counts an attempt at that peer and takes a ticket of its breaker; *change is
- * what became of its circuit.  Returns 0 and does nothing where its slot is
- * another replica's.
+ * what became of its circuit.  Returns 0 and does nothing if the slot belongs
+ * to another replica.
  */
 int llmgw_lease_begin(const llmgw_admission_self_t *self,
     const llmgw_admission_view_t *view, uint32_t peer, int is_forced,

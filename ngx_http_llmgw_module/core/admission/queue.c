@@ -6,7 +6,8 @@
 #include "core/admission/queue_inner.h"
 
 
-#define BINS  32            /* one a bit of an index */
+#define BINS  32            /* bins for lists of 2^k entries, one for each bit
+                               of an index */
 
 
 static uint32_t llmgw_queue_front(const llmgw_queue_t *queue);
@@ -64,7 +65,7 @@ llmgw_queue_must_wait(const llmgw_queue_t *queue,
 }
 
 
-/* The first that is not skipped. */
+/* The first entry that is not skipped. */
 
 static uint32_t
 llmgw_queue_front(const llmgw_queue_t *queue)
@@ -126,9 +127,9 @@ llmgw_queue_push(llmgw_queue_t *queue, const llmgw_queue_place_t *place,
 
     } else if (entry->next != LLMGW_QUEUE_NONE) {
         /*
-         * A granted head that is no longer the head finds so when it comes,
-         * and stays.  Its grant would expire meanwhile, and it would be skipped
-         * when its turn comes again.
+         * A granted entry that is no longer the head learns that when its claim
+         * comes, and stays.  But its grant could expire before that, and then
+         * the entry would be skipped when its turn comes again.
          */
         llmgw_queue_ungrant(queue, entry->next);
     }
@@ -138,8 +139,8 @@ llmgw_queue_push(llmgw_queue_t *queue, const llmgw_queue_place_t *place,
 
 
 /*
- * Searched from the end: nearly always the last place.  With a flow, those that
- * are not urgent have no order here.
+ * Searches from the end, as the place is nearly always the last one.  With a
+ * flow, entries that are not urgent have no order here.
  */
 
 void
@@ -310,8 +311,8 @@ llmgw_queue_head(llmgw_queue_t *queue, uint64_t now_ms)
 
 
 /*
- * With a flow the head may be another one before the last has come, which then
- * keeps waiting: its grant must not grow old.
+ * With a flow another entry may become the head before the last grant was used.
+ * The earlier one then keeps waiting: its grant must not expire.
  */
 
 void
@@ -337,7 +338,7 @@ llmgw_queue_ungrant(llmgw_queue_t *queue, uint32_t i)
 }
 
 
-/* Those that are passed over stand before the head. */
+/* Entries that are passed over are before the head. */
 
 void
 llmgw_queue_thaw_row(llmgw_queue_t *queue, uint32_t row, uint64_t now_ms)

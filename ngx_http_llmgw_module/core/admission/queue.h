@@ -23,8 +23,8 @@
  * entries of a dead worker are dropped by its row.
  *
  * A head that cannot use the free capacity, while others could, is skipped
- * until all are recalled, and keeps its place as well.  That happens wherever
- * capacity is freed.  Each recall makes all of them claim again, so their
+ * until all are recalled, and keeps its place as well.  They are recalled
+ * whenever capacity is freed.  A recall makes all of them claim again, so their
  * number is limited.  A head that all its replicas have asked to come later is
  * skipped until that time, even if capacity is freed: any number of entries may
  * rest in this way.
@@ -56,8 +56,9 @@
 #define LLMGW_QUEUE_NONE         UINT32_MAX
 #define LLMGW_QUEUE_GRANT_MS     200
 #define LLMGW_QUEUE_MAX_SKIPPED  64
-#define LLMGW_QUEUE_REST_MS      1000   /* then it looks for other replicas */
-#define LLMGW_QUEUE_PRIORITY_MAX 100    /* as of classes */
+#define LLMGW_QUEUE_REST_MS      1000   /* at most; then it tries other
+                                           replicas */
+#define LLMGW_QUEUE_PRIORITY_MAX 100    /* as in classes.h */
 
 typedef struct {
     uint64_t  ticket;
@@ -67,14 +68,14 @@ typedef struct {
     uint64_t  rests_ms;         /* skipped until then; 0: it does not rest */
     uint32_t  row;              /* of the worker */
     uint32_t  process;          /* where to wake it */
-    uint32_t  next;             /* or of the free list */
+    uint32_t  next;             /* in its list, or the free list */
     uint32_t  prev;
     uint32_t  flow;             /* its entry in the flow; 0: it has none */
     int32_t   priority;
     uint8_t   is_urgent;
     uint8_t   is_counted;
     uint8_t   is_skipped;
-    uint8_t   is_aside;         /* of the flow: skipped, or passed over */
+    uint8_t   is_aside;         /* out of the flow: skipped, or passed over */
     uint8_t   is_shed;
     uint8_t   is_used;
 } llmgw_queue_entry_t;
@@ -96,9 +97,11 @@ typedef struct {
     uint32_t              length;       /* of waits and aside */
     uint32_t              counted;
     uint32_t              skipped;      /* at most LLMGW_QUEUE_MAX_SKIPPED */
-    uint32_t              resting;      /* skipped, and not counted there */
-    uint32_t              granted;      /* with a flow: the last, or NONE */
-    uint32_t              has_flow;     /* it says which is the head */
+    uint32_t              resting;      /* skipped until a time; not in
+                                           `skipped` */
+    uint32_t              granted;      /* with a flow: the last grant, or
+                                           NONE */
+    uint32_t              has_flow;     /* the flow chooses the head */
     llmgw_flow_conf_t     flow_conf;
     uint64_t              seen[LLMGW_FLOW_BANDS / 64];  /* priorities */
     uint64_t              ticket;       /* the last one given out */
@@ -113,7 +116,7 @@ typedef struct {
     int32_t   priority;         /* LLMGW_QUEUE_PRIORITY_MAX at most, and its
                                    negative at least */
     int       is_urgent;
-    int       is_counted;       /* limited by `size` */
+    int       is_counted;       /* counts against `size` */
 } llmgw_queue_place_t;
 
 
@@ -127,7 +130,7 @@ void llmgw_queue_init(llmgw_queue_t *queue, llmgw_queue_entry_t *entries,
 /*
  * From now on the flow chooses the next entry, by these settings (size and
  * band_size are not used, and turns are kept), or, with NULL, tickets alone do.
- * Those that wait keep waiting.  Returns 1; 0: it was so before, or there is no
+ * Waiting requests keep waiting.  Returns 1; 0: nothing changed, or there is no
  * memory for a flow.
  */
 int llmgw_queue_order(llmgw_queue_t *queue, const llmgw_flow_conf_t *conf);
@@ -135,7 +138,7 @@ int llmgw_queue_order(llmgw_queue_t *queue, const llmgw_flow_conf_t *conf);
 /* A ticket for a request that asks for the first time; never 0. */
 uint64_t llmgw_queue_ticket(llmgw_queue_t *queue);
 
-/* Whether an entry that is not skipped is before that place. */
+/* 1: an entry that is not skipped waits before that place. */
 int llmgw_queue_must_wait(const llmgw_queue_t *queue,
     const llmgw_queue_place_t *place);
 
@@ -192,7 +195,7 @@ void llmgw_queue_rest(llmgw_queue_t *queue, uint32_t entry, uint64_t until_ms,
 int llmgw_queue_is_of(const llmgw_queue_t *queue, uint32_t entry,
     uint64_t ticket, uint32_t row);
 
-/* Takes back the grants of a row that have grown old. */
+/* Takes back the expired grants of a row. */
 void llmgw_queue_thaw_row(llmgw_queue_t *queue, uint32_t row,
     uint64_t now_ms);
 

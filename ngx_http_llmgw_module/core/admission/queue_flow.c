@@ -3,9 +3,9 @@
  * The queue with flow control: whose turn it is by class and tenant.
  *
  * core/flow/ holds the entries that could be the head, under their tickets, and
- * names one.  What it cannot know is done here: urgent ones go before, and are
- * not in it; those that were passed over or skipped are taken out and put
- * back; one that is shed waits for its worker to take note.
+ * names one.  The rest is done here: urgent entries come first, and are not in
+ * the flow; entries that were passed over or skipped are taken out and put
+ * back; an entry that is shed waits for its worker to notice.
  */
 
 #include "core/admission/queue_inner.h"
@@ -23,7 +23,7 @@ queue_flow_priority(const llmgw_queue_entry_t *entry)
 }
 
 
-/* The band counts from the first request that was seen in it. */
+/* A band counts as seen from its first request on. */
 
 static void
 queue_flow_see(llmgw_queue_t *queue, int32_t priority)
@@ -59,7 +59,7 @@ queue_flow_add(llmgw_queue_t *queue, uint32_t i, int is_firm)
 
     queue_flow_see(queue, arrival.priority);
 
-    /* it has no size, and memory for as many as there are entries */
+    /* the flow has no limit of size, and memory for as many entries */
     (void) llmgw_flow_enqueue(queue->flow, &arrival, &entry->flow, &victim);
 }
 
@@ -203,7 +203,9 @@ queue_flow_thaw_row(llmgw_queue_t *queue, uint32_t row, uint64_t now_ms)
 }
 
 
-/* Nothing of a process that counts it as its own is changed but its mark. */
+/*
+ * Marks an entry as shed, and leaves alone what its process counts as its own.
+ */
 
 static void
 queue_flow_shed(llmgw_queue_t *queue, uint32_t i)

@@ -1,7 +1,7 @@
 
 /*
  * Heads that cannot use the free capacity, though others could: they are
- * skipped, and keep their place.  queue.h has the two ways.
+ * skipped, and keep their place.  queue.h has the two ways to skip.
  */
 
 #include "core/admission/queue_inner.h"

@@ -14,7 +14,7 @@
  * without a budget is never over it, and is not counted either.  The array of
  * budgets is the caller's, indexed by the caller's own numbers of tenants.
  *
- * Semantics are those of BLIS, whose names these are.
+ * Names and semantics are those of BLIS.
  */
 
 #ifndef LLMGW_RULES_H
@@ -41,7 +41,7 @@ typedef enum {
 typedef struct {
     llmgw_rule_kind_t  kind;
     llmgw_bucket_t    *bucket;          /* token-bucket's */
-    int64_t            capacity;        /* for budgets of tenants */
+    int64_t            capacity;        /* of the fleet, for tenants' budgets */
 } llmgw_rule_t;
 
 typedef struct {
@@ -77,7 +77,7 @@ llmgw_tenant_is_over(const llmgw_tenant_t *tenant, int64_t capacity)
  */
 int llmgw_rule_kind(const char *name, size_t len, llmgw_rule_kind_t *kind);
 
-/* The name in directives and on pages, of a rule that nginx has. */
+/* The name in directives and on pages; only for rules that nginx has. */
 const char *llmgw_rule_word(llmgw_rule_kind_t kind);
 
 /* May take tokens out of the bucket; nothing else changes. */

@@ -64,7 +64,7 @@ typedef struct {
     char                 id[LLMGW_SLOT_ID_BYTES];
 } llmgw_slot_t;
 
-/* A slot as some process knows it: which, and of which generation. */
+/* A slot as some process knows it: its number and generation. */
 typedef struct {
     uint32_t  slot;                     /* LLMGW_NO_SLOT: none */
     uint32_t  generation;               /* when it was attached */
@@ -98,7 +98,7 @@ typedef struct {
     uint32_t  slot_bytes;               /* a multiple of 8 */
     uint32_t  queue_capacity;
     uint32_t  without_flow;             /* 1: the queue is first come, first
-                                           served, and takes less */
+                                           served, and needs less memory */
 } llmgw_admission_size_t;
 
 
@@ -138,16 +138,16 @@ llmgw_admission_commit(llmgw_admission_t *shared)
 
 
 /*
- * The number of bytes that all of it needs, and its creation in that memory,
- * which is zeroed and aligned to 8.
+ * The number of bytes that all of it needs; makes it in such memory, which is
+ * zeroed and aligned to 8.
  */
 size_t llmgw_admission_bytes(const llmgw_admission_size_t *size);
 llmgw_admission_t *llmgw_admission_init(void *memory,
     const llmgw_admission_size_t *size);
 
 /*
- * Whose turn it is in the queue: llmgw_queue_order().  Returns 1: it is another
- * order now.
+ * Sets the queue's order, by llmgw_queue_order().  Returns 1: the order has
+ * changed.
  */
 int llmgw_admission_order(llmgw_admission_t *shared,
     const llmgw_flow_conf_t *conf);

@@ -1,5 +1,5 @@
 
-/* Slots: which replica counts where.  shared.h has the rules. */
+/* Slots: in which one a replica counts.  shared.h has the rules. */
 
 #include <string.h>
 
@@ -164,7 +164,7 @@ llmgw_slots_attach(llmgw_admission_t *shared, const char *id, size_t len,
 }
 
 
-/* Clocks of processes lag behind each other: a stamp may lie in the future. */
+/* Clocks of processes may differ: a stamp may be in the future. */
 
 uint32_t
 llmgw_slots_unused(const llmgw_admission_t *shared, uint32_t from,

@@ -1,9 +1,8 @@
 
 /*
- * Writes a line of JSON into memory that may be too small: what does not fit
- * is counted and not written, so a caller learns how much it takes.  Members
- * stand in the order of the calls; a key is NULL inside an array and at the
- * top.
+ * Writes a line of JSON into memory that may be too small: what does not fit is
+ * counted and not written, so a caller learns how much it takes.  Members come
+ * in the order of the calls; a key is NULL inside an array and at the top.
  */
 
 #ifndef LLMGW_DECISION_LINE_H
@@ -16,9 +15,9 @@
 typedef struct {
     char    *start;
     size_t   size;
-    size_t   len;               /* what all of it takes: above size, it is
-                                   cut, and of no use */
-    char     last;              /* written */
+    size_t   len;               /* that all of it takes; above size, it is cut
+                                   and of no use */
+    char     last;              /* byte of the line */
 } llmgw_line_t;
 
 typedef struct {
@@ -45,7 +44,7 @@ void llmgw_line_hex(llmgw_line_t *out, const char *key, uint64_t value);
 void llmgw_line_text(llmgw_line_t *out, const char *key,
     llmgw_line_text_t text);
 
-/* The same of a string that ends with a NUL. */
+/* As llmgw_line_text(), for a string that ends with a NUL. */
 void llmgw_line_word(llmgw_line_t *out, const char *key,
     const char *word);
 

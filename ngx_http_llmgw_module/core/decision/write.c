@@ -1,5 +1,5 @@
 
-/* Lines of the decision log.  write.h says of what. */
+/* Lines of the decision log.  write.h has their kinds. */
 
 #include <string.h>
 
@@ -44,7 +44,9 @@ llmgw_decision_head(llmgw_line_t *out, const char *writer,
 }
 
 
-/* Weights as they were given: a reader divides them by their sum again. */
+/*
+ * Writes weights as they were given: a reader divides them by their sum again.
+ */
 static void
 write_scorers(llmgw_line_t *out, const llmgw_weighted_t *weighted)
 {
@@ -387,7 +389,10 @@ llmgw_decision_prepare(const llmgw_ranker_t *ranker,
 }
 
 
-/* Of a choice by the ring, which has no ranks: the chosen one and the first. */
+/*
+ * For a choice by the ring, which has no ranks: the chosen one and the first
+ * ones.
+ */
 static uint32_t
 top_unranked(const llmgw_decision_route_t *route, uint32_t n, uint32_t *shown)
 {

@@ -5,9 +5,9 @@
  * llmgw-sim write it, `llmgw-sim explain` reads it.
  *
  * Each function appends one line, with its newline, to memory of the caller's
- * (line.h): where out->len is above out->size afterwards, the line did not fit
- * and is cut.  Unknown members are left out; each field's comment has the value
- * for unknown.  Nothing here decides, and nothing reads a clock.
+ * (line.h): if out->len is above out->size afterwards, the line did not fit and
+ * is cut.  Unknown members are left out; each field's comment has the value for
+ * unknown.  Nothing here decides, and nothing reads a clock.
  */
 
 #ifndef LLMGW_DECISION_WRITE_H
@@ -25,7 +25,7 @@
 #define LLMGW_DECISION_BATCH  0x02
 #define LLMGW_DECISION_KV     0x04
 
-/* Of a process among several that write to one file; 0: it is alone. */
+/* The number of a process, if several write to one file; 0: it is alone. */
 typedef int64_t  llmgw_decision_worker_t;
 
 /* The ring's input beside the pool's replicas. */
@@ -39,10 +39,11 @@ typedef struct {
     llmgw_decision_worker_t   worker;
     llmgw_line_text_t         pool;
     const char               *name;         /* of the policy */
-    const llmgw_weighted_t   *weighted;     /* NULL: it is another one */
-    int                       is_effective; /* queue-depth reads all load */
-    const llmgw_decision_ring_t  *ring;     /* NULL: by no ring, or by one
-                                               that is not told */
+    const llmgw_weighted_t   *weighted;     /* NULL: another policy */
+    int                       is_effective; /* queue-depth reads all of the
+                                               load */
+    const llmgw_decision_ring_t  *ring;     /* NULL: no ring, or its settings
+                                               are not known */
 } llmgw_decision_policy_t;
 
 typedef struct {
@@ -50,57 +51,60 @@ typedef struct {
     int64_t                   t_us;
     llmgw_line_text_t         request;
     llmgw_line_text_t         pool;         /* no text: is not written */
-    llmgw_line_text_t         model;        /* the same */
+    llmgw_line_text_t         model;        /* no text: is not written */
     llmgw_line_text_t         slo_class;
     llmgw_line_text_t         tenant;
-    int64_t                   tokens;       /* < 0: not said */
-    const char               *reason;       /* NULL: it is admitted */
+    int64_t                   tokens;       /* < 0: unknown */
+    const char               *reason;       /* NULL: admitted */
 } llmgw_decision_admission_t;
 
 /* A candidate, beside what the policy reads of it. */
 typedef struct {
     llmgw_line_text_t         id;
-    char                      made[24];     /* memory for an id that is */
+    char                      made[24];     /* for an id that is made up */
     int64_t                   free_blocks;  /* < 0: unknown */
     int64_t                   age_ms;       /* of its facts; < 0: none */
     unsigned                  unknown;      /* LLMGW_DECISION_...: read as the
                                                mean of the others' */
-    llmgw_lacks_t             lacks;        /* why it could not be had */
-    int                       was_passed;   /* the same, and nobody asked */
+    llmgw_lacks_t             lacks;        /* why it is not eligible */
+    int                       was_passed;   /* ranked before the chosen one, but
+                                               the pick's answer about it is not
+                                               known */
 
     /* read by the pick, where no rank decided; has_pick: it is known */
     unsigned                  has_pick:1;
     unsigned                  is_open:1;    /* its circuit refuses */
-    int64_t                   retry_ms;     /* so long; 0: it is probed */
+    int64_t                   retry_ms;     /* for this long; 0: it is being
+                                               probed */
     llmgw_peer_state_t        state;
     uint32_t                  weight;
     uint32_t                  foreign;      /* other gateways' in flight */
 } llmgw_decision_replica_t;
 
-/* A choice.  Arrays go by position; none is NULL where it is read. */
+/* A choice.  Arrays are indexed by position; none may be NULL if it is read. */
 typedef struct {
     llmgw_decision_worker_t   worker;
     int64_t                   t_us;
     llmgw_line_text_t         request;
     llmgw_line_text_t         pool;
     llmgw_line_text_t         model;        /* no text: is not written */
-    int64_t                   attempt;      /* of the request; 0: not said */
+    int64_t                   attempt;      /* of the request; 0: unknown */
     const llmgw_ranker_t     *ranker;       /* as it was before the choice */
     const llmgw_scoring_t    *scoring;
     const double             *ranks;        /* NULL: 1 of the chosen one, 0 of
                                                all others */
     const double             *scores;       /* of weighted: scorer x n + i */
-    const double             *cold;         /* where it reads that */
+    const double             *cold;         /* if a scorer reads it */
     const uint64_t           *random;       /* NULL: ties go to the first */
     const uint64_t           *key;          /* on the ring; NULL: none */
     const llmgw_pick_sums_t  *sums;         /* that the ring kept; NULL: none */
     const char               *outcome;      /* NULL: a replica was chosen */
-    const char               *route;        /* NULL: not said */
-    const char               *reason;       /* NULL: not said */
-    llmgw_line_text_t         replica;      /* that was chosen; written where it
-                                               is no candidate */
-    uint32_t                  chosen;       /* or LLMGW_RANK_NONE: none of the
-                                               candidates was */
+    const char               *route;        /* NULL: unknown */
+    const char               *reason;       /* NULL: unknown */
+    llmgw_line_text_t         replica;      /* the chosen one; written if it is
+                                               no candidate */
+    uint32_t                  chosen;       /* or LLMGW_RANK_NONE: no candidate
+                                               was chosen */
     const uint32_t           *shown;        /* positions; NULL: all in order */
     uint32_t                  nshown;
 

@@ -133,7 +133,7 @@ llmgw_flow_reset(llmgw_flow_t *flow, const llmgw_flow_conf_t *conf)
 
 /* Lists of entries, by band and by flow. */
 
-/* The entry before which that number belongs; 0: it is the last. */
+/* The entry before which that number belongs; 0: at the end. */
 static uint32_t
 list_place(llmgw_flow_t *flow, const flow_list_t *list, flow_link_kind_t kind,
     uint64_t number)
@@ -209,7 +209,7 @@ list_remove(llmgw_flow_t *flow, flow_list_t *list, flow_link_kind_t kind,
 }
 
 
-/* The band of a priority, or where it would stand. */
+/* The band of a priority, or the place where it would be. */
 static flow_band_t *
 band_place(llmgw_flow_t *flow, int32_t priority)
 {
@@ -403,7 +403,7 @@ flow_oldest(llmgw_flow_t *flow)
 }
 
 
-/* The entry that goes, of a lane whose oldest one is given. */
+/* The entry of a lane that leaves next; oldest: the lane's oldest one. */
 static uint32_t
 flow_choose(llmgw_flow_t *flow, int32_t lane, uint32_t oldest,
     const flow_cursor_t *cursor)

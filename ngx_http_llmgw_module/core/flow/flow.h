@@ -1,7 +1,7 @@
 
 /*
  * Flow control: admitted requests wait until the fleet has room, and leave in
- * an order that classes and tenants can live with.
+ * an order that is fair to classes and tenants.
  *
  *     band   all waiting requests of one priority.  A band, once seen, stays.
  *     flow   those of one tenant in a band, in the order of their coming; it
@@ -32,7 +32,7 @@
  * one's.
  *
  * The rules are those of BLIS (after the Gateway API Inference Extension),
- * except for fifo, which there is priority by mistake.
+ * except for fifo, which in BLIS is priority by mistake.
  *
  *     llmgw_flow_t | entries[] | flows[] | order[]
  *
@@ -68,10 +68,11 @@ typedef struct {
     uint32_t               band_size;
     double                 usage_limit;     /* above 0, at most 1 */
     int                    has_shedding;
-    int                    keeps_turns;     /* not BLIS's: or tenants that have
-                                               one request at a time would
-                                               begin anew for ever, and those
-                                               behind them starve */
+    int                    keeps_turns;     /* not in BLIS: without it tenants
+                                               that have one request at a time
+                                               would restart the round again and
+                                               again, and those after them would
+                                               starve */
 } llmgw_flow_conf_t;
 
 typedef struct llmgw_flow_s  llmgw_flow_t;
@@ -79,12 +80,13 @@ typedef struct llmgw_flow_s  llmgw_flow_t;
 typedef struct {
     int32_t   priority;
     uint32_t  request;          /* the caller's number, handed back */
-    uint64_t  tenant;           /* round robin goes by this number: whoever
-                                   wants the order of names, numbers by it */
+    uint64_t  tenant;           /* round robin goes by this number; for the
+                                   order of names, the caller numbers tenants by
+                                   name */
     int64_t   deadline_us;      /* of slo-deadline; LLMGW_FLOW_NO_DEADLINE */
-    uint64_t  number;           /* its place in the order of coming, by any
-                                   count that only grows; 0: behind all that
-                                   came.  All numbers are given, or none */
+    uint64_t  number;           /* its place in the order of arrival, by any
+                                   count that only grows; 0: after all earlier
+                                   ones.  All numbers are given, or none */
     int       is_firm;          /* never shed */
 } llmgw_flow_arrival_t;
 
@@ -103,7 +105,7 @@ int llmgw_flow_order(const char *name, size_t len, llmgw_flow_order_t *order);
 int llmgw_flow_fairness(const char *name, size_t len,
     llmgw_flow_fairness_t *fairness);
 
-/* As directives and pages write them. */
+/* The name in directives and on pages. */
 const char *llmgw_flow_order_word(llmgw_flow_order_t order);
 const char *llmgw_flow_fairness_word(llmgw_flow_fairness_t fairness);
 
@@ -114,7 +116,7 @@ size_t llmgw_flow_bytes(uint32_t capacity);
 llmgw_flow_t *llmgw_flow_init(void *memory, uint32_t capacity,
     const llmgw_flow_conf_t *conf);
 
-/* Empty again, without bands and turns, by these settings. */
+/* Makes it empty, without bands and turns, with these settings. */
 void llmgw_flow_reset(llmgw_flow_t *flow, const llmgw_flow_conf_t *conf);
 
 /* The band of that priority counts as seen. */
@@ -138,14 +140,17 @@ uint32_t llmgw_flow_request(const llmgw_flow_t *flow, uint32_t entry);
 
 /*
  * For a caller whose queue is full: the entry to be shed so that `entry` may
- * stay; 0: none.  By shedding, as said above; else, with round robin, the
+ * stay; 0: none.  With shedding, as said above; else, with round robin, the
  * newest of the tenant that has most in that band, if that is more than the
  * entry's own tenant has.  Without this the tenant that sends most would fill
  * the queue, and turns would be worth nothing.
  */
 uint32_t llmgw_flow_victim(llmgw_flow_t *flow, uint32_t entry);
 
-/* It waits no longer, e.g. since its time is over; 0: it is not there. */
+/*
+ * Removes a request that waits no longer, e.g. because its time is over; 0: it
+ * is not there.
+ */
 int llmgw_flow_remove(llmgw_flow_t *flow, uint32_t entry, uint32_t request);
 
 #endif /* LLMGW_FLOW_H */

@@ -1,5 +1,5 @@
 
-/* The memory of flow control, for its files. */
+/* The memory of flow control, as its files see it. */
 
 #ifndef LLMGW_FLOW_INNER_H
 #define LLMGW_FLOW_INNER_H
@@ -29,7 +29,7 @@ typedef enum {
 
 /* A request that waits. */
 typedef struct {
-    uint64_t     number;        /* in the order of coming; 0: free */
+    uint64_t     number;        /* by order of arrival; 0: unused */
     int64_t      deadline_us;
     int32_t      priority;
     uint32_t     request;
@@ -37,8 +37,8 @@ typedef struct {
     uint32_t     flow;
     uint32_t     child;         /* in the heap of deadlines */
     uint32_t     sibling;
-    uint32_t     back;          /* of the first child the parent, of others the
-                                   sibling before */
+    uint32_t     back;          /* for the first child the parent, for others
+                                   the sibling before */
     flow_link_t  links[FLOW_LINKS];
 } flow_entry_t;
 
@@ -73,7 +73,7 @@ struct llmgw_flow_s {
     uint32_t           used_flows;
     uint32_t           nflows;
     uint32_t           nbands;
-    uint64_t           number;          /* of the last that came */
+    uint64_t           number;          /* of the last arrival */
     flow_cursor_t      cursor;          /* of fifo's only band */
     size_t             flows;           /* offsets */
     size_t             order;           /* flows, by lane and tenant */
@@ -108,7 +108,10 @@ void flow_tenant_drop(llmgw_flow_t *flow, uint32_t i);
 uint32_t flow_tenant_turn(llmgw_flow_t *flow, int32_t lane,
     const flow_cursor_t *cursor);
 
-/* The first of those flows of a lane that have most; it is not empty. */
+/*
+ * The flow of a lane with the most requests, of several the first.  The lane
+ * must not be empty.
+ */
 const flow_tenant_t *flow_tenant_most(llmgw_flow_t *flow, int32_t lane);
 
 /* shed.c: the entry to be shed for a request of that priority; 0: none. */

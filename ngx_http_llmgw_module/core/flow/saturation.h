@@ -34,7 +34,7 @@ typedef struct {
 } llmgw_saturation_t;
 
 
-/* As directives and pages write it. */
+/* The name in directives and on pages. */
 const char *llmgw_saturation_word(llmgw_saturation_kind_t kind);
 
 double llmgw_saturation(const llmgw_saturation_t *saturation,

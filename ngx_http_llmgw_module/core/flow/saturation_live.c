@@ -42,7 +42,7 @@ llmgw_saturation_live(const llmgw_saturation_t *saturation,
         known = saturation_known(fleet, peers, n);
         *is_known = (known & (LLMGW_FACT_WAITING | LLMGW_FACT_KV)) != 0;
 
-        /* what the gateway counts itself is no queue of the replica's */
+        /* what the gateway counts itself is no queue in the replica */
         for (i = 0; i < n && !(known & LLMGW_FACT_WAITING); i++) {
             candidates[i].queue_depth = 0;
         }

@@ -1,6 +1,7 @@
 
 /*
- * Chooses the waiting request that is shed for another one.  flow.h says when.
+ * Chooses the waiting request that is shed for another one.  flow.h has the
+ * rules.
  */
 
 #include "core/flow/flow_inner.h"

@@ -17,7 +17,7 @@ tenants_order(llmgw_flow_t *flow)
 }
 
 
-/* The first position whose flow does not come before that one. */
+/* The position of that flow, or of the first one after it. */
 static uint32_t
 tenants_place(llmgw_flow_t *flow, int32_t lane, uint64_t tenant)
 {

@@ -18,7 +18,7 @@
 /* The beginning of a text that comes in pieces. */
 typedef struct {
     XXH3_state_t  state;
-    size_t        left;             /* bytes that may still enter */
+    size_t        left;             /* bytes of text that still enter the key */
 } key_text_t;
 
 
@@ -105,8 +105,9 @@ key_file(const llmgw_openai_body_t *body)
 
 
 /*
- * System and developer messages as a whole up to the first user message, which
- * goes into the text.  Without a user message it is the first of the others.
+ * Enters system and developer messages as a whole, up to the first user
+ * message, which goes into the text.  Without a user message, the first of the
+ * other messages enters as a whole, too.
  */
 static uint64_t
 key_messages(llmgw_json_t messages, uint64_t key, key_text_t *text)
@@ -142,7 +143,7 @@ key_messages(llmgw_json_t messages, uint64_t key, key_text_t *text)
 }
 
 
-/* Reads all that is needed of a message, which may be long, in one walk. */
+/* Reads all that the key needs of a message, which may be long, in one walk. */
 static llmgw_json_t
 key_message(llmgw_json_items_t *messages, llmgw_json_t message,
     llmgw_json_t *role, llmgw_json_t *content)
@@ -174,7 +175,7 @@ key_message(llmgw_json_items_t *messages, llmgw_json_t message,
 }
 
 
-/* A string, or parts of which those with text are the same as a string. */
+/* Adds a string, or parts; parts with text count like a string. */
 static void
 key_content(key_text_t *text, llmgw_json_t content)
 {
@@ -205,7 +206,7 @@ key_content(key_text_t *text, llmgw_json_t content)
 }
 
 
-/* Strings and token ids, however deep they are in arrays. */
+/* Adds strings and token ids, however deep they are in arrays. */
 static void
 key_prompt(key_text_t *text, llmgw_json_t prompt)
 {

@@ -35,9 +35,9 @@ typedef enum {
 
 
 /*
- * At most `prefix` bytes of the first user message enter, or of the prompt of
- * completions and embeddings.  With one of the others than BY_PROMPT, a string
- * with a character or more in that member is the whole key.
+ * At most `prefix` bytes of the first user message enter the key, or of the
+ * prompt of completions and embeddings.  With another `by` than BY_PROMPT, a
+ * string with a character or more in that member is the whole key.
  */
 uint64_t llmgw_openai_affinity_key(const llmgw_openai_body_t *body,
     size_t prefix, llmgw_openai_by_t by);

@@ -193,7 +193,7 @@ body_resize(llmgw_openai_body_t *body, size_t bytes,
 }
 
 
-/* Adds the keys behind the members, in the same block. */
+/* Adds the keys after the members, in the same block. */
 static int
 body_keys(llmgw_openai_body_t *body, llmgw_openai_error_t *error)
 {

@@ -8,7 +8,7 @@
  *     affinity_key.c  which replica it belongs to
  *     body_blocks.c   what of it a replica may have in its cache
  *     value.c         hashes of values, for these two
- *     prompt_text.c   its prompt, for replicas that read no more than that
+ *     prompt_text.c   its prompt, for replicas that read only text
  *     form.c          a body that is a form with a file, in place of JSON
  *
  * Members that the gateway does not know are passed on unread.  If a key comes
@@ -39,7 +39,7 @@
 /* Engines name models by a path or by owner and name. */
 #define LLMGW_OPENAI_MAX_MODEL    512
 
-/* OpenAI's own limit of `n`; we hold something for each choice. */
+/* OpenAI's own limit of `n`; the gateway keeps something for each choice. */
 #define LLMGW_OPENAI_MAX_CHOICES  128
 
 /*
@@ -50,15 +50,15 @@
 
 
 /*
- * As realloc(): bytes == 0 frees, p == NULL allocates, NULL is no memory.  It
- * is called by the thread that reads the body.
+ * As realloc(): bytes == 0 frees, p == NULL allocates, NULL is returned if
+ * there is no memory.  It is called by the thread that reads the body.
  */
 typedef struct {
     void       *(*resize)(void *data, void *p, size_t bytes);
     void         *data;
 } llmgw_openai_memory_t;
 
-/* Bytes of the body.  end == 0: it has no such value. */
+/* A span of the body's bytes. end == 0: the body has no such value. */
 typedef struct {
     uint32_t      begin;
     uint32_t      end;
@@ -74,7 +74,7 @@ typedef struct {
 
 typedef struct {
     Llmgateway__Api         api;
-    const uint8_t          *bytes;  /* the caller's; must outlive this */
+    const uint8_t          *bytes;  /* the caller's; must outlive the body */
     size_t                  len;
 
     char                    model[LLMGW_OPENAI_MAX_MODEL + 1];
@@ -84,7 +84,7 @@ typedef struct {
     uint32_t                n;              /* at least 1 */
     uint32_t                prompts;        /* of completions; at least 1 */
     uint32_t                max_tokens;     /* 0: none; max_completion_tokens
-                                               goes before max_tokens */
+                                               comes before max_tokens */
     unsigned                stream:1;
     unsigned                include_usage:1;
 
@@ -92,7 +92,7 @@ typedef struct {
     llmgw_openai_span_t     prompt;         /* or `input` */
     llmgw_openai_span_t     system;         /* or `instructions` */
     llmgw_openai_span_t     tools;
-    llmgw_openai_span_t     functions;      /* tools, as they used to be */
+    llmgw_openai_span_t     functions;      /* older form of tools */
     llmgw_openai_span_t     cache_salt;
     llmgw_openai_span_t     cache_key;      /* prompt_cache_key */
     llmgw_openai_span_t     user;
@@ -113,7 +113,7 @@ void llmgw_openai_body_begin(llmgw_openai_body_t *body, Llmgateway__Api api,
     const void *bytes, size_t len, const llmgw_openai_memory_t *memory);
 
 /*
- * Reads a whole body.  0: it is well, and holds memory until done(), in
+ * Reads a whole body.  0: it is valid, and holds memory until done(), in
  * proportion to its length.  -1: error is set, and nothing is allocated.
  */
 int llmgw_openai_body_read(llmgw_openai_body_t *body, Llmgateway__Api api,

@@ -6,7 +6,7 @@
 #include "core/prefix/blocks.h"
 
 
-/* Texts enter in pieces: escapes are resolved. */
+/* Texts enter in pieces, with their escapes resolved. */
 #define PIECE_BYTES  1024
 
 #define FRAME   "\xff"
@@ -104,8 +104,8 @@ blocks_message(llmgw_blocks_t *blocks, llmgw_json_items_t *items,
 
 /*
  * Reads all that is needed of an object, which may be long, in one walk;
- * `items` is then after it.  Fields get their values, others are hashed; null
- * is the same as no value.  0: it has no others.
+ * `items` is then after it.  Fields get their values, other members are hashed;
+ * null is the same as no value.  Returns the hash; 0: there are no others.
  */
 static uint64_t
 blocks_others(llmgw_json_items_t *items, llmgw_json_t object,
@@ -120,7 +120,8 @@ blocks_others(llmgw_json_items_t *items, llmgw_json_t object,
     members = llmgw_json_items(object);
 
     if (object.kind != LLMGW_JSON_OBJECT && object.kind != LLMGW_JSON_ARRAY) {
-        return llmgw_openai_hash(object);       /* no message, and no part */
+        return llmgw_openai_hash(object);       /* neither a message nor a
+                                                   part */
     }
 
     while (llmgw_json_next(&members, &item)) {
@@ -169,7 +170,7 @@ blocks_frame(llmgw_blocks_t *blocks, const char *role)
 }
 
 
-/* A string, or parts of which those with text are the same as a string. */
+/* Adds a string, or parts; parts with text count like a string. */
 static void
 blocks_content(llmgw_blocks_t *blocks, llmgw_json_t content)
 {
@@ -214,7 +215,7 @@ blocks_part(llmgw_blocks_t *blocks, llmgw_json_items_t *items,
 }
 
 
-/* Strings and token ids, however deep they are in arrays. */
+/* Adds strings and token ids, however deep they are in arrays. */
 static void
 blocks_prompt(llmgw_blocks_t *blocks, llmgw_json_t prompt)
 {
@@ -246,7 +247,7 @@ blocks_hash(llmgw_blocks_t *blocks, uint64_t hash)
 }
 
 
-/* Of anything else: nothing. */
+/* Adds a string's text; of any other value nothing. */
 static void
 blocks_string(llmgw_blocks_t *blocks, llmgw_json_t string)
 {

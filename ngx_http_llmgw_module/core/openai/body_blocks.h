@@ -8,17 +8,17 @@
  *
  *     FF role FF [FE hash] text
  *
- * FF and FE are bytes, which no text has.  The text of a message is its
+ * FF and FE are bytes that no text contains.  The text of a message is its
  * content, whether that is a string or comes in parts; texts of several parts
- * stand below each other, and a part without text counts by its hash.  `hash`
- * is that of the message's other members, as tool_calls; there is none where it
+ * stand below each other, and a part without text counts by its hash. `hash` is
+ * that of the message's other members, as tool_calls; there is none where it
  * has no others.  White space, escapes and the order of keys do not matter, nor
  * does cache_control, which clients move from turn to turn.
  *
  * `system` (Anthropic) and `instructions` (Responses) are a first message, and
- * a prompt or input that is no list of messages is one of the user's.  Model,
- * cache_salt and tools are in the seed: requests that differ there have no
- * block in common.
+ * a prompt or input that is no list of messages is a message of the user.
+ * Model, cache_salt and tools are in the seed: requests that differ there have
+ * no block in common.
  */
 
 #ifndef LLMGW_OPENAI_BODY_BLOCKS_H
@@ -30,7 +30,7 @@
 
 
 /*
- * Sets the first of them, at most `max`, of `bytes` bytes each, and returns how
+ * Sets the first blocks, at most `max`, of `bytes` bytes each, and returns how
  * many.  Messages after the one that fills the last block are not read.
  */
 uint32_t llmgw_openai_blocks(const llmgw_openai_body_t *body, uint32_t bytes,

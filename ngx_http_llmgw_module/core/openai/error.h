@@ -18,14 +18,15 @@
  * all 5xx again, twice, if no header says otherwise.
  */
 typedef enum {
-    LLMGW_OPENAI_RETRY_BY_STATUS = 0,   /* clients know by the status */
+    LLMGW_OPENAI_RETRY_BY_STATUS = 0,   /* clients decide by the status */
     LLMGW_OPENAI_RETRY_SOON,            /* after the answer's Retry-After */
     LLMGW_OPENAI_RETRY_NEVER            /* the gateway has tried enough */
 } llmgw_openai_retry_t;
 
 typedef struct {
     unsigned               status;
-    llmgw_outcome_t        outcome;     /* where the gateway refuses with it */
+    llmgw_outcome_t        outcome;     /* if the gateway itself refuses with
+                                           it */
     llmgw_openai_retry_t   retry;
     const char            *type;
     const char            *code;        /* NULL: JSON's null */
@@ -41,7 +42,7 @@ typedef struct {
 } llmgw_openai_error_t;
 
 
-/* Of any error status; never NULL. */
+/* For any error status; never NULL. */
 const llmgw_openai_status_t *llmgw_openai_status(unsigned status);
 
 /*
@@ -53,11 +54,13 @@ void llmgw_openai_error_set(llmgw_openai_error_t *error, unsigned status,
     const char *code, const char *param, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 
-/* As the table has it. */
+/* The error of that status, as the table has it. */
 void llmgw_openai_error_of_status(llmgw_openai_error_t *error,
     unsigned status);
 
-/* 1: a request of that path, perhaps with /count_tokens, is Anthropic's. */
+/*
+ * 1: requests of that path, perhaps with /count_tokens, are of Anthropic's API.
+ */
 int llmgw_anthropic_has(const char *path, size_t len);
 
 /* Anthropic's type of an error with that status. */

@@ -10,7 +10,7 @@
 #define CRLF         "\r\n"
 
 
-/* The rest of a text, which shrinks from its begin. */
+/* The rest of a text, which is taken from its beginning. */
 typedef struct {
     const char  *p;
     const char  *end;
@@ -21,7 +21,7 @@ typedef struct {
     llmgw_openai_error_t  *error;
     size_t                 boundary_len;
     char                   boundary[LLMGW_OPENAI_MAX_BOUNDARY + 4];
-                                    /* behind CRLF and two dashes */
+                                    /* after CRLF and two dashes */
     form_text_t            name;    /* of the part under way */
     int                    has_name;
     int                    has_file;
@@ -121,7 +121,7 @@ form_parts(form_t *form)
     left.p = (const char *) form->body->bytes;
     left.end = left.p + form->body->len;
 
-    /* nothing stands before the first boundary, no CRLF either */
+    /* nothing may precede the first boundary, not even CRLF */
 
     if (form->body->len < form->boundary_len - 2
         || memcmp(left.p, form->boundary + 2, form->boundary_len - 2) != 0)

@@ -9,7 +9,7 @@
  *     --BOUNDARY--
  *
  * It is read strictly, so that no engine finds another `model` in it: nothing
- * stands before the first part, lines end with CRLF, each part has one
+ * precedes the first part, lines end with CRLF, each part has one
  * Content-Disposition, and there is one `model`.  Contents are only searched
  * for the next boundary.
  */
@@ -23,14 +23,14 @@
 
 
 #define LLMGW_OPENAI_MAX_PARTS     64       /* OpenAI's API has some ten */
-#define LLMGW_OPENAI_MAX_FIELDS    4096     /* bytes of a part's fields */
+#define LLMGW_OPENAI_MAX_FIELDS    4096     /* in the header fields of a part */
 #define LLMGW_OPENAI_MAX_BOUNDARY  70       /* RFC 2046, 5.1.1 */
 
 
 /*
- * As llmgw_openai_body_read(), with the request's Content-Type.  members has
- * `model`, from the begin of its content to its end; file is the part that has
- * a file's name, the last if there are several.
+ * As llmgw_openai_body_read(), with the request's Content-Type. members has
+ * `model`, from the beginning of its content to its end; file is the part that
+ * has a file's name, the last if there are several.
  */
 int llmgw_openai_form_read(llmgw_openai_body_t *body, const char *type,
     size_t type_len, Llmgateway__Api api, const void *bytes, size_t len,

@@ -5,18 +5,18 @@
 #include "core/openai/known_inner.h"
 
 
-/* The value that requests a row's feature. */
+/* Which values of a member request its row's feature. */
 typedef enum {
     NEVER = 0,
     GIVEN,              /* anything but false */
-    FILLED,             /* not false, 0, "", [] or {} either */
+    FILLED,             /* GIVEN, and not 0, "", [] or {} */
     NOT_ONE             /* anything but the number 1 */
 } known_when_t;
 
 typedef struct {
     const char     *name;
     unsigned        types;
-    unsigned        apis;       /* elsewhere it is a key that we do not know */
+    unsigned        apis;       /* in other APIs the key is unknown */
     known_when_t    when;
     unsigned        feature;
     size_t          span;       /* field of the body that it sets; 0: none */
@@ -89,7 +89,7 @@ static const known_row_t  known_rows[] = {
 /*
  * Engines' keys that only influence the choice of tokens.  A key that is
  * neither here nor above is FEATURE_UNKNOWN: it may add something to an answer
- * which is not made of text and finish_reason.  Sorted.
+ * that is not made of text and finish_reason.  Sorted.
  */
 static const char *const  known_plain[] = {
     "add_generation_prompt", "add_special_tokens", "allowed_token_ids",
@@ -186,7 +186,7 @@ known_find(const char *name)
 }
 
 
-/* Rows begin with their name. */
+/* The name is the first field of a row. */
 static int
 known_compare(const void *name, const void *row)
 {
@@ -217,7 +217,7 @@ known_value(const known_t *known, const char *name)
 }
 
 
-/* Its type, its feature, and its place. */
+/* Checks a member's type, and notes its feature and its place. */
 static int
 known_row(known_t *known, const known_row_t *row)
 {
@@ -234,7 +234,8 @@ known_row(known_t *known, const known_row_t *row)
     if ((row->types & (1u << value.kind)) == 0) {
 
         if (row->apis != ALL && known->body->api == LLMGATEWAY__API__API_PASS) {
-            known->last[row - known_rows] = NULL;   /* the engine's matter */
+            known->last[row - known_rows] = NULL;   /* left for the engine to
+                                                       judge */
             return 0;
         }
 
@@ -267,7 +268,7 @@ known_is_filled(llmgw_json_t value)
 }
 
 
-/* 1: it is that digit, or -0. */
+/* 1: the value is that digit, or -0. */
 static int
 known_is_number(llmgw_json_t value, char digit)
 {
@@ -281,7 +282,7 @@ known_is_number(llmgw_json_t value, char digit)
 }
 
 
-/* Features that a value does not show by itself. */
+/* Notes features that no single value shows. */
 static void
 known_features(known_t *known)
 {

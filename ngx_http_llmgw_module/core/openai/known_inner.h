@@ -17,7 +17,7 @@
 #define ARRAY    (1u << LLMGW_JSON_ARRAY)
 #define OBJECT   (1u << LLMGW_JSON_OBJECT)
 #define ANY      (STRING | NUMBER | BOOL | ARRAY | OBJECT)
-#define INTEGER  0                  /* for an error alone */
+#define INTEGER  0                  /* only named in errors */
 
 #define CHAT         (1u << LLMGATEWAY__API__API_CHAT)
 #define COMPLETIONS  (1u << LLMGATEWAY__API__API_COMPLETIONS)
@@ -35,16 +35,17 @@
 typedef struct {
     llmgw_openai_body_t          *body;
     llmgw_openai_error_t         *error;
-    const llmgw_openai_member_t  *last[KNOWN_ROWS]; /* of a key that comes
-                                                       twice the last one
-                                                       counts */
+    const llmgw_openai_member_t  *last[KNOWN_ROWS]; /* by row; the last member
+                                                       with a key counts */
 } known_t;
 
 
-/* Of a name in the table.  Of kind END: there is none, or it is null. */
+/*
+ * The value of a name in the table.  Of kind END: there is none, or it is null.
+ */
 llmgw_json_t known_value(const known_t *known, const char *name);
 
-/* known_read.c: what the gateway has to know.  -1: an error. */
+/* known_read.c: read the values that the gateway has to know.  -1: an error. */
 int known_model(known_t *known);
 int known_messages(known_t *known);
 int known_prompt(known_t *known);

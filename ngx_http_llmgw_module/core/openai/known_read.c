@@ -87,7 +87,7 @@ known_messages(known_t *known)
 }
 
 
-/* An object with a role.  The rest is for the engine to judge. */
+/* Checks an object with a role.  The engine judges the rest. */
 static int
 known_message(known_t *known, llmgw_json_items_t *messages,
     llmgw_json_t message, uint32_t i)
@@ -125,8 +125,8 @@ known_message(known_t *known, llmgw_json_items_t *messages,
 
 
 /*
- * A string, several, token ids, or several arrays of these.  A mixture of
- * strings and ids, which llama.cpp reads, is one prompt.
+ * Checks a prompt: a string, several, token ids, or several arrays of these.  A
+ * mixture of strings and ids, which llama.cpp reads, is one prompt.
  */
 int
 known_prompt(known_t *known)
@@ -203,8 +203,8 @@ known_stream(known_t *known)
 
 
 /*
- * How many choices, and how long.  0 tokens, to read only the prompt's
- * logprobs, is allowed with echo.
+ * Reads how many choices are wanted, and of what length.  0 tokens, to read
+ * only the prompt's logprobs, is allowed with echo.
  */
 int
 known_numbers(known_t *known)
@@ -216,7 +216,7 @@ known_numbers(known_t *known)
     body = known->body;
     least = (body->features & F(ECHO)) ? 0 : 1;
 
-    /* each overrides those before it */
+    /* each overrides those above */
 
     if (known_integer(known, "n", 1, LLMGW_OPENAI_MAX_CHOICES, &body->n) != 0
         || known_integer(known, "max_output_tokens", least, INT32_MAX,
@@ -248,7 +248,7 @@ known_numbers(known_t *known)
 }
 
 
-/* Leaves *number where there is none. */
+/* Leaves *number unchanged if there is no such member. */
 static int
 known_integer(known_t *known, const char *name, uint32_t min, uint32_t max,
     uint32_t *number)

@@ -11,8 +11,8 @@
 #define ID_BYTES  4
 
 /*
- * No message is longer as text than as JSON, with its brackets, quotes and
- * keys; `system` may be one more.  llmgw_json_text() wants some room at the
+ * A message is no longer as text than as JSON, with its brackets, quotes and
+ * keys; `system` may add one more.  llmgw_json_text() needs some room at the
  * end.
  */
 #define EXTRA_BYTES  (sizeof(SYSTEM ": \n" CUE) + LLMGW_JSON_TEXT_ROOM)
@@ -92,7 +92,7 @@ llmgw_openai_text(const llmgw_openai_body_t *body, size_t *len)
 }
 
 
-/* An array of messages, or one string; END: there is neither. */
+/* An array of messages, or one string; END: the body has neither. */
 static llmgw_json_t
 text_prompt(const llmgw_openai_body_t *body)
 {
@@ -135,7 +135,7 @@ text_messages(text_t *text, llmgw_json_t messages)
 }
 
 
-/* Behind its role. */
+/* Adds a message's content after its role. */
 static void
 text_message(text_t *text, llmgw_json_t content)
 {
@@ -225,7 +225,7 @@ llmgw_openai_text_bytes(const llmgw_openai_body_t *body)
 }
 
 
-/* A message, one prompt of several, or an id. */
+/* Bytes of a message, of one prompt of several, or of an id. */
 static size_t
 text_bytes_item(llmgw_json_t value)
 {
@@ -275,7 +275,7 @@ text_bytes_content(llmgw_json_t content)
 }
 
 
-/* Between its quotes. */
+/* Bytes between the string's quotes. */
 static size_t
 text_bytes_string(llmgw_json_t string)
 {

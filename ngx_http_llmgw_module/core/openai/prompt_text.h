@@ -3,8 +3,8 @@
  * A body's prompt as plain text, for replicas that read only a prompt.
  *
  * For messages: "role: text" and a newline each, and "assistant:" at the end.
- * Of parts only those with text count.  For completions: the prompt, or the
- * first of several.
+ * Only parts with text count.  For completions: the prompt, or the first of
+ * several.
  */
 
 #ifndef LLMGW_OPENAI_PROMPT_TEXT_H
@@ -24,10 +24,11 @@ char *llmgw_openai_text(const llmgw_openai_body_t *body, size_t *len);
 size_t llmgw_openai_text_room(const llmgw_openai_body_t *body);
 
 /*
- * About how many bytes of text it asks with, for an estimate of its tokens: the
- * strings of messages, parts and prompts as they stand in the JSON, with their
- * escapes; 4 for each id of a prompt of token ids.  The whole body's where
- * nothing of that is in it.  Reads the prompt once, and allocates nothing.
+ * About how many bytes of text the request has, for an estimate of its prompt's
+ * tokens: the strings of messages, parts and prompts as they are in the JSON,
+ * with their escapes; 4 for each id of a prompt of token ids.  The length of
+ * the whole body if it has nothing of that.  Reads the prompt once, and
+ * allocates nothing.
  */
 size_t llmgw_openai_text_bytes(const llmgw_openai_body_t *body);
 

@@ -11,7 +11,7 @@
 #define PIECE_BYTES  1024
 
 
-/* A container that is open: the hash of what was in it so far. */
+/* A container that is open: the hash of what it has had so far. */
 typedef struct {
     uint64_t      hash;
     uint64_t      key;              /* of the member whose value comes next */
@@ -45,7 +45,7 @@ llmgw_openai_hash(llmgw_json_t value)
         case LLMGW_JSON_OBJECT:
         case LLMGW_JSON_ARRAY:
             if (depth == LLMGW_JSON_MAX_DEPTH) {
-                return 0;                   /* nothing that was judged */
+                return 0;                   /* nothing that was checked */
             }
 
             memset(&frames[++depth], 0, sizeof(value_frame_t));

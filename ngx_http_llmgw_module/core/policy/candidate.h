@@ -5,11 +5,12 @@
  *
  * The candidates of a decision are an array, in an order that does not change
  * from one decision to the next as long as the replicas do not: ties go to the
- * first, and round robin counts positions.  `replica` is the caller's number
- * of a replica and means the same one in every decision; prefix/index.h and
- * cold.h remember by it.
+ * first, and round robin counts positions.  `replica` is the caller's number of
+ * a replica and means the same one in every decision; prefix/index.h and cold.h
+ * know replicas by it.
  *
- * Facts may be old.  Whoever fills them decides what an unknown one reads as.
+ * Facts may be old.  The code that fills them decides what an unknown fact
+ * reads as.
  */
 
 #ifndef LLMGW_CANDIDATE_H

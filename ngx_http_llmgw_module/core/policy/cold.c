@@ -1,5 +1,5 @@
 
-/* Who got a cold request last.  cold.h says what for. */
+/* Which replicas got a cold request last.  cold.h has the purpose. */
 
 #include "core/policy/cold.h"
 
@@ -27,7 +27,10 @@ llmgw_cold_init(void *memory, uint32_t nreplicas)
 }
 
 
-/* From now on a link of this choice has the mark cold->mark. */
+/*
+ * From now on a link with mark cold->mark belongs to a candidate of this
+ * choice.
+ */
 static void
 cold_mark(llmgw_cold_t *cold, const llmgw_candidate_t *candidates, uint32_t n)
 {
@@ -70,7 +73,7 @@ llmgw_cold_rank(llmgw_cold_t *cold, const llmgw_candidate_t *candidates,
 }
 
 
-/* For what a copy reads while it changes. */
+/* For words that a copy may read while they change. */
 static void
 cold_store(uint32_t *word, uint32_t value)
 {
@@ -86,8 +89,8 @@ cold_load(const uint32_t *word)
 
 
 /*
- * Stores keep their order, for other processors by release, and for a process
- * that dies between two of them by what stands in the code.
+ * Keeps the order of stores: for other processors by release, and for a process
+ * that dies between two of them by their order in the code.
  */
 static void
 cold_step(llmgw_cold_t *cold)
@@ -98,7 +101,7 @@ cold_step(llmgw_cold_t *cold)
 }
 
 
-/* The link that leads to this one from older ones. */
+/* The link from the next older entry to this one. */
 static uint32_t *
 cold_from(llmgw_cold_t *cold, const llmgw_cold_link_t *link)
 {
@@ -247,7 +250,7 @@ llmgw_cold_copy(const llmgw_cold_t *cold, llmgw_cold_t *copy)
         return 0;
     }
 
-    /* a list that is torn may go round, or anywhere within the links */
+    /* a torn list may have a cycle, or lead anywhere within the links */
 
     for (i = cold_load(&cold->oldest);
          i - 1 < cold->nreplicas && !copy->links[i - 1].is_listed;

@@ -1,6 +1,6 @@
 
 /*
- * Who got a cold request last: the memory of the scorer no-hit-lru.
+ * Which replicas got a cold request last: the memory of the scorer no-hit-lru.
  *
  * A cold request finds nothing of its prompt in any cache, so it may go
  * anywhere, and is best sent to the replica that has not got a cold one for the
@@ -61,13 +61,16 @@ void llmgw_cold_rank(llmgw_cold_t *cold,
 void llmgw_cold_note(llmgw_cold_t *cold, const llmgw_candidate_t *candidates,
     uint32_t n, uint32_t chosen);
 
-/* Another replica has that number from now on: it never got one. */
+/*
+ * That number belongs to another replica from now on, which never got a cold
+ * request.
+ */
 void llmgw_cold_forget(llmgw_cold_t *cold, uint32_t replica);
 
-/* A change was cut off, or another process makes one. */
+/* 1: a change was interrupted, or another process is making one. */
 int llmgw_cold_is_torn(const llmgw_cold_t *cold);
 
-/* With the lock of writers: makes a list whole that is torn. */
+/* With the writers' lock: repairs a list that is torn. */
 void llmgw_cold_mend(llmgw_cold_t *cold);
 
 /*

@@ -1,8 +1,9 @@
 
 /*
- * Lots: each of several drawn by its number from one random number, and the
- * lowest wins.  Fair whatever the number of those that draw, which need not be
- * known before (splitmix64; Steele, Lea, Flood, 2014).
+ * Lots: each of several candidates draws one, made of its number and one random
+ * number, and the lowest wins.  All have the same chance, however many they
+ * are, and their number need not be known before (splitmix64; Steele, Lea,
+ * Flood, 2014).
  */
 
 #ifndef LLMGW_DRAW_H

@@ -22,7 +22,7 @@ clamp(int64_t n)
 }
 
 
-/* Rounded; 0 of none. */
+/* Rounded; 0 if n is 0. */
 static int64_t
 mean(int64_t sum, uint32_t n)
 {
@@ -79,7 +79,7 @@ llmgw_facts_carry(const llmgw_facts_t *facts, unsigned known,
 }
 
 
-/* Fills the known facts of a candidate; the others need the means first. */
+/* Fills the known facts of a candidate; unknown ones need the means first. */
 static void
 facts_fill(const llmgw_facts_t *facts, unsigned known, uint32_t in_flight,
     llmgw_candidate_t *candidate, sums_t *sums)

@@ -9,7 +9,8 @@
  *
  *   in_flight       own, exact
  *   queue_depth     waiting + since, at least 0
- *   batch_size      running, and what `since` takes below 0; at least 0
+ *   batch_size      running, less what `since` takes the queue below 0; at
+ *                   least 0
  *   kv_utilization  of all KV blocks, 0 to 1
  *
  * where since = in flight now - in flight then.  Queue and batch are carried on
@@ -41,16 +42,16 @@
 #define LLMGW_FACT_WAITING  2
 #define LLMGW_FACT_KV       4
 
-/* Of a peer. */
+/* A peer's facts. */
 typedef struct {
     uint64_t  reported_ms;          /* when it was reported; 0: never */
     uint32_t  replica;              /* the candidate's number */
     uint32_t  active;               /* requests there, of all gateways */
-    uint32_t  in_flight;            /* then; see llmgw_facts_update() */
+    uint32_t  in_flight;            /* at that time; see llmgw_facts_update() */
     uint32_t  running;
     uint32_t  waiting;
     uint16_t  kv_permille;
-    uint16_t  reported;             /* which of the last three */
+    uint16_t  reported;             /* bits: which of the last three */
 } llmgw_facts_t;
 
 typedef struct {
@@ -67,7 +68,8 @@ typedef struct {
  * in_flight, the gateway's own count at this moment, but no more than `active`:
  * requests on their way had not arrived then.
  *
- * Nothing changes if *before has the same reported_ms: it is the same report.
+ * Nothing changes if *before has the same reported_ms, as it is the same report
+ * then.
  */
 void llmgw_facts_update(llmgw_facts_t *facts, const llmgw_facts_t *before,
     uint32_t in_flight, uint32_t foreign);

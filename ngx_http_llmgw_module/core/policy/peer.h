@@ -2,16 +2,15 @@
 /*
  * A pool as a policy sees it, and whether a peer of it is eligible.
  *
- * Eligible: the peer is in the state that this round looks at, is not
- * excluded, has capacity (fewer attempts in flight than max_capacity, and not
- * marked full), has not pushed the request back, and its breaker admits an
- * attempt.  A key may ask for unproven peers to be tried by one attempt at a
- * time.  For a stream that has
- * delivered tokens, peers of other resume groups than that of the peer that
- * served it are excluded as well; for a request that names a model which not
- * all peers serve, those that do not; and for a request that continues from
- * state of a single peer, all others.  Eligibility is decided only here; a
- * policy only ranks the eligible peers.
+ * Eligible: the peer is in the state that this round looks at, is not excluded,
+ * has capacity (fewer attempts in flight than max_capacity, and not marked
+ * full), has not pushed the request back, and its breaker admits an attempt.  A
+ * key may ask for unproven peers to be tried by one attempt at a time.  For a
+ * stream that has delivered tokens, peers of other resume groups than that of
+ * the peer that served it are excluded as well; for a request that names a
+ * model which not all peers serve, those that do not; and for a request that
+ * continues from state of a single peer, all others.  Eligibility is decided
+ * only here; a policy only ranks the eligible peers.
  *
  * Everything here but `sums` and `ranked` is read, never written.  A caller
  * that wants pick and reservation to be one step holds the lock of the counts
@@ -36,8 +35,8 @@ typedef enum {
     LLMGW_PEER_ALIVE,
     LLMGW_PEER_STANDBY,         /* may be active soon: waited for, not asked */
     LLMGW_PEER_LAST             /* a standby that may be active by now, as the
-                                   view is too old to tell: asked where all
-                                   else is in vain */
+                                   view is too old to tell: asked if nothing
+                                   else is left */
 } llmgw_peer_state_t;
 
 /* Counted by all workers; lives in shared memory, changes under its lock. */
@@ -73,7 +72,8 @@ typedef struct {
 typedef struct llmgw_ranked_s  llmgw_ranked_t;
 
 typedef struct {
-    const llmgw_ring_t          *ring;  /* whole, its nodes index peers */
+    const llmgw_ring_t          *ring;  /* a whole ring; its nodes are indexes
+                                           of peers */
     const llmgw_pick_peer_t     *peers;
     const llmgw_breaker_conf_t  *breaker_conf;  /* NULL: all are admitted;
                                            not read where no peer has one */
@@ -91,7 +91,7 @@ typedef struct {
 typedef struct {
     const uint32_t  *peers;             /* indexes */
     size_t           npeers;
-    uint64_t         until_ms;          /* of several the first */
+    uint64_t         until_ms;          /* of several, the first */
 } llmgw_pushed_t;
 
 typedef struct {
@@ -105,7 +105,8 @@ typedef struct {
     int              resumes;           /* ... where this is set */
     const llmgw_model_set_t  *serving;  /* lists of models; peers with others
                                            are excluded; NULL: any serves */
-    int              spares_unproven;   /* no second attempt at those */
+    int              spares_unproven;   /* skips unproven peers that are being
+                                           tried */
     uint32_t         only;              /* 1 + the index of the one peer that
                                            may serve; 0: any may */
 } llmgw_pick_key_t;
@@ -113,7 +114,7 @@ typedef struct {
 /* Why a peer is not eligible: the first of these that holds. */
 typedef enum {
     LLMGW_LACKS_NOTHING = 0,
-    LLMGW_LACKS_STATE,          /* not in the state that is asked for */
+    LLMGW_LACKS_STATE,          /* not in the state that is looked at */
     LLMGW_LACKS_TRUST,          /* excluded */
     LLMGW_LACKS_CAPACITY,
     LLMGW_LACKS_TIME,           /* it pushed the request back */
@@ -164,7 +165,7 @@ llmgw_peer_has_capacity(const llmgw_pick_peer_t *peer, uint64_t now_ms)
 }
 
 
-/* An unproven peer being tried has no capacity for keys that spare it. */
+/* 1: the key spares unproven peers, and this one is being tried already. */
 static inline int
 llmgw_peer_is_spared(const llmgw_pick_peer_t *peer,
     const llmgw_pick_key_t *key)
@@ -194,7 +195,7 @@ llmgw_peer_serves(const llmgw_pick_peer_t *peer, const llmgw_model_set_t *set)
 }
 
 
-/* It can continue the request's stream, and serves its model. */
+/* 1: it can continue the request's stream, and serves its model. */
 static inline int
 llmgw_peer_is_able(const llmgw_pick_peer_t *peer, const llmgw_pick_key_t *key)
 {
@@ -203,7 +204,9 @@ llmgw_peer_is_able(const llmgw_pick_peer_t *peer, const llmgw_pick_key_t *key)
 }
 
 
-/* Not able, or tried already: of those there is a handful at most. */
+/*
+ * 1: not able, or tried already.  A request has tried only a handful of peers.
+ */
 static inline int
 llmgw_peer_is_excluded(const llmgw_pick_pool_t *pool,
     const llmgw_pick_key_t *key, uint32_t i)
@@ -245,7 +248,7 @@ llmgw_peer_is_pushed(const llmgw_pick_key_t *key, uint32_t i)
 }
 
 
-/* i < pool->npeers; state: of the peers that are asked for */
+/* i < pool->npeers; state: the one that this round looks at */
 static inline llmgw_lacks_t
 llmgw_peer_lacks(const llmgw_pick_pool_t *pool, const llmgw_pick_key_t *key,
     llmgw_peer_state_t state, uint32_t i)

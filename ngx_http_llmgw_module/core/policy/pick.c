@@ -3,10 +3,10 @@
  * The pick.  pick.h has the rules.
  *
  * A round looks at the peers of one state: the living; if none of them is left,
- * the suspects; and after those the standbys that may be active by now.  Its
- * order of preference (round.h) answers nearly always.  Otherwise the round
- * surveys all peers: which of the eligible ones comes first in that order,
- * which has the least load, and what the others lack.
+ * the suspects; then the standbys that may be active by now.  Its order of
+ * preference (round.h) answers nearly always.  Otherwise the round surveys all
+ * peers: which of the eligible ones comes first in that order, which has the
+ * least load, and what the others lack.
  */
 
 #include "core/policy/draw.h"
@@ -21,17 +21,20 @@ typedef struct {
     uint64_t  draw;
 } least_t;
 
-/* The result of a look at each peer of the round's state. */
+/* The result of looking at each peer of the round's state. */
 typedef struct {
     size_t    nusable;
-    size_t    nfresh;           /* not excluded */
+    size_t    nfresh;           /* peers that are not excluded */
     size_t    neligible;
-    least_t   least;            /* of the eligible ones */
-    int       has_admitted;     /* a breaker admits one, not excluded */
-    int       has_pushed;       /* and one that lacks time alone */
-    int       has_spare;        /* one that is excluded would be eligible */
-    size_t    nopen;            /* not excluded, with capacity, not admitted */
-    uint32_t  open;             /* the one of those to be forced */
+    least_t   least;            /* of the eligible peers */
+    int       has_admitted;     /* some breaker of a peer that is not excluded
+                                   admits */
+    int       has_pushed;       /* some peer lacks only time */
+    int       has_spare;        /* some excluded peer would be eligible
+                                   otherwise */
+    size_t    nopen;            /* not excluded, with capacity, circuit
+                                   refuses */
+    uint32_t  open;             /* the one of these to be forced */
     uint64_t  open_retry_ms;
 } survey_t;
 
@@ -79,7 +82,7 @@ order_best(llmgw_round_t *round, llmgw_picked_t *picked)
 }
 
 
-/* Ties go by lots from the request's random number. */
+/* Breaks ties by lots, drawn from the request's random number. */
 static void
 least_compare(least_t *least, const llmgw_round_t *round, uint32_t i,
     int is_first)
@@ -128,7 +131,7 @@ survey_note_open(survey_t *survey, const llmgw_pick_pool_t *pool, uint32_t i)
 }
 
 
-/* A peer of the round's state that is not eligible. */
+/* Notes why a peer of the round's state is not eligible. */
 static inline void
 survey_note_lack(survey_t *survey, const llmgw_round_t *round,
     uint32_t i, llmgw_lacks_t lacks)
@@ -208,7 +211,7 @@ round_survey(llmgw_round_t *round, survey_t *survey)
 }
 
 
-/* Returns 1: found; 0: *survey has what each peer lacks. */
+/* Returns 1: *picked is set; 0: *survey has what each peer lacks. */
 static int
 round_pick(llmgw_round_t *round, survey_t *survey, llmgw_picked_t *picked)
 {
@@ -233,7 +236,7 @@ round_pick(llmgw_round_t *round, survey_t *survey, llmgw_picked_t *picked)
 
 /*
  * Whether some peer of the round's state may have capacity later.  has_spare:
- * others can use one that this request cannot.
+ * some peer has it now, which others can use and this request cannot.
  */
 static llmgw_pick_rc_t
 pick_wait(const survey_t *survey, int has_spare)
@@ -246,7 +249,7 @@ pick_wait(const survey_t *survey, int has_spare)
 }
 
 
-/* Only where there are standbys that may be active by now. */
+/* Only if there are standbys that may be active by now. */
 static int
 pick_last(llmgw_round_t *round, survey_t *last, llmgw_picked_t *picked)
 {
@@ -262,7 +265,7 @@ pick_last(llmgw_round_t *round, survey_t *last, llmgw_picked_t *picked)
 }
 
 
-/* No peer is eligible, and none lacks capacity alone. */
+/* No peer is eligible, and none lacks only capacity. */
 static llmgw_pick_rc_t
 pick_refuse(const llmgw_round_t *round, const survey_t *alive,
     const survey_t *suspect, const survey_t *last, llmgw_picked_t *picked)
@@ -322,7 +325,7 @@ llmgw_pick(const llmgw_pick_pool_t *pool, const llmgw_pick_key_t *key,
 }
 
 
-/* Some request that excludes fewer peers could have it. */
+/* 1: a request that excludes fewer peers could have this one. */
 static int
 pick_is_spare(const llmgw_pick_pool_t *pool, const llmgw_pick_key_t *key,
     const llmgw_pick_peer_t *peer)

@@ -62,8 +62,8 @@ typedef enum {
     LLMGW_ROUTE_SPILL,          /* a later one on the ring */
     LLMGW_ROUTE_LEAST_CONN,
     LLMGW_ROUTE_POLICY,         /* by its rank */
-    LLMGW_ROUTE_COLD            /* the same, and the policy reads prefixes, and
-                                   nothing of the prompt is there */
+    LLMGW_ROUTE_COLD            /* by its rank; nothing of the prompt is there,
+                                   as far as the policy knows */
 } llmgw_route_t;
 
 typedef struct {
@@ -83,7 +83,7 @@ typedef enum {
 } llmgw_pick_rc_t;
 
 
-/* In logs. */
+/* The word in logs. */
 const char *llmgw_route_name(llmgw_route_t route);
 
 
@@ -92,9 +92,9 @@ llmgw_pick_rc_t llmgw_pick(const llmgw_pick_pool_t *pool,
     const llmgw_pick_key_t *key, llmgw_picked_t *picked);
 
 /*
- * After EXCLUDED or NONE: FULL, some standby could serve that request once it
- * is active; SKIPPABLE, the same, and other requests, which exclude fewer
- * peers, need not wait for it.  NONE: there is no such standby.
+ * To be called after EXCLUDED or NONE.  FULL: some standby could serve that
+ * request once it is active.  SKIPPABLE: the same, and other requests, which
+ * exclude fewer peers, need not wait for it.  NONE: there is no such standby.
  */
 llmgw_pick_rc_t llmgw_pick_waits(const llmgw_pick_pool_t *pool,
     const llmgw_pick_key_t *key);

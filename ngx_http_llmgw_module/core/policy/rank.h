@@ -36,18 +36,21 @@ typedef struct {
 } llmgw_ranker_t;
 
 
-/* By its name, with '-' or '_' between words: 0; -1: there is none. */
+/*
+ * Finds a policy by its name, with '-' or '_' between words.  0; -1: there is
+ * none.
+ */
 int llmgw_rank_policy(const char *name, size_t len,
     llmgw_rank_policy_t *policy);
 
 const char *llmgw_rank_policy_name(llmgw_rank_policy_t policy);
 
-/* As directives and pages write it; of a policy that nginx has. */
+/* The name in directives and on pages; only for policies that nginx has. */
 const char *llmgw_rank_policy_word(llmgw_rank_policy_t policy);
 
 /*
- * The parts of a scoring that it reads, LLMGW_NEEDS_...; the caller fills them
- * first.
+ * Which inputs of a scoring the policy reads, LLMGW_NEEDS_...; the caller fills
+ * them before llmgw_rank().
  */
 unsigned llmgw_rank_needs(const llmgw_ranker_t *ranker);
 

@@ -5,7 +5,7 @@
 #include "core/policy/ranked.h"
 
 
-/* A new one of the best few; the last of them may go. */
+/* Adds a position to the best few; the last of these may drop out. */
 static void
 ranked_insert(llmgw_ranked_t *ranked, uint32_t position)
 {
@@ -76,7 +76,10 @@ llmgw_ranked_has_eligible(const llmgw_pick_pool_t *pool,
 }
 
 
-/* A claim that starts over has drawn them: the look at all answers it. */
+/*
+ * A claim that starts over has drawn the best few already: the survey covers
+ * them.
+ */
 int
 llmgw_find_first(llmgw_round_t *round, llmgw_picked_t *picked)
 {
@@ -111,7 +114,7 @@ llmgw_find_first(llmgw_round_t *round, llmgw_picked_t *picked)
 }
 
 
-/* Candidates ascend, too. */
+/* Candidates ascend like peers, so both are walked side by side. */
 void
 llmgw_find_note(llmgw_round_t *round, uint32_t peer)
 {

@@ -6,8 +6,9 @@
  * A policy that reads the fleet (rank.h) looks at all candidates, which takes
  * as long as there are replicas.  So they are ranked before the lock is taken,
  * and the best few are put in order; under the lock the pick draws from the
- * best down and asks about each whether it is eligible.  Others may have taken
- * its last place since, so the answer is right, and costs one draw more.
+ * best down and asks about each whether it is eligible.  Other claims may have
+ * taken a replica's last place since it was ranked; the pick then draws once
+ * more, and its result is still right.
  *
  * Where none of the best few is eligible, most of them probably are not.  Then
  * the pick surveys all peers once, as it does on the ring, and takes the

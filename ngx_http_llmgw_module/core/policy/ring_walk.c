@@ -4,13 +4,13 @@
  * that is not over the bound (Mirrokni, Thorup, Zadimoghaddam: Consistent
  * Hashing with Bounded Loads, 2018).
  *
- * Nearly always one of the first points is good.  But when most peers are
- * full or over the bound, a walk over 150 points of each of 10000 peers would
- * take milliseconds to learn that no peer has capacity.  So the walk stops
- * after WALK_POINTS points and examines each peer once: this counts the peers
- * that pass, and the walk continues only if there are two or more.  It then
- * ends, on average, after as many points as there are peers to each that
- * passes.
+ * Nearly always the peer of one of the first points passes.  But when most
+ * peers are full or over the bound, a walk over 150 points of each of 10000
+ * peers would take milliseconds to learn that no peer has capacity.  So the
+ * walk stops after WALK_POINTS points and examines each peer once: this counts
+ * the peers that pass, and the walk continues only if there are two or more.
+ * It then ends, on average, after as many points as there are peers to each
+ * that passes.
  *
  * The walk keeps no set of the peers that it has seen.  Refusing one again
  * costs less than looking it up.
@@ -38,7 +38,7 @@
  */
 #define WALK_POINTS  64
 
-/* From so many peers on sums are kept for a millisecond. */
+/* With so many peers or more, sums are kept for a millisecond. */
 #define MANY_PEERS  256
 
 
@@ -64,7 +64,7 @@ sums_add_up(llmgw_pick_sums_t *sums, const llmgw_round_t *round)
 }
 
 
-/* sums->load then counts the request that is to be placed. */
+/* After this, sums->load counts the request that is to be placed, too. */
 static void
 walk_sum(llmgw_round_t *round)
 {
@@ -91,7 +91,7 @@ walk_sum(llmgw_round_t *round)
 
 
 /*
- * In doubles, as the products may exceed 64 bits when a peer lies about its
+ * In doubles, as the products may exceed 64 bits if a peer reports a false
  * load; below 2^53 they are exact.
  */
 static int

@@ -41,7 +41,7 @@ typedef struct {
     uint32_t  best;             /* position of the best eligible one */
 } llmgw_find_t;
 
-/* A look at the peers of one state. */
+/* A round: one look at the peers of one state. */
 typedef struct {
     const llmgw_pick_pool_t  *pool;
     const llmgw_pick_key_t   *key;
@@ -57,7 +57,10 @@ int llmgw_walk_first(llmgw_round_t *round, llmgw_picked_t *picked);
 void llmgw_walk_note(llmgw_round_t *round, uint32_t peer);
 int llmgw_walk_best(llmgw_round_t *round, llmgw_picked_t *picked);
 
-/* How a request with that key comes to that peer, as far as the ring knows. */
+/*
+ * By which route a request with that key comes to that peer, as far as the ring
+ * knows.
+ */
 llmgw_route_t llmgw_walk_route(const llmgw_pick_pool_t *pool,
     const llmgw_pick_key_t *key, uint32_t peer);
 

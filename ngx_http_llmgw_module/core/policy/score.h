@@ -4,8 +4,8 @@
  *
  * A scorer is one file in scorer/ with one function, which reads the request
  * and the candidates and fills an array.  It is pure: memory across requests is
- * an argument, and changes only when the choice is known (rank.h).  Which
- * scorers may be named, a table says.
+ * an argument, and changes only when the choice is known (rank.h).  A table
+ * lists the scorers that may be named.
  *
  * Names and formulas are those of inference-sim (BLIS, Apache-2.0), which
  * follows llm-d and the Gateway API Inference Extension; scores are equal to
@@ -54,7 +54,7 @@ typedef struct {
     const uint32_t           *matched;  /* by number of replica: blocks from
                                            the first on that the router has
                                            sent there (prefix/index.h) */
-    llmgw_cold_t             *cold;     /* scratch words of it are written */
+    llmgw_cold_t             *cold;     /* scratch words in it are written */
 } llmgw_scoring_t;
 
 typedef struct {
@@ -83,14 +83,17 @@ extern const llmgw_scorer_t  llmgw_scorer_running_requests;
     &llmgw_scorer_prefix_affinity, &llmgw_scorer_queue_depth,                 \
     &llmgw_scorer_running_requests
 
-/* The table of nginx. */
+/* The table that nginx uses. */
 extern const llmgw_scorer_t *const  llmgw_scorers[];
 
-/* By its name, with '-' or '_' between words; NULL: the table has none. */
+/*
+ * Finds a scorer by its name, with '-' or '_' between words; NULL: the table
+ * has none.
+ */
 const llmgw_scorer_t *llmgw_scorer_find(const llmgw_scorer_t *const *scorers,
     const char *name, size_t len);
 
-/* Nothing of the prompt is in any candidate's cache. */
+/* 1: nothing of the prompt is in any candidate's cache. */
 int llmgw_scoring_is_cold(const llmgw_scoring_t *scoring);
 
 #endif /* LLMGW_SCORE_H */

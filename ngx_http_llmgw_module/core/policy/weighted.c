@@ -11,7 +11,7 @@
 #include "core/policy/weighted.h"
 
 
-#define NUMBER_BYTES  64        /* of a weight as it is written */
+#define NUMBER_BYTES  64        /* of a weight as written */
 
 typedef struct {
     const char  *at;
@@ -64,7 +64,7 @@ span_trim(span_t span)
 }
 
 
-/* Takes what stands before `end` off the front of *rest, and `end` with it. */
+/* Takes the text before `end` off the front of *rest, and `end` with it. */
 static span_t
 span_take(span_t *rest, char end)
 {

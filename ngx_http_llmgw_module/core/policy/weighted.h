@@ -16,7 +16,7 @@
 #include "core/policy/score.h"
 
 
-/* Each scorer of a table is named once at most: so many it may have. */
+/* The most scorers that a table may have; each is named at most once. */
 #define LLMGW_WEIGHTS_MAX  16
 
 typedef struct {

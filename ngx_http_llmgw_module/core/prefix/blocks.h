@@ -8,7 +8,7 @@
  *     hash[i] = XXH3(block i, hash[i - 1])
  *
  * The seed stands for what comes before the prompt, and is never the prompt's:
- * prompts with other seeds have no block in common.  Bytes behind the last
+ * prompts with different seeds have no block in common.  Bytes after the last
  * whole block have no hash yet; they get one once more bytes follow.
  *
  * The bytes come in pieces of any length, and nothing is kept of them but the
@@ -28,7 +28,7 @@
 typedef struct {
     uint64_t  *hashes;          /* the caller's, for `max` of them */
     uint32_t   n;               /* whole blocks so far */
-    uint32_t   max;             /* all that is behind them is dropped */
+    uint32_t   max;             /* further blocks are dropped */
     uint32_t   bytes;           /* of a block */
     uint32_t   filled;          /* of the block that is not whole */
     uint64_t   last;            /* hash of the block before it, or the seed */
@@ -43,7 +43,7 @@ void llmgw_blocks_init(llmgw_blocks_t *blocks, uint64_t *hashes, uint32_t max,
 void llmgw_blocks_add(llmgw_blocks_t *blocks, const void *bytes, size_t len);
 
 
-/* Further bytes change nothing. */
+/* 1: further bytes change nothing. */
 static inline int
 llmgw_blocks_are_full(const llmgw_blocks_t *blocks)
 {

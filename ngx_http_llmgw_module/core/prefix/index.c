@@ -122,7 +122,7 @@ match_head(const llmgw_prefix_index_t *index, uint64_t hash)
 }
 
 
-/* A list of holders as a set, in memory of the caller's. */
+/* Makes a set of a list of holders, in the caller's memory. */
 static const uint64_t *
 match_holders(const llmgw_prefix_index_t *index, uint32_t head,
     uint32_t words, uint64_t *set)
@@ -186,8 +186,8 @@ match_begin(const llmgw_prefix_index_t *index, const uint64_t *holders,
 
 
 /*
- * `alive` is the set of replicas that have all blocks so far.  A replica that
- * leaves it has its length.
+ * `alive` is the set of replicas that have all blocks so far.  When a replica
+ * leaves it, its length is known.
  */
 void
 llmgw_prefix_match(const llmgw_prefix_index_t *index, const uint64_t *blocks,

@@ -17,9 +17,9 @@
  *            with that hash.  The others are found by hash and replica, in the
  *            same buckets.
  *   set      which replicas have a hash, as bits: of every hash that many
- *            replicas have.  Fewer are a list that begins at the head.  So a
- *            match of n blocks reads n heads, whatever the number of replicas,
- *            and takes two words for each 128 replicas.
+ *            replicas have.  If fewer have it, they are a list that begins at
+ *            the head.  So a match of n blocks reads n heads, whatever the
+ *            number of replicas, and takes two words for each 128 replicas.
  *
  * A node takes 32 bytes, its bucket 4 to 8, sets at most 8 for each node.
  *
@@ -94,7 +94,7 @@ void llmgw_prefix_forget(llmgw_prefix_index_t *index, uint32_t replica);
  */
 void llmgw_prefix_mend(llmgw_prefix_index_t *index, uint32_t replica);
 
-/* A replica has had fewer blocks than it may, for want of memory. */
+/* 1: some replica has fewer blocks than it may, for want of memory. */
 int llmgw_prefix_is_short(const llmgw_prefix_index_t *index);
 
 #endif /* LLMGW_PREFIX_INDEX_H */

@@ -10,7 +10,7 @@
 /* A reader's walk along a bucket ends here: the bucket may be torn. */
 #define PREFIX_MAX_HOPS  4096
 
-/* Of a node that is in no list, while the index is mended. */
+/* The list of a node that is in none, while the index is mended. */
 #define PREFIX_NOWHERE   UINT16_MAX
 
 /*
@@ -21,7 +21,7 @@
 #define prefix_load(p)      __atomic_load_n(p, __ATOMIC_ACQUIRE)
 #define prefix_store(p, x)  __atomic_store_n(p, x, __ATOMIC_RELEASE)
 
-/* Of nodes and sets 0 is none, so the first of each is not used. */
+/* Index 0 means none for nodes and sets, so the first of each is not used. */
 typedef struct {
     uint64_t  hash;
     uint32_t  chain;            /* next in its bucket, or free */
@@ -52,12 +52,12 @@ struct llmgw_prefix_index_s {
     uint32_t  used_sets;
     uint32_t  free_set;
     uint32_t  words;            /* of a set */
-    uint32_t  used_words;       /* beyond them no replica was recorded: a
-                                   match of 50 blocks at 8 replicas of 1,033
-                                   takes 0.5 us, and 2.1 us without this */
+    uint32_t  used_words;       /* beyond these no replica has a bit: a match of
+                                   50 blocks at 8 replicas of 1,033 takes 0.5
+                                   us, and 2.1 us without this */
     uint32_t  is_short;         /* a replica had to do with fewer blocks */
-    uint32_t  many;             /* as many holders get a set, and lose it at
-                                   fewer than half of them */
+    uint32_t  many;             /* a hash with this many holders gets a set, and
+                                   loses it below half as many */
     uint32_t  bits;             /* log2 of buckets */
     uint64_t  spread;           /* odd: a universal hash (Dietzfelbinger and
                                    others, 1997, multiply-shift) */
@@ -114,8 +114,8 @@ prefix_key(uint64_t hash, uint32_t replica)
 
 
 /*
- * The head of a hash, or 0; for writers, and so of buckets that are whole.  The
- * walk has no limit: one that missed a head would make a second one.
+ * The head of a hash, or 0.  For writers only, as the bucket has to be whole.
+ * The walk has no limit: a writer that missed a head would make a second one.
  */
 static inline uint32_t
 prefix_head(const llmgw_prefix_index_t *index, uint64_t hash)

@@ -1,5 +1,7 @@
 
-/* Changes of the prefix index: records, and the blocks forgotten for them. */
+/*
+ * Changes of the prefix index: records, and the blocks forgotten to make room.
+ */
 
 #include "core/prefix/index_inner.h"
 
@@ -69,7 +71,7 @@ set_change(llmgw_prefix_index_t *index, uint32_t set, uint32_t replica)
 }
 
 
-/* Many have it: their list becomes a set. */
+/* Many replicas have the hash: their list becomes a set. */
 static void
 set_make(llmgw_prefix_index_t *index, prefix_node_t *head)
 {
@@ -102,7 +104,9 @@ set_make(llmgw_prefix_index_t *index, prefix_node_t *head)
 }
 
 
-/* Few have it: the set becomes a list that begins at the head. */
+/*
+ * Few replicas have the hash: the set becomes a list that begins at the head.
+ */
 static void
 set_drop(llmgw_prefix_index_t *index, uint32_t head)
 {
@@ -196,7 +200,9 @@ holders_other(const llmgw_prefix_index_t *index, uint32_t head)
 }
 
 
-/* The head goes, so another node of the hash becomes it.  Returns which. */
+/*
+ * The head is removed, so another node of the hash becomes head.  Returns it.
+ */
 static uint32_t
 holders_replace(llmgw_prefix_index_t *index, uint32_t head)
 {
@@ -353,8 +359,9 @@ node_get(llmgw_prefix_index_t *index, prefix_list_t *list)
 
 
 /*
- * The node of a block at that replica, or 0.  The block behind another in a
- * prompt was mostly recorded right after it, and is the next newer: `guess`.
+ * The node of a block at that replica, or 0.  The block after another in a
+ * prompt was mostly recorded right after it, and is the next newer node:
+ * `guess`.
  */
 static uint32_t
 record_find(const llmgw_prefix_index_t *index, uint32_t replica,
@@ -454,7 +461,9 @@ llmgw_prefix_forget(llmgw_prefix_index_t *index, uint32_t replica)
 }
 
 
-/* No bucket, no set, and no node that is in a list or free. */
+/*
+ * Empties all buckets and sets, and marks all nodes as in no list and not free.
+ */
 static void
 mend_clear(llmgw_prefix_index_t *index)
 {
@@ -465,7 +474,7 @@ mend_clear(llmgw_prefix_index_t *index)
     buckets = (uint32_t *) ((char *) index + index->buckets);
 
     for (i = 0; i < (uint32_t) 1 << index->bits; i++) {
-        if (buckets[i] != 0) {          /* else it stays untouched */
+        if (buckets[i] != 0) {          /* otherwise the page is not touched */
             prefix_store(&buckets[i], 0);
         }
     }
@@ -482,7 +491,7 @@ mend_clear(llmgw_prefix_index_t *index)
 }
 
 
-/* Only the lists are read, and no list but that replica's is changed. */
+/* Reads only the lists, and changes no list but that replica's. */
 void
 llmgw_prefix_mend(llmgw_prefix_index_t *index, uint32_t replica)
 {

@@ -79,8 +79,9 @@ llmgw_prefix_shared_match(const llmgw_prefix_shared_t *shared,
 
 
 /*
- * Odd before the first store of a change and even behind the last, for other
- * processors by release, and for a process that dies by their order.
+ * The sequence is odd before the first store of a change and even after the
+ * last: for other processors by release, and for a process that dies by the
+ * order of stores.
  */
 static void
 shared_step(llmgw_prefix_shared_t *shared)

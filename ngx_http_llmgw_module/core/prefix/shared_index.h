@@ -16,8 +16,8 @@
  * A process may be killed at any store.  Then the sequence stays odd, readers
  * find nothing, and the next holder of the lock calls mend() before anything
  * else: it empties the replica of the change, as its blocks are half there, and
- * makes the rest whole, other replicas' order of use included.  Killed while it
- * mends, the one after it mends again.
+ * makes the rest whole, other replicas' order of use included.  If it is killed
+ * while it mends, the next holder mends again.
  */
 
 #ifndef LLMGW_PREFIX_SHARED_INDEX_H
@@ -50,14 +50,17 @@ llmgw_prefix_shared_bytes(const llmgw_prefix_size_t *size)
 }
 
 
-/* Sets size->total to the most that so many bytes hold; 0: not a node. */
+/*
+ * Sets size->total to the most nodes for which so many bytes are enough; 0: not
+ * even one.
+ */
 uint32_t llmgw_prefix_shared_fit(llmgw_prefix_size_t *size, size_t bytes);
 
-/* memory: zeroed, aligned to 8, of that many bytes.  NULL: as bytes() is 0 */
+/* memory: zeroed, aligned to 8, of that many bytes.  NULL where bytes() is 0 */
 llmgw_prefix_shared_t *llmgw_prefix_shared_init(void *memory,
     const llmgw_prefix_size_t *size);
 
-/* Where its index lies. */
+/* The index within it. */
 static inline llmgw_prefix_index_t *
 llmgw_prefix_shared_index(const llmgw_prefix_shared_t *shared)
 {
@@ -73,7 +76,7 @@ llmgw_prefix_owner(const llmgw_prefix_shared_t *shared, uint32_t replica)
 }
 
 
-/* A change was cut off, or another process makes one. */
+/* 1: a change was interrupted, or another process is making one. */
 static inline int
 llmgw_prefix_is_torn(const llmgw_prefix_shared_t *shared)
 {
@@ -95,7 +98,7 @@ int llmgw_prefix_shared_match(const llmgw_prefix_shared_t *shared,
 uint32_t llmgw_prefix_shared_record(llmgw_prefix_shared_t *shared,
     uint32_t replica, uint64_t owner, const uint64_t *blocks, uint32_t n);
 
-/* With the lock, and torn. */
+/* To be called with the lock if the index is torn: repairs it. */
 void llmgw_prefix_shared_mend(llmgw_prefix_shared_t *shared);
 
 #endif /* LLMGW_PREFIX_SHARED_INDEX_H */

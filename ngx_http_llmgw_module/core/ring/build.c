@@ -2,13 +2,13 @@
 /*
  * Building a ring.
  *
- *   HASH    the points of the nodes that came
+ *   HASH    the points of nodes that are new
  *   SORT    them, by a digit of 8 bits a pass, the lowest first (radix sort)
  *   MERGE   read the old ring and the sorted points in order; leave out the
- *           points of nodes that went, number the others anew; write points,
+ *           points of nodes that are gone, renumber the others; write points,
  *           index and shares
  *
- * Each step is a loop over points that can stop and go on anywhere, reads in
+ * Each step is a loop over points that can stop and continue anywhere, reads in
  * order, and takes the same time whatever the hashes are.  A node whose number
  * of points has changed counts as gone and as new, so a change of weight needs
  * no rule of its own.
@@ -41,7 +41,8 @@
 
 enum {
     STEP_HASH = 0,
-    STEP_SORT,                          /* and one more for each digit */
+    STEP_SORT,                          /* STEP_SORT, and one step more for each
+                                           digit */
     STEP_MERGE = STEP_SORT + DIGITS,
     STEP_END
 };
@@ -56,34 +57,38 @@ typedef struct {
     uint64_t        *shares;
     uint32_t        *index;
     size_t           npoints;
-    size_t           bucket;            /* the first that has no index yet */
-    uint64_t         last;              /* point */
-    unsigned         shift;             /* from a point to its bucket */
+    size_t           bucket;            /* the first one without an index */
+    uint64_t         last;              /* the last point */
+    unsigned         shift;             /* shift from a point to its bucket */
 } merge_t;
 
-/* One block of memory, with its arrays behind it. */
+/* One block of memory, followed by its arrays. */
 struct llmgw_ring_builder_s {
     const llmgw_ring_node_t  *nodes;
-    uint32_t                 *numbers;  /* of old's nodes in the new ring */
-    uint32_t                 *joining;  /* nodes that came */
+    uint32_t                 *numbers;  /* numbers of old's nodes in the new
+                                           ring */
+    uint32_t                 *joining;  /* new nodes */
     uint64_t                 *joined;   /* their points */
     size_t                    njoined;
-    size_t                    nkept;    /* points of old, gone ones too */
+    size_t                    nkept;    /* points of old, including those left
+                                           out */
     int                       step;
-    size_t                    next;     /* point of the step */
+    size_t                    next;     /* point at which the step continues */
 
     size_t                    node;     /* HASH: the next point's, */
     uint32_t                  replica;  /* and which of its points it is */
     char                      text[LLMGW_RING_MAX_ID + SUFFIX_MAX];
 
-    /* first how many points have that digit, then where the next one goes */
+    /*
+     * first the number of points with that digit, then where the next one goes
+     */
     uint32_t                  places[DIGITS][1 << DIGIT_BITS];
 
     merge_t                   merge;
 };
 
 
-/* Numbers the nodes of old, and lists those that came. */
+/* Numbers the nodes of old, and lists the new ones. */
 static void
 number_nodes(llmgw_ring_builder_t *builder, const llmgw_ring_t *ring,
     const llmgw_ring_t *old, const uint32_t *before)
@@ -246,8 +251,8 @@ sum_places(llmgw_ring_builder_t *builder)
 
 
 /*
- * Sorts to and fro between the builder's points and the ring's, not yet in
- * use.
+ * Sorts by turns into the builder's points and into the ring's, which are not
+ * in use yet.
  */
 static void
 sort_some(llmgw_ring_t *ring, size_t digit, size_t n)
@@ -285,7 +290,7 @@ merge_put(merge_t *merge, uint64_t point)
 }
 
 
-/* Reads n points. */
+/* Merges n points more. */
 static void
 merge_some(llmgw_ring_builder_t *builder, size_t n)
 {
@@ -371,7 +376,7 @@ next_step(llmgw_ring_t *ring)
 }
 
 
-/* Continues the current step; returns the units that are left. */
+/* Continues the current step; returns the units that are not used. */
 static size_t
 build_some(llmgw_ring_t *ring, size_t budget)
 {

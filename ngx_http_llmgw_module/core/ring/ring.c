@@ -4,11 +4,11 @@
  * of a point, build.c the construction.
  *
  * A lookup is one word of the index, and then one or two neighbouring cache
- * lines of points.  From some hundred nodes on, the caches decide.  The points
- * of 10000 nodes are 12 MB, and a lookup waits for them; if it is to wait only
- * once, the index must be so small that it stays in the second-level cache.
- * Hence long buckets there, in which a guess says where to look, as hashes are
- * uniform (interpolation search; Peterson, 1957).
+ * lines of points.  From some hundred nodes on, caches determine its time.  The
+ * points of 10000 nodes are 12 MB, and a lookup waits for them; if it is to
+ * wait only once, the index must be so small that it stays in the second-level
+ * cache.  Hence long buckets there, in which a guess gives the place to look
+ * at, as hashes are uniform (interpolation search; Peterson, 1957).
  */
 
 #include <string.h>
@@ -20,7 +20,7 @@
 #include "core/ring/ring_inner.h"
 
 
-/* Points per bucket are between half of this and this. */
+/* A bucket has between half of this number of points and this number. */
 #define BUCKET_POINTS  2
 
 /*
@@ -42,15 +42,15 @@
 #define PEEKED_POINTS  4
 
 /*
- * And this many around the guess in a longer bucket: in one of n points, the
- * right one is half of the square root of n away from the guess, or less: 2.4
- * of 23.
+ * And this many around the guess in a longer bucket: in a bucket of n points,
+ * the right one is on average at most half of the square root of n away: 2.4 of
+ * 23.
  */
 #define GUESSED_POINTS  10
 
 
 /*
- * Enough bits to tell n things apart, at least one: a shift by 64 is
+ * Enough bits to distinguish n things, at least one: a shift by 64 is
  * undefined.
  */
 static unsigned
@@ -229,9 +229,9 @@ count_short(const uint64_t *points, size_t n, uint64_t key)
 
 
 /*
- * The same for a bucket of more than GUESSED_POINTS; `fraction` is how far
- * into the bucket the key lies, in 2^-32 buckets.  If the window misses, the
- * answer lies beyond one of its ends.
+ * The same for a bucket with more than GUESSED_POINTS points; `fraction` is how
+ * far into the bucket the key lies, in 2^-32 buckets.  If the window misses,
+ * the answer lies beyond one of its ends.
  */
 static inline size_t
 count_long(const uint64_t *points, size_t n, uint64_t key, uint64_t fraction)
@@ -261,7 +261,7 @@ count_long(const uint64_t *points, size_t n, uint64_t key, uint64_t fraction)
 }
 
 
-/* Node 0 at the key's place is the lowest word there. */
+/* A word with node 0 is the lowest one at the key's place. */
 size_t
 llmgw_ring_find(const llmgw_ring_t *ring, uint64_t hash)
 {

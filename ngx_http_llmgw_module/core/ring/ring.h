@@ -55,12 +55,12 @@ llmgw_ring_bytes_t llmgw_ring_bytes(const llmgw_ring_t *old,
 
 /*
  * Begins a ring of n nodes in `memory`, with a builder in `builder`, both of
- * the sizes above and aligned as malloc() does; they stay the caller's.  Node k
- * of the answers is nodes[k].  The points of `old`, a whole ring, are copied:
- * nodes[i] is its node before[i], of the same id, or LLMGW_RING_NEW.  Nodes
- * that stay keep their order among each other; weights and vnodes may differ.
- * old == NULL: all nodes are new, `before` is not read.  builder, nodes, their
- * ids and old must stay until the ring is whole; before need not.
+ * the sizes above and aligned as malloc() does; they stay the caller's.
+ * Functions name nodes[k] as node k.  The points of `old`, a whole ring, are
+ * copied: nodes[i] is its node before[i], of the same id, or LLMGW_RING_NEW.
+ * Nodes that stay keep their order among each other; weights and vnodes may
+ * differ.  old == NULL: all nodes are new, `before` is not read.  builder,
+ * nodes, their ids and old must stay until the ring is whole; before need not.
  */
 llmgw_ring_t *llmgw_ring_init(void *memory, void *builder,
     const llmgw_ring_t *old, const uint32_t *before,

@@ -21,7 +21,7 @@
 
 typedef struct llmgw_ring_builder_s  llmgw_ring_builder_t;
 
-/* One block of memory, with its arrays behind it. */
+/* One block of memory, followed by its arrays. */
 struct llmgw_ring_s {
     uint64_t              *points;      /* some words longer than npoints */
     uint64_t              *shares;      /* of each node, in 2^-44 circles */
@@ -38,7 +38,7 @@ struct llmgw_ring_s {
 size_t llmgw_ring_builder_bytes(const llmgw_ring_t *old, size_t nnodes,
     size_t npoints);
 
-/* Of a ring that has its arrays, counts and npoints. */
+/* To be called for a ring that has its arrays, counts and npoints. */
 void llmgw_ring_builder_init(llmgw_ring_builder_t *builder,
     const llmgw_ring_t *ring, const llmgw_ring_t *old, const uint32_t *before,
     const llmgw_ring_node_t *nodes);

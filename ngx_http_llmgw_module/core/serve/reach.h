@@ -1,8 +1,8 @@
 
 /*
- * Reach: a replica as one process of a gateway sees it.  May it be asked, by
- * gossip and by what became of connections to it?  And which changes in gossip
- * move an attempt to another replica?
+ * Reach: a replica as one process of a gateway sees it: whether it may be
+ * asked, by gossip and by what became of connections to it, and which changes
+ * in gossip move an attempt to another replica.
  *
  *     gossip says                   the pick sees
  *     ALIVE, READY                  ALIVE; while it backs off SUSPECT, or
@@ -22,8 +22,8 @@
  *
  * Gossip knows of some deaths before a socket does.  Streams that the replica
  * still serves stay, whatever gossip says; but not if a member of its group has
- * a greater epoch: the replica may have been stopped, and must not go on where
- * its successor does.
+ * a greater epoch: the replica may have been frozen for a while, and must not
+ * continue what its successor has taken over.
  */
 
 #ifndef LLMGW_REACH_H
@@ -41,13 +41,14 @@
 /* Zeroed: nothing is known. */
 typedef struct {
     uint64_t  suspect_ms;       /* since when it is not ALIVE; 0: it is */
-    uint64_t  retry_ms;         /* no connection before */
-    uint32_t  backoff_ms;       /* the last one; 0: it has answered since */
+    uint64_t  retry_ms;         /* no connection is tried before */
+    uint32_t  backoff_ms;       /* the last back-off; 0: it has answered
+                                   since */
 } llmgw_reach_t;
 
-/* What gossip and the configuration say of it. */
+/* What gossip and the configuration know of it. */
 typedef struct {
-    llmgw_liveness_t  liveness;         /* its agent's */
+    llmgw_liveness_t  liveness;         /* of its agent */
     llmgw_service_t   service;
     llmgw_standing_t  standing;         /* in its group */
     unsigned          is_barred:1;      /* not to be asked: it drains, or the
@@ -56,7 +57,8 @@ typedef struct {
                                            over, and requests can wait for it */
     unsigned          is_isolated:1;    /* the gateway's agent is cut off from
                                            gossip */
-    unsigned          is_stale:1;       /* and has not written for long */
+    unsigned          is_stale:1;       /* that agent has not written for
+                                           long */
 } llmgw_reach_facts_t;
 
 
@@ -64,7 +66,7 @@ typedef struct {
 void llmgw_reach_update(llmgw_reach_t *reach, llmgw_liveness_t liveness,
     uint64_t now_ms);
 
-/* By gossip alone; and with what became of connections. */
+/* The state by gossip alone; the state by gossip and by connections. */
 llmgw_peer_state_t llmgw_reach_by_gossip(const llmgw_reach_facts_t *facts);
 llmgw_peer_state_t llmgw_reach_state(const llmgw_reach_t *reach,
     const llmgw_reach_facts_t *facts, uint64_t now_ms);
@@ -72,19 +74,19 @@ llmgw_peer_state_t llmgw_reach_state(const llmgw_reach_t *reach,
 /* A connection failed.  Returns how long the replica is left alone. */
 uint32_t llmgw_reach_failed(llmgw_reach_t *reach, uint64_t now_ms);
 
-/* It has answered, or is another process or at another address. */
+/* The replica has answered, or is another process or at another address. */
 void llmgw_reach_renewed(llmgw_reach_t *reach);
 
-/* How long no connection is to be tried; 0: one may. */
+/* For how long no connection may be tried; 0: one may be. */
 uint64_t llmgw_reach_wait_ms(const llmgw_reach_t *reach, uint64_t now_ms);
 
 /*
- * A connection that it refuses is no failure: it stands by, or another one of
- * its group does and is waited for.
+ * 1: a connection that it refuses is no failure: it is a standby, or a standby
+ * of its group is waited for.
  */
 int llmgw_reach_is_absent(const llmgw_reach_facts_t *facts);
 
-/* Why an attempt leaves it; LLMGW_CAUSE_NONE: it stays. */
+/* Why an attempt has to leave the replica; LLMGW_CAUSE_NONE: it stays. */
 llmgw_cause_t llmgw_reach_leaves(const llmgw_reach_t *reach,
     const llmgw_reach_facts_t *facts, const llmgw_attempt_t *attempt);
 

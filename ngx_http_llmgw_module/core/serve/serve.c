@@ -8,7 +8,7 @@
 
 /* --- times */
 
-/* The moment of which 32 bits are kept: the one next to now. */
+/* The full time, of which 32 bits were kept: the one closest to now. */
 
 static uint64_t
 serve_whole(const llmgw_serve_facts_t *facts, uint32_t ms)
@@ -37,7 +37,7 @@ serve_until(const llmgw_serve_facts_t *facts, uint64_t wait_ms,
 }
 
 
-/* How long the attempt may still be silent; 0: too long already. */
+/* For how long the attempt may still be silent; 0: it has been for too long. */
 
 static uint64_t
 serve_silence(const llmgw_serve_t *serve, const llmgw_serve_facts_t *facts,
@@ -171,7 +171,7 @@ serve_refused(const llmgw_serve_t *serve, llmgw_admission_rc_t rc)
 }
 
 
-/* The second replica, which an ambiguous refusal needs, is not there. */
+/* An ambiguous refusal needs a second replica, and there is none. */
 
 static llmgw_serve_step_t
 serve_no_second(const llmgw_serve_facts_t *facts, llmgw_admission_rc_t rc)
@@ -312,7 +312,9 @@ llmgw_serve_restarted(llmgw_serve_t *serve, llmgw_claim_t *claim)
 }
 
 
-/* The next claims pass its replica over; failed: it failed the stream. */
+/*
+ * The next claims pass over its replica; failed: the replica failed the stream.
+ */
 
 static void
 serve_excludes(llmgw_serve_t *serve, const llmgw_serve_facts_t *facts,
@@ -323,8 +325,8 @@ serve_excludes(llmgw_serve_t *serve, const llmgw_serve_facts_t *facts,
     step->excludes = (end->ending != LLMGW_ENDING_FULL);
     step->pushes_back = (end->ending == LLMGW_ENDING_FULL);
 
-    /* with an ambiguous refusal a wait drops none: another replica must
-       answer */
+    /* with an ambiguous refusal waiting drops no exclusion: another replica
+       must answer */
     step->keeps = failed || serve->has_ambiguous;
 
     if (failed) {
@@ -338,7 +340,10 @@ serve_excludes(llmgw_serve_t *serve, const llmgw_serve_facts_t *facts,
 }
 
 
-/* Of two attempts the first one began before its hedge. */
+/*
+ * Adds the attempt's time to the queue's.  Of two attempts, the first one began
+ * before its hedge.
+ */
 
 static void
 serve_lengthens_queue(llmgw_serve_t *serve, const llmgw_serve_facts_t *facts,

@@ -28,18 +28,19 @@
  * no replica is there, claims again when its hold is over: it is refused then,
  * unless there is one.
  *
- * Silence.  An attempt that hears nothing for too long has failed.  A token is
- * no event: the owner notes its time in the attempt, and the machine looks at
- * it when the timer fires.  The process may have stood still, and its sockets
- * may be full of tokens; so silence counts only when the timer has seen it
- * twice, with an iteration of the event loop in between.  If the timer was late
- * as well, replicas on the same machine may have stood still too: their
+ * Silence.  An attempt that receives nothing for too long has failed.  A token
+ * is no event: the owner notes its time in the attempt, and the machine looks
+ * at it when the timer fires.  The process may have stood still, and its
+ * sockets may be full of tokens; so silence counts only when the timer has seen
+ * it twice, with an iteration of the event loop in between.  If the timer was
+ * late as well, replicas on the same machine may have stood still too: their
  * silence is counted from that moment.
  *
- * The queue's time is counted from the stream's last token.  What an attempt
- * took that failed without a token is added to it.  What one took that a full
- * replica refused is not, or a replica that always refuses could keep the
- * stream for ever; nor what one took that found no replica there.
+ * The queue's time is counted from the stream's last token.  The time of an
+ * attempt that failed without a token is added to it.  The time of an attempt
+ * that a full replica refused is not, or a replica that always refuses could
+ * keep the stream for ever; nor is that of an attempt that found no replica
+ * there.
  *
  * An ambiguous refusal.  A replica may refuse a request as a wrongly deployed
  * one would; the request may be at fault, or the replica.  So another replica
@@ -73,8 +74,8 @@
 #define LLMGW_SERVE_DENIALS  7      /* beside the first one */
 
 /*
- * One replica's try at the stream.  Its owner writes it; of two the second is
- * the hedge.
+ * One attempt at the stream.  Its owner writes it; of two the second is the
+ * hedge.
  */
 typedef struct {
     uint32_t  tokens;           /* that it has brought */
@@ -99,8 +100,8 @@ typedef struct {
     uint64_t        queue_end_ms;       /* with has_queue_end */
     uint64_t        spared_ms;          /* with is_spared: no earlier silence
                                            counts */
-    uint32_t        pause_end_ms;       /* of this and the next two, which are
-                                           soon, only 32 bits */
+    uint32_t        pause_end_ms;       /* pause_end_ms, hedge_ms and due_ms are
+                                           soon: 32 bits are enough */
     uint32_t        hedge_ms;           /* with may_hedge */
     uint32_t        due_ms;             /* of the owner's timer */
     unsigned        hedge:2;            /* llmgw_hedge_t */
@@ -112,10 +113,10 @@ typedef struct {
     unsigned        may_hedge:1;
     unsigned        has_second:1;       /* a hedge runs, before any token */
     unsigned        has_begun:1;        /* an attempt has brought something */
-    unsigned        was_silent:1;       /* the timer has seen it once */
+    unsigned        was_silent:1;       /* the timer has seen silence once */
     unsigned        is_spared:1;
     unsigned        has_ambiguous:1;
-    unsigned        denials:3;          /* beside the ambiguous one */
+    unsigned        denials:3;          /* besides the ambiguous refusal */
 } llmgw_serve_t;
 
 /* What an event is judged by.  All times are ms of one clock. */
@@ -132,8 +133,8 @@ typedef struct {
                                                    silent before its first
                                                    token, */
     uint64_t                token_ms;   /* and after that */
-    int                     is_blocked; /* the client is slow: then no silence
-                                           is a replica's */
+    int                     is_blocked; /* the client reads slowly: silence is
+                                           not the replica's then */
 } llmgw_serve_facts_t;
 
 typedef enum {
@@ -144,9 +145,9 @@ typedef enum {
                                    start attempt 1 and call serve_hedged();
                                    then as RUNS */
     LLMGW_SERVE_ENDS,           /* the stream, with step.outcome */
-    LLMGW_SERVE_EXPIRES,        /* the stream ends: it waited too long */
-    LLMGW_SERVE_PASSES,         /* it ends with the attempt's refusal */
-    LLMGW_SERVE_PASSES_KEPT     /* it ends with the ambiguous refusal */
+    LLMGW_SERVE_EXPIRES,        /* the stream ends: it has waited too long */
+    LLMGW_SERVE_PASSES,         /* the stream ends with the attempt's refusal */
+    LLMGW_SERVE_PASSES_KEPT     /* the stream ends with the ambiguous refusal */
 } llmgw_serve_do_t;
 
 /*
@@ -158,11 +159,12 @@ typedef struct {
     unsigned          acquits:1;        /* ends its lease with SUCCESS */
     unsigned          judges:1;         /* ends the ambiguous refusal's lease,
                                            if there is one, with `verdict` */
-    unsigned          stops_other:1;    /* the other attempt than it */
-    unsigned          stops:1;          /* it */
-    unsigned          forgets:1;        /* all exclusions */
-    unsigned          excludes:1;       /* its replica */
-    unsigned          pushes_back:1;    /* the same, as its replica asked */
+    unsigned          stops_other:1;    /* stops the other attempt */
+    unsigned          stops:1;          /* stops it */
+    unsigned          forgets:1;        /* drops all exclusions */
+    unsigned          excludes:1;       /* excludes its replica */
+    unsigned          pushes_back:1;    /* as excludes, for as long as the
+                                           replica asked */
     unsigned          keeps:1;          /* the exclusion outlasts a wait */
     unsigned          fails_over:1;     /* counts as a failover */
     llmgw_verdict_t   verdict;
@@ -176,13 +178,14 @@ typedef struct {
 
 /* How an attempt ended, for its stream. */
 typedef struct {
-    unsigned        which;              /* attempt */
+    unsigned        which;              /* number of the attempt */
     llmgw_ending_t  ending;             /* the attempt's, unless its owner knows
                                            better (serve_is_broken()) */
     uint64_t        stream_tokens;
     uint64_t        random;
     int             may_keep;          /* there is memory to keep a refusal */
-    int             is_denial;          /* of a model that it reports */
+    int             is_denial;          /* the engine denies a model that its
+                                           replica reports */
 } llmgw_serve_end_t;
 
 
@@ -198,21 +201,25 @@ llmgw_serve_step_t llmgw_serve_claimed(llmgw_serve_t *serve,
 llmgw_serve_step_t llmgw_serve_started(llmgw_serve_t *serve,
     const llmgw_serve_facts_t *facts);
 
-/* Attempt 1 was. */
+/* Attempt 1 was started. */
 void llmgw_serve_hedged(llmgw_serve_t *serve);
 
-/* An attempt has brought something, as the first one of those that run: it. */
+/*
+ * An attempt has brought something, as the first of those that run; it: this
+ * attempt.
+ */
 llmgw_serve_step_t llmgw_serve_first(llmgw_serve_t *serve);
 
 /*
- * 1: an attempt that ends so breaks off what the client has.  Its owner says
- * whether that can be gone on with: UNABLE if not, and serve_restarted() if the
- * client has nothing of it yet, so that all of it begins anew.
+ * 1: an attempt that ends so breaks off what the client has.  The owner then
+ * decides whether another attempt can continue it: UNABLE if not, and
+ * serve_restarted() if the client has nothing of it yet, so that all of it
+ * begins anew.
  */
 int llmgw_serve_is_broken(const llmgw_serve_t *serve, llmgw_ending_t ending);
 void llmgw_serve_restarted(llmgw_serve_t *serve, llmgw_claim_t *claim);
 
-/* An attempt has ended: it. */
+/* An attempt has ended; it: this attempt. */
 llmgw_serve_step_t llmgw_serve_ended(llmgw_serve_t *serve,
     const llmgw_serve_facts_t *facts, const llmgw_serve_end_t *end);
 
@@ -225,7 +232,7 @@ llmgw_serve_step_t llmgw_serve_expired(llmgw_serve_t *serve,
     const llmgw_serve_facts_t *facts);
 
 
-/* What silence is called. */
+/* The cause of an attempt that failed by silence. */
 static inline llmgw_cause_t
 llmgw_attempt_timeout(const llmgw_attempt_t *attempt)
 {

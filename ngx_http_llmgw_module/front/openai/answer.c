@@ -9,8 +9,8 @@
  *     text         chunks of our own              one object of our own, held
  *
  * Clients consider a body with a normal end a complete answer.  So a stream
- * that breaks off ends with an event that says so, and never with [DONE]; and
- * buffered output is dropped, so that the status is correct.
+ * that breaks off ends with an error event, and never with [DONE]; and buffered
+ * output is dropped, so that the status is correct.
  */
 
 #include "fleet/body_memory.h"
@@ -100,7 +100,7 @@ ngx_http_llmgw_openai_begin(ngx_http_request_t *r)
 }
 
 
-/* Nobody on the way to the client may wait for more than an event. */
+/* Nothing on the way to the client may wait for more than one event. */
 
 static ngx_int_t
 ngx_http_llmgw_openai_stream_headers(ngx_http_request_t *r)
@@ -235,7 +235,7 @@ ngx_http_llmgw_openai_finish(ngx_http_llmgw_openai_t *o, const char *reason)
 }
 
 
-/* The first piece says what the whole is, also after a failure. */
+/* The first piece has status and type of the whole, also after a failure. */
 
 static ngx_int_t
 ngx_http_llmgw_openai_raw(ngx_http_llmgw_stream_t *stream,
@@ -309,8 +309,8 @@ ngx_http_llmgw_openai_chunk(ngx_http_llmgw_stream_t *stream,
 
 /*
  * The final message came without a finish_reason.  A replica that sends plain
- * tokens reports none.  An engine that says them ends without one only where
- * the gateway has seen that the last token is there.
+ * tokens reports none.  An engine that reports them ends without one only if
+ * the gateway has found the stream complete.
  */
 
 static void
@@ -346,7 +346,10 @@ ngx_http_llmgw_openai_room(ngx_http_llmgw_stream_t *stream, size_t size)
 }
 
 
-/* If there is no room the stream ends in this iteration. */
+/*
+ * Counts a kept answer's bytes.  If there is no room for them, the stream ends
+ * in this iteration.
+ */
 
 static void
 ngx_http_llmgw_openai_hold(ngx_http_llmgw_stream_t *stream, size_t bytes)
@@ -369,7 +372,8 @@ ngx_http_llmgw_openai_hold(ngx_http_llmgw_stream_t *stream, size_t bytes)
 
 
 /*
- * Within a callback of the session: the stream ends with this when it is run.
+ * Called within a callback of the session: notes how the stream is to end when
+ * it is run.
  */
 
 static void
@@ -427,7 +431,7 @@ ngx_http_llmgw_openai_restart(ngx_http_llmgw_stream_t *stream)
 
 
 /*
- * One line and no blank one: some clients take a blank line behind a comment
+ * One line, without a blank one: some clients take a blank line after a comment
  * for an event without data.
  */
 
@@ -474,7 +478,7 @@ ngx_http_llmgw_openai_ended(ngx_http_llmgw_stream_t *stream,
 }
 
 
-/* Writes the members after all choices. */
+/* Writes what follows all choices. */
 
 static ngx_int_t
 ngx_http_llmgw_openai_complete(ngx_http_llmgw_stream_t *stream)

@@ -13,7 +13,7 @@
 #include "proto/json/write.h"
 
 
-/* Of the head all but id and model; of JSON all but head and text. */
+/* The head without id and model; all JSON without head and text. */
 #define NGX_HTTP_LLMGW_OPENAI_HEAD_BYTES   160
 #define NGX_HTTP_LLMGW_OPENAI_FRAME_BYTES  448
 
@@ -32,8 +32,8 @@ static ngx_uint_t ngx_http_llmgw_openai_is_chat(ngx_http_llmgw_openai_t *o);
 
 
 /*
- * Writes the beginning of all JSON of this stream, up to the choices; and of a
- * whole answer also that of its only choice, into the output.
+ * Writes the beginning of all JSON of this stream, up to the choices, into the
+ * output; and, for a whole answer, that of its only choice.
  */
 
 ngx_int_t
@@ -179,7 +179,7 @@ ngx_http_llmgw_openai_chunk_choice(ngx_http_llmgw_stream_t *stream,
               : ngx_http_llmgw_openai_reason(o, p, (char *) o->usage.finish,
                                              o->usage.finish_len);
 
-    /* a client that wants usage is told where none is */
+    /* a client that wants usage gets null if there is none */
 
     if (o->request.include_usage) {
         p = llmgw_json_literal(p, ",\"usage\":null");
@@ -326,8 +326,8 @@ ngx_http_llmgw_openai_chunk_done(ngx_http_llmgw_stream_t *stream)
 
 
 /*
- * What was passed on may end within an event, and its clients look at an
- * event's name: Anthropic's, and those of Responses.
+ * What was passed on may end within an event; and clients of Anthropic's API
+ * and of Responses look at an event's name.
  */
 
 ngx_int_t
@@ -407,7 +407,7 @@ ngx_http_llmgw_openai_whole_text(ngx_http_llmgw_stream_t *stream,
 }
 
 
-/* Kept for the end of the answer, which it comes just before. */
+/* Kept for the answer's end, before which it is written. */
 
 ngx_int_t
 ngx_http_llmgw_openai_whole_extra(ngx_http_llmgw_stream_t *stream,

@@ -1,10 +1,10 @@
 
 /*
- * Responses that engines keep.  A request that goes on from one
- * (previous_response_id), and one that asks for one by its id, are for the
- * process that has made it, and for the account that it was made for.  What the
- * gateway does not know it answers as an engine does that does not: 404, with
- * no difference between an id that never was and one that is another's.
+ * Responses that engines keep.  A request that continues a response
+ * (previous_response_id), or asks for one by its id, has to go to the process
+ * that has made it, and must be of the account that it was made for.  For an
+ * unknown response the gateway answers as an engine does: 404, whether the id
+ * never existed or is another account's.
  *
  *     POST /v1/responses  ---- raw, response_id ---->  note: id, process,
  *                                                      account (zone/)
@@ -13,7 +13,7 @@
  *     POST /v1/responses/ID/cancel                +--> find, claim only that
  *     GET /v1/responses/ID/input_items          --+    replica
  *
- * Where the replica is full the request waits for it alone.
+ * If the replica is full, the request waits for this replica.
  */
 
 #include "choice/prefix_zone.h"
@@ -29,7 +29,7 @@
 
 #define NGX_HTTP_LLMGW_OPENAI_CHAIN  "/responses/"
 
-/* Of a path and its query, which an engine is asked. */
+/* For a path and its query, under which an engine is asked. */
 #define NGX_HTTP_LLMGW_OPENAI_CHAIN_MAX  1024
 
 
@@ -48,7 +48,7 @@ static ngx_int_t ngx_http_llmgw_openai_chain_ask(ngx_http_request_t *r,
     const ngx_str_t *id, ngx_http_llmgw_openai_t *o);
 
 
-/* What may stand behind the id. */
+/* what may follow the id */
 static const struct {
     ngx_str_t                      tail;
     ngx_http_llmgw_openai_route_t  route;
@@ -64,7 +64,7 @@ static const struct {
     (sizeof(ngx_http_llmgw_openai_chain_routes)                               \
      / sizeof(ngx_http_llmgw_openai_chain_routes[0]))
 
-/* Of a request that has no body. */
+/* For requests without a body. */
 static const ngx_http_llmgw_path_t  ngx_http_llmgw_openai_chain_path =
     { ngx_string(NGX_HTTP_LLMGW_OPENAI_CHAIN), 0, LLMGATEWAY__API__API_PASS,
       1, 0, NULL, 0 };
@@ -114,7 +114,7 @@ ngx_http_llmgw_openai_chain_route(ngx_http_request_t *r, ngx_str_t *id)
 }
 
 
-/* How long the id is; 0: it is none. */
+/* The length of the id; 0: it is not valid. */
 
 static size_t
 ngx_http_llmgw_openai_chain_id(const u_char *p, const u_char *end)
@@ -193,7 +193,7 @@ ngx_http_llmgw_openai_chain_unknown(ngx_http_request_t *r,
 }
 
 
-/* The request as one with an empty body; its query goes along. */
+/* Makes of the request one with an empty body, and keeps its query. */
 
 static ngx_int_t
 ngx_http_llmgw_openai_chain_ask(ngx_http_request_t *r, const ngx_str_t *id,
@@ -300,7 +300,10 @@ ngx_http_llmgw_openai_chain_note(ngx_http_llmgw_stream_t *stream,
 }
 
 
-/* The pool of that upstream whose replica has it; NULL: none has. */
+/*
+ * The pool of that upstream whose replica has the response; NULL: there is
+ * none.
+ */
 
 static ngx_http_llmgw_pool_t *
 ngx_http_llmgw_openai_chain_pool(ngx_http_request_t *r,
@@ -328,8 +331,8 @@ ngx_http_llmgw_openai_chain_pool(ngx_http_request_t *r,
 
 
 /*
- * The replica that has the response, if it is this caller's and the process is
- * alive.
+ * The replica that has the response, if the response is this caller's and the
+ * process is alive.
  */
 
 static ngx_int_t

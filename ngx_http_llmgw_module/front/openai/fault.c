@@ -16,21 +16,21 @@
 #include "proto/utf8.h"
 
 
-/* An error as JSON, at most. */
+/* The most bytes of an error as JSON. */
 #define NGX_HTTP_LLMGW_OPENAI_ERROR_BYTES                                     \
     (6 * sizeof(llmgw_openai_error_t) + 256)
 
-/* Anthropic's form of one, without its message and the request's id. */
+/* Anthropic's form of an error, without its message and the request's id. */
 #define NGX_HTTP_LLMGW_OPENAI_ANTHROPIC_BYTES  128
 
 /* The default time after which clients try again. */
 #define NGX_HTTP_LLMGW_OPENAI_SOON_MS     1000
 
-/* An engine's text that is no JSON is cut to this. */
+/* An engine's error text that is not JSON is cut to this. */
 #define NGX_HTTP_LLMGW_OPENAI_SAID_BYTES  200
 
 
-/* The status of an outcome; 0: as http/outcome.c says. */
+/* The status of an outcome; 0: that of http/outcome.c. */
 
 static const ngx_uint_t  ngx_http_llmgw_openai_outcomes[LLMGW_NOUTCOMES] = {
     [LLMGW_OUTCOME_QUEUE_FULL] = 429,
@@ -130,7 +130,7 @@ ngx_http_llmgw_openai_error_json(ngx_http_request_t *r,
 }
 
 
-/* message: a string of JSON, with its quotes. */
+/* message: a JSON string, with its quotes. */
 
 static ngx_int_t
 ngx_http_llmgw_openai_anthropic(ngx_http_request_t *r, ngx_uint_t status,
@@ -220,7 +220,7 @@ ngx_http_llmgw_openai_error_wrap(ngx_pool_t *pool, const ngx_str_t *said,
 }
 
 
-/* Another server's words, or none: they become the message. */
+/* Makes the message of another server's words, if there are any. */
 
 static ngx_int_t
 ngx_http_llmgw_openai_error_quote(ngx_http_request_t *r, ngx_uint_t status,
@@ -241,7 +241,7 @@ ngx_http_llmgw_openai_error_quote(ngx_http_request_t *r, ngx_uint_t status,
 }
 
 
-/* 1: the text can be shown as a line: ASCII, and not a page. */
+/* 1: the text can be shown as a line: it is ASCII, and not a page. */
 
 static ngx_uint_t
 ngx_http_llmgw_openai_error_is_text(const ngx_str_t *said)

@@ -4,8 +4,8 @@
  *
  * A name is known if an llmgw_model line has it, or if replicas of one of the
  * location's pools report it, whether they live or not: so a request for a
- * model whose replicas are all down is told to come back.  Where neither says
- * anything of models, as with replicas that report none, every name is good.
+ * model whose replicas are all down is asked to come back.  If neither lines
+ * nor replicas name any model, every name is accepted.
  *
  * A list shows what a request could get now: a line's name only while its pool
  * has a replica, and what living replicas report.
@@ -93,7 +93,7 @@ ngx_http_llmgw_openai_model_find(ngx_http_request_t *r, const ngx_str_t *name,
 }
 
 
-/* No pool serves the name: do replicas report it all the same? */
+/* For a name that no pool serves: whether replicas report it all the same. */
 
 static ngx_int_t
 ngx_http_llmgw_openai_model_missing(ngx_http_request_t *r,
@@ -114,7 +114,7 @@ ngx_http_llmgw_openai_model_missing(ngx_http_request_t *r,
 }
 
 
-/* What a line says is good, though no replica reports the name. */
+/* A name of a line is accepted, even if no replica reports it. */
 
 static ngx_int_t
 ngx_http_llmgw_openai_model_of_line(ngx_http_request_t *r,
@@ -148,7 +148,7 @@ ngx_http_llmgw_openai_model_of_line(ngx_http_request_t *r,
 }
 
 
-/* How the upstream serves a name; unsaid: none of its replicas says any. */
+/* How the upstream serves a name; unsaid: none of its replicas reports any. */
 
 static llmgw_serves_t
 ngx_http_llmgw_openai_model_serves(ngx_http_llmgw_upstream_t *upstream,
@@ -307,7 +307,7 @@ ngx_http_llmgw_openai_model_names(ngx_http_request_t *r, ngx_array_t *names)
 }
 
 
-/* Leaves what the request's caller may ask for. */
+/* Leaves only names that the request's caller may use. */
 
 static void
 ngx_http_llmgw_openai_model_allowed(ngx_http_request_t *r,
@@ -333,8 +333,8 @@ ngx_http_llmgw_openai_model_allowed(ngx_http_request_t *r,
 
 /*
  * Adds the names that the i-th upstream serves, except those of the nlines
- * lines and of upstreams before it.  Those are sorted: a replica reports as
- * many names as it likes, and none is compared with all others.
+ * lines and of upstreams before it.  Those are sorted, so that no name is
+ * compared with all others: a replica may report any number of names.
  */
 
 static ngx_int_t
@@ -401,7 +401,7 @@ ngx_http_llmgw_openai_model_comes_before(ngx_http_llmgw_loc_conf_t *llcf,
 }
 
 
-/* 1: one of the first n upstreams, whose names are made, serves it. */
+/* 1: one of the first n upstreams, whose names are made, serves the name. */
 
 static ngx_uint_t
 ngx_http_llmgw_openai_model_is_of(ngx_http_request_t *r,
@@ -448,7 +448,7 @@ ngx_http_llmgw_openai_model_is_served(ngx_http_request_t *r,
 }
 
 
-/* 1: one of the first n has it. */
+/* 1: one of the first n names is this one. */
 
 static ngx_uint_t
 ngx_http_llmgw_openai_model_has(ngx_array_t *names, ngx_uint_t n,
@@ -471,7 +471,9 @@ ngx_http_llmgw_openai_model_has(ngx_array_t *names, ngx_uint_t n,
 }
 
 
-/* No engine says when a model was created: the same number is stable. */
+/*
+ * No engine reports when a model was created: always the same number is stable.
+ */
 
 static char *
 ngx_http_llmgw_openai_model_write(char *p, const ngx_str_t *name)

@@ -1,7 +1,7 @@
 
 /*
- * Requests of OpenAI's API: which one it is, by its path and its method.  Those
- * for a model become a stream once their body is walked; all others are
+ * Requests of OpenAI's API: which request it is, by its path and its method.  A
+ * request for a model becomes a stream once its body is walked; all others are
  * answered here.
  */
 
@@ -74,7 +74,7 @@ ngx_http_llmgw_openai_handler(ngx_http_request_t *r)
     const ngx_http_llmgw_openai_route_t  *route;
 
     if (r != r->main) {
-        /* a mirror's or auth_request's: only a client reads a stream */
+        /* from a mirror or auth_request: only clients can read a stream */
         return NGX_HTTP_INTERNAL_SERVER_ERROR;
     }
 
@@ -109,8 +109,8 @@ ngx_http_llmgw_openai_handler(ngx_http_request_t *r)
 
 
 /*
- * NULL: there is none.  Sets rest to a model's name behind /models/, or to the
- * id of a response.
+ * The route of the request's path; NULL: there is none.  Sets rest to the
+ * model's name after /models/, or to the id of a response.
  */
 
 static const ngx_http_llmgw_openai_route_t *
@@ -162,8 +162,8 @@ ngx_http_llmgw_openai_route(ngx_http_request_t *r,
 
 
 /*
- * A browser asks so before its first request.  Which other sites it lets ask is
- * said by the operator's add_header.
+ * A browser asks this before its first request.  The operator's add_header
+ * determines which other sites may ask.
  */
 
 static ngx_int_t
@@ -184,7 +184,7 @@ ngx_http_llmgw_openai_options(ngx_http_request_t *r,
 }
 
 
-/* No such path, or no such method of it. */
+/* Refuses: there is no such path, or it has no such method. */
 
 static ngx_int_t
 ngx_http_llmgw_openai_dismiss(ngx_http_request_t *r,
@@ -283,7 +283,7 @@ ngx_http_llmgw_openai_post(ngx_http_request_t *r,
 }
 
 
-/* What is wrong with the body's type, or NULL.  None at all is JSON. */
+/* The error in the body's type, or NULL.  A missing type counts as JSON. */
 
 static const char *
 ngx_http_llmgw_openai_media(ngx_http_request_t *r, ngx_uint_t is_form)
@@ -395,8 +395,8 @@ ngx_http_llmgw_openai_open(ngx_http_llmgw_openai_body_t *body)
 
 
 /*
- * A model that has replicas and no pool is one to come back for, as is one
- * whose replicas are down.
+ * For a model that has replicas and no pool, the client is asked to come back,
+ * as for one whose replicas are down.
  */
 
 static ngx_int_t
@@ -428,8 +428,8 @@ ngx_http_llmgw_openai_deny_model(ngx_http_request_t *r, const ngx_str_t *name,
 
 
 /*
- * What is refused before a location is known, as a header that is no HTTP, may
- * be anybody's: gRPC's clients say what they are.
+ * A request that is refused before a location is known, e.g. for a header that
+ * is not HTTP, may be of any protocol: gRPC clients identify themselves.
  */
 
 static ngx_uint_t

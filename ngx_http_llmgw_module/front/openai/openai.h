@@ -1,7 +1,5 @@
 
-/*
- * The front that clients of OpenAI's API speak to, over HTTP/1.1 and HTTP/2.
- */
+/* The front for clients of OpenAI's API, over HTTP/1.1 and HTTP/2. */
 
 #ifndef _NGX_HTTP_LLMGW_OPENAI_FRONT_H_INCLUDED_
 #define _NGX_HTTP_LLMGW_OPENAI_FRONT_H_INCLUDED_

@@ -5,7 +5,7 @@
  *     openai.c       which request it is; what is no request for a model
  *     path.c         the paths of those for a model (path.h)
  *     receive.c      its body: received and walked (receive.h)
- *     chain.c        requests for a response, and those that go on from one
+ *     chain.c        requests for a response, and those that continue one
  *     model_names.c  which models there are, and which pool serves one
  *     request.c      the body becomes what replicas are asked
  *     answer.c       the front's operations: from messages to an answer
@@ -30,51 +30,62 @@
 /* Which pool serves a request, and under which name of its model. */
 typedef struct {
     ngx_http_llmgw_pool_t        *pool;
-    ngx_str_t                     engine;       /* empty: as the client said */
-    unsigned                      is_named:1;   /* by an llmgw_model line */
+    ngx_str_t                     engine;       /* empty: as the client calls
+                                                   it */
+    unsigned                      is_named:1;   /* an llmgw_model line has it */
 } ngx_http_llmgw_openai_model_t;
 
 
 typedef struct {
     ngx_http_llmgw_openai_body_t *body;
     ngx_http_llmgw_openai_model_t model;
-    ngx_str_t                     engine;       /* the model's name there */
-    ngx_http_llmgw_replica_t     *only;         /* has what it goes on from;
-                                                   NULL: any may serve */
-    char                         *method;       /* of one without a body */
-    char                         *path;         /* the same */
+    ngx_str_t                     engine;       /* the engine's name of the
+                                                   model */
+    ngx_http_llmgw_replica_t     *only;         /* has the response that it
+                                                   continues; NULL: any may
+                                                   serve */
+    char                         *method;       /* of a request without a
+                                                   body */
+    char                         *path;         /* with its query; of a request
+                                                   without a body */
     Llmgateway__OpenaiRequest     request;
-    ngx_http_llmgw_usage_t        usage;        /* for the record */
+    ngx_http_llmgw_usage_t        usage;        /* for the usage record */
 
-    ngx_str_t                     head;         /* of JSON written here */
-    ngx_uint_t                    nfinished;    /* choices */
+    ngx_str_t                     head;         /* begins all JSON written
+                                                   here */
+    ngx_uint_t                    nfinished;    /* choices that are finished */
 
-    ngx_uint_t                    raw_status;   /* 0: no raw came */
+    ngx_uint_t                    raw_status;   /* 0: no raw has come */
     ngx_str_t                     raw_type;
 
-    ngx_str_t                     extra_answer; /* of whole answers: members */
-    ngx_str_t                     extra_choice; /* that the engine adds, each */
-    ngx_str_t                     extra_usage;  /* `,"key":value`; its usage */
+    ngx_str_t                     extra_answer; /* members that the engine */
+    ngx_str_t                     extra_choice; /* adds to whole answers, as */
+    ngx_str_t                     extra_usage;  /* `,"key":value`, by object */
 
     size_t                        held;         /* of the worker's memory */
-    u_char                       *text_end;     /* of the output's last event,
-                                                   which takes more; or NULL */
+    u_char                       *text_end;     /* end of the text in the
+                                                   output's last event, to which
+                                                   more may be added; or NULL */
 
-    ngx_str_t                     prompt;       /* of the body's memory */
+    ngx_str_t                     prompt;       /* in the body's memory */
 
-    llmgw_end_t                   verdict;      /* of the stream's */
+    llmgw_end_t                   verdict;      /* stream->verdict points
+                                                   here */
 
     unsigned                      is_pass:1;    /* only raw can answer */
-    unsigned                      has_role:1;   /* the client knows it */
-    unsigned                      has_more:1;   /* than plain tokens */
-    unsigned                      has_data:1;   /* chunks of the engine's */
-    unsigned                      has_text:1;   /* and our own */
-    unsigned                      has_usage:1;  /* the replica told it */
-    unsigned                      shows_usage:1; /* the client has it */
+    unsigned                      has_role:1;   /* the client got it */
+    unsigned                      has_more:1;   /* more than plain tokens
+                                                   came */
+    unsigned                      has_data:1;   /* chunks of the engine were
+                                                   sent */
+    unsigned                      has_text:1;   /* our own chunks were sent */
+    unsigned                      has_usage:1;  /* the replica reported it */
+    unsigned                      shows_usage:1; /* the client got it */
     unsigned                      shows_finish:1;
     unsigned                      has_extra:1;  /* even if it is empty */
-    unsigned                      lacks_ids:1;  /* of a token: messages may
-                                                   be fewer than tokens */
+    unsigned                      lacks_ids:1;  /* some tokens came without an
+                                                   id: messages may be fewer
+                                                   than tokens */
 } ngx_http_llmgw_openai_t;
 
 
@@ -84,18 +95,25 @@ extern const ngx_http_llmgw_front_t  ngx_http_llmgw_openai_front;
 /* Which methods a path has. */
 typedef struct {
     ngx_uint_t                    methods;
-    ngx_str_t                     allow;        /* the same */
+    ngx_str_t                     allow;        /* methods as Allow lists
+                                                   them */
 } ngx_http_llmgw_openai_route_t;
 
 
-/* openai.c: counts and refuses a request that gets no stream. */
+/*
+ * openai.c: counts a request that gets no stream, and answers it with the
+ * error.
+ */
 ngx_int_t ngx_http_llmgw_openai_deny(ngx_http_request_t *r,
     const llmgw_openai_error_t *error);
 
 
 /* chain.c */
 
-/* Of /responses/ID and what is behind it: sets id.  NULL: it is none. */
+/*
+ * The methods of /responses/ID and of paths below it; sets *id.  NULL: the
+ * request's path is none of these.
+ */
 const ngx_http_llmgw_openai_route_t *ngx_http_llmgw_openai_chain_route(
     ngx_http_request_t *r, ngx_str_t *id);
 
@@ -104,13 +122,17 @@ ngx_int_t ngx_http_llmgw_openai_chain_open(ngx_http_request_t *r,
     const ngx_str_t *id);
 
 /*
- * The request goes on from an earlier response, and o->only has it.
- * NGX_DECLINED: it is unknown, and *error is set.
+ * To be called if the request continues an earlier response: sets o->only to
+ * the replica that has it.  NGX_DECLINED: the response is unknown, and *error
+ * is set.
  */
 ngx_int_t ngx_http_llmgw_openai_chain_goes_on(ngx_http_llmgw_openai_t *o,
     llmgw_openai_error_t *error);
 
-/* The replica that serves has this response from now on. */
+/*
+ * From now on this response is known to be at the replica that serves the
+ * stream.
+ */
 void ngx_http_llmgw_openai_chain_note(ngx_http_llmgw_stream_t *stream,
     const char *id);
 
@@ -139,7 +161,10 @@ ngx_int_t ngx_http_llmgw_openai_answer(ngx_http_request_t *r,
 ngx_int_t ngx_http_llmgw_openai_refuse(ngx_http_request_t *r,
     const llmgw_openai_error_t *error);
 
-/* Turn refusals of other code into an error (ngx_http_llmgw_protocol_t). */
+/*
+ * Turn refusals by nginx or other rooms into an error
+ * (ngx_http_llmgw_protocol_t).
+ */
 ngx_int_t ngx_http_llmgw_openai_refused(ngx_http_request_t *r,
     ngx_chain_t *body);
 ngx_int_t ngx_http_llmgw_openai_end(ngx_http_request_t *r,
@@ -157,7 +182,7 @@ ngx_int_t ngx_http_llmgw_openai_error_json(ngx_http_request_t *r,
     const llmgw_openai_error_t *error, ngx_str_t *json);
 
 /*
- * An engine's error object in that form: unchanged, or with missing members
+ * An engine's error object in the same form: unchanged, or with missing members
  * added, or made from another text.
  */
 ngx_int_t ngx_http_llmgw_openai_error_shape(ngx_http_request_t *r,
@@ -165,7 +190,7 @@ ngx_int_t ngx_http_llmgw_openai_error_shape(ngx_http_request_t *r,
 
 /*
  * Adds the headers that go with an error: when to try again, or not to.
- * pushback_ms: as llmgw_end_t has it; 0: what clients do at that status.
+ * pushback_ms: as llmgw_end_t has it; 0: clients decide by the status.
  */
 ngx_int_t ngx_http_llmgw_openai_error_headers(ngx_http_request_t *r,
     ngx_uint_t status, int pushback_ms);
@@ -202,7 +227,7 @@ ngx_int_t ngx_http_llmgw_openai_read(ngx_http_llmgw_stream_t *stream);
 
 /*
  * answer.c: as ngx_http_llmgw_output_room(), for all that this front writes; an
- * answer that is held counts in the worker's memory.
+ * answer that is kept until its end counts in the worker's memory.
  */
 ngx_buf_t *ngx_http_llmgw_openai_room(ngx_http_llmgw_stream_t *stream,
     size_t size);
@@ -212,12 +237,12 @@ ngx_buf_t *ngx_http_llmgw_openai_room(ngx_http_llmgw_stream_t *stream,
 ngx_int_t ngx_http_llmgw_openai_head(ngx_http_llmgw_stream_t *stream);
 ngx_int_t ngx_http_llmgw_openai_chunk_data(ngx_http_llmgw_stream_t *stream,
     const ProtobufCBinaryData *data);
-/* Appends the token's text; token NULL: the reason of the end. */
+/* Appends the token's text; token NULL: the finish reason. */
 ngx_int_t ngx_http_llmgw_openai_chunk_choice(ngx_http_llmgw_stream_t *stream,
     const llmgw_token_t *token);
 ngx_int_t ngx_http_llmgw_openai_chunk_usage(ngx_http_llmgw_stream_t *stream);
 
-/* Whether the replica reported usage, or it can be counted here. */
+/* 1: the replica reported usage, or it can be counted here. */
 ngx_uint_t ngx_http_llmgw_openai_knows_usage(ngx_http_llmgw_stream_t *stream);
 ngx_int_t ngx_http_llmgw_openai_chunk_done(ngx_http_llmgw_stream_t *stream);
 ngx_int_t ngx_http_llmgw_openai_chunk_error(ngx_http_llmgw_stream_t *stream,

@@ -3,7 +3,7 @@
 #include "front/openai/path.h"
 
 
-#define NGX_HTTP_LLMGW_OPENAI_V0  1             /* none */
+#define NGX_HTTP_LLMGW_OPENAI_V0  1             /* no version */
 #define NGX_HTTP_LLMGW_OPENAI_V1  2
 #define NGX_HTTP_LLMGW_OPENAI_V2  4
 
@@ -85,8 +85,8 @@ ngx_http_llmgw_openai_path_find(ngx_http_request_t *r,
 
 
 /*
- * 1: one of them has the version that the client has used.  Otherwise the first
- * that fits but for its version is kept, if there was none before.
+ * 1: one of these paths has the version that the client has used.  Otherwise
+ * the first that fits but for its version is kept, if none was before.
  */
 
 static ngx_uint_t
@@ -148,7 +148,7 @@ ngx_http_llmgw_openai_path_engine(ngx_pool_t *pool,
 }
 
 
-/* The version that bytes end with. */
+/* The version at the end of the bytes. */
 
 static ngx_uint_t
 ngx_http_llmgw_openai_path_version(const u_char *p, size_t len)
@@ -164,7 +164,7 @@ ngx_http_llmgw_openai_path_version(const u_char *p, size_t len)
 }
 
 
-/* The version that ends the URI's first bytes; 0: they are no base. */
+/* The version at the end of the URI's first bytes; 0: they are no base. */
 
 static ngx_uint_t
 ngx_http_llmgw_openai_path_base(ngx_http_request_t *r, size_t len)
@@ -274,7 +274,7 @@ ngx_http_llmgw_openai_path_conf(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 }
 
 
-/* 1: it is one that no server reads otherwise. */
+/* 1: every server reads the path in the same way. */
 
 static ngx_uint_t
 ngx_http_llmgw_openai_path_is_plain(const ngx_str_t *path)

@@ -30,7 +30,10 @@ ngx_http_llmgw_openai_receive(ngx_http_request_t *r,
     ngx_http_llmgw_loc_conf_t     *llcf;
     ngx_http_llmgw_openai_body_t  *body;
 
-    /* within the pool's block it would push nginx's needs into another one */
+    /*
+     * within a block of the request's pool it would push what nginx needs into
+     * another one
+     */
 
     body = ngx_pmemalign(r->pool, sizeof(ngx_http_llmgw_openai_body_t),
                          NGX_POOL_ALIGNMENT);
@@ -85,8 +88,8 @@ ngx_http_llmgw_openai_receive(ngx_http_request_t *r,
 
 
 /*
- * Within the content handler, before the body is read.  The answer and the
- * phase each end with a call that takes a reference.
+ * Called within the content handler, before the body is read.  The answer and
+ * the phase each end with a call that takes a reference.
  */
 
 static ngx_int_t
@@ -106,7 +109,7 @@ ngx_http_llmgw_openai_body_refuse(ngx_http_llmgw_openai_body_t *body)
 }
 
 
-/* What is left of the body would be taken for the next request. */
+/* The rest of the body would be taken for the next request. */
 
 static void
 ngx_http_llmgw_openai_body_unread(ngx_http_request_t *r)
@@ -124,8 +127,8 @@ ngx_http_llmgw_openai_body_unread(ngx_http_request_t *r)
 
 
 /*
- * Reads what has come.  nginx calls it when it begins to read, or has the whole
- * body by then, and when there is more.
+ * Reads the bytes that have come.  nginx calls it when it begins to read, or
+ * has the whole body by then, and whenever more bytes come.
  */
 
 static void
@@ -186,8 +189,8 @@ ngx_http_llmgw_openai_body_find(ngx_http_request_t *r)
 
 
 /*
- * Takes over what nginx has received, where it is not in the block yet.
- * NGX_OK, or a status.
+ * Takes over what nginx has received outside of the block.  NGX_OK, or a
+ * status.
  */
 
 static ngx_int_t
@@ -212,7 +215,7 @@ ngx_http_llmgw_openai_body_take(ngx_http_llmgw_openai_body_t *body)
 
         rc = ngx_buf_size(b) == (off_t) size
              ? ngx_http_llmgw_openai_block_room(body, size)
-             : NGX_HTTP_INTERNAL_SERVER_ERROR;      /* in a file */
+             : NGX_HTTP_INTERNAL_SERVER_ERROR;      /* it is in a file */
 
         if (rc != NGX_OK) {
             return rc;
@@ -233,7 +236,9 @@ ngx_http_llmgw_openai_body_take(ngx_http_llmgw_openai_body_t *body)
 }
 
 
-/* While the body was read.  The request may be gone after it. */
+/*
+ * Ends a request while its body is read.  The request may be gone after this.
+ */
 
 static void
 ngx_http_llmgw_openai_body_fail(ngx_http_llmgw_openai_body_t *body,
@@ -308,8 +313,8 @@ ngx_http_llmgw_openai_body_whole(ngx_http_llmgw_openai_body_t *body)
 
 
 /*
- * Unless the client is gone: its end may have come together
- * with the end of the body, and no event would tell it again.
+ * Not if the client is gone: its end may have come together with the end of the
+ * body, and no event would report it again.
  */
 
 void

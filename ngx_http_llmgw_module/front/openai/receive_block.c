@@ -1,7 +1,7 @@
 
 /*
- * The block of memory that a body is read into: how it grows, what counts of
- * it, and how nginx receives into it.
+ * The block of memory that a body is read into: how it grows, what is counted
+ * of it, and how nginx receives into it.
  */
 
 #include <sys/mman.h>
@@ -13,19 +13,19 @@
 /* The first block of a longer body. */
 #define NGX_HTTP_LLMGW_OPENAI_BLOCK_MIN   16384
 
-/* Over HTTP/2: larger than the window that nginx offers first. */
+/* Over HTTP/2: larger than the first window that nginx offers. */
 #define NGX_HTTP_LLMGW_OPENAI_BLOCK_V2    131072
 
 /*
- * From here on a block is a mapping of its own.  malloc() takes one of this
- * size from its heap once it has freed such a one, and a block that grows there
- * leaves holes of its earlier sizes.
+ * From here on a block is a mapping of its own.  malloc() takes a block of this
+ * size from its heap once it has freed one as large, and a block that grows
+ * there leaves holes of its earlier sizes.
  */
 #define NGX_HTTP_LLMGW_OPENAI_BLOCK_MAP   131072
 
 /*
- * Of an HTTP/2 client's window when all has come.  Padding needs some; and
- * nginx does not call a client slow that has none.
+ * What is left of an HTTP/2 client's window when all has come.  Padding needs
+ * some; and nginx does not call a client slow that has no window.
  */
 #define NGX_HTTP_LLMGW_OPENAI_WINDOW_MIN  1024
 
@@ -118,7 +118,7 @@ ngx_http_llmgw_openai_block_resize(ngx_http_llmgw_openai_body_t *body,
 }
 
 
-/* realloc(), of blocks as they are kept here.  NULL: block is as it was. */
+/* realloc() for blocks as they are kept here.  NULL: the block is unchanged. */
 
 static u_char *
 ngx_http_llmgw_openai_block_realloc(u_char *block, size_t was, size_t size)
@@ -168,7 +168,7 @@ ngx_http_llmgw_openai_block_free(u_char *block, size_t size)
 }
 
 
-/* An HTTP/2 client then has a window again before it has filled the last. */
+/* So an HTTP/2 client has a window again before it has filled the last one. */
 
 static ngx_int_t
 ngx_http_llmgw_openai_block_grow_ahead(ngx_http_llmgw_openai_body_t *body)
@@ -184,8 +184,8 @@ ngx_http_llmgw_openai_block_grow_ahead(ngx_http_llmgw_openai_body_t *body)
 
 
 /*
- * Another body needs the room.  The memory is free at once; the request ends in
- * an event of its own, and until then nothing is received for it.
+ * Another body needs the room.  The memory is freed at once; the request ends
+ * in an event of its own, and until then nothing is received for it.
  */
 
 void
@@ -216,10 +216,10 @@ ngx_http_llmgw_openai_block_end(llmgw_holder_t *holder)
 
 
 /*
- * Where the length is known nginx receives into the block itself: there is no
+ * If the length is known, nginx receives into the block itself: there is no
  * copy, calls of recv() are few, and an HTTP/2 client has a window as large as
- * the rest of the block.  Between two calls nginx holds nothing: all it had was
- * taken.
+ * the rest of the block.  Between two calls nginx keeps nothing: all that it
+ * had was taken.
  */
 
 ngx_int_t
@@ -276,8 +276,8 @@ ngx_http_llmgw_openai_block_adopt(ngx_http_llmgw_openai_body_t *body)
 
 
 /*
- * HTTP/2: nginx then offers a window as large as the rest, which must not be
- * less than what it has offered already.
+ * In HTTP/2 nginx then offers a window as large as the rest of the block, which
+ * must not be less than what it has offered already.
  */
 
 static ngx_uint_t

@@ -1,8 +1,8 @@
 
 /*
  * A body that is whole goes through core/openai: at once, or in a thread while
- * the worker goes on.  The request is held until the thread has ended, even if
- * its client has gone by then.
+ * the worker does other work.  The request is held until the thread has ended,
+ * even if its client has gone by then.
  */
 
 #include "core/openai/body_blocks.h"
@@ -11,7 +11,7 @@
 #include "http/request_body.h"
 
 
-/* A body that is longer is walked in a thread; this takes some 0.1 ms. */
+/* A longer body is walked in a thread; one of this length takes some 0.1 ms. */
 #define NGX_HTTP_LLMGW_OPENAI_INLINE_BYTES  65536
 
 #define NGX_HTTP_LLMGW_OPENAI_GUARD         60000   /* ms */
@@ -70,8 +70,8 @@ ngx_http_llmgw_openai_walk(ngx_http_llmgw_openai_body_t *body)
 
 
 /*
- * In the event loop, or in a thread: it touches nothing but the body, and of
- * the request what the client's header said.
+ * Runs in the event loop or in a thread: it touches only the body, and of the
+ * request only what the client's header contained.
  */
 
 static void
@@ -174,7 +174,7 @@ ngx_http_llmgw_openai_walk_done(ngx_event_t *ev)
 
     body->walks = 0;
     r->main->blocked--;
-    ngx_del_timer(&body->guard);            /* it is always set again */
+    ngx_del_timer(&body->guard);            /* it is set again in any case */
 
     if (body->gone || c->error) {
         ngx_http_llmgw_openai_body_release(body);
@@ -188,7 +188,7 @@ ngx_http_llmgw_openai_walk_done(ngx_event_t *ev)
 }
 
 
-/* Keeps a worker that exits from doing so before the thread has ended. */
+/* Keeps a worker that is to exit alive until the thread has ended. */
 
 static void
 ngx_http_llmgw_openai_walk_guard(ngx_event_t *ev)

@@ -23,7 +23,7 @@ static ngx_int_t ngx_http_llmgw_openai_error(ngx_http_request_t *r,
 static const ngx_str_t  ngx_http_llmgw_openai_json =
     ngx_string("application/json");
 
-/* Every answer of ours has this header, which identifies it. */
+/* Each of our answers has this header, which identifies it. */
 static const char  ngx_http_llmgw_openai_time[] = "openai-processing-ms";
 
 
@@ -92,7 +92,7 @@ ngx_http_llmgw_openai_header(ngx_http_request_t *r, ngx_uint_t status,
 }
 
 
-/* Since the request's first byte. */
+/* Milliseconds since the request's first byte. */
 
 static ngx_int_t
 ngx_http_llmgw_openai_ms(ngx_http_request_t *r)

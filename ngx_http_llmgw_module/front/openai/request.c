@@ -1,7 +1,7 @@
 
 /*
- * A walked body becomes what replicas are asked: the body as it is, and beside
- * it what the gateway found in it and decided of the answer.
+ * Makes of a walked body what replicas are asked: the body as it is, and beside
+ * it what the gateway found in it and decided about the answer.
  */
 
 #include "choice/blocks.h"
@@ -12,7 +12,7 @@
 #include "http/header.h"
 
 
-/* A longer deadline than a day is none. */
+/* A deadline of more than a day counts as none. */
 #define NGX_HTTP_LLMGW_OPENAI_DEADLINE_MAX  86400000
 
 
@@ -78,7 +78,7 @@ ngx_http_llmgw_openai_read(ngx_http_llmgw_stream_t *stream)
 }
 
 
-/* NGX_DECLINED: the worker holds too much for other requests. */
+/* NGX_DECLINED: other requests use up the worker's memory. */
 
 static ngx_int_t
 ngx_http_llmgw_openai_request(ngx_http_llmgw_stream_t *stream)
@@ -203,7 +203,7 @@ ngx_http_llmgw_openai_claims(ngx_http_llmgw_stream_t *stream)
 }
 
 
-/* Made when it is needed first: a body may have megabytes of it. */
+/* Made when it is first needed: a body may have megabytes of text. */
 
 static ngx_int_t
 ngx_http_llmgw_openai_text(const ngx_http_llmgw_ask_t *ask, ngx_str_t *prompt)
@@ -236,7 +236,7 @@ ngx_http_llmgw_openai_text(const ngx_http_llmgw_ask_t *ask, ngx_str_t *prompt)
 }
 
 
-/* A tenant has no member of the body. */
+/* The body has no member for a tenant. */
 
 static ngx_int_t
 ngx_http_llmgw_openai_said(ngx_http_llmgw_stream_t *stream)
@@ -259,7 +259,7 @@ ngx_http_llmgw_openai_said(ngx_http_llmgw_stream_t *stream)
 
 /*
  * Two tiers leave the choice to the server, so they are no class.  Of others
- * the bytes are taken as they stand in the body: no class's name has an escape.
+ * the bytes are used as they are in the body: no class's name needs an escape.
  */
 
 static void
@@ -304,8 +304,9 @@ ngx_http_llmgw_openai_answer_id(ngx_http_llmgw_stream_t *stream)
 
 
 /*
- * Of the body, or of llmgw_key if that has a value.  The body's is made already
- * as the location's own upstream wants it; the model's may want another prefix.
+ * The key of the body, or of llmgw_key if that has a value.  The body's was
+ * made for the location's own upstream; that of the model may need another
+ * prefix.
  */
 
 static void
@@ -332,7 +333,7 @@ ngx_http_llmgw_openai_key(ngx_http_llmgw_stream_t *stream)
 }
 
 
-/* The same of its blocks. */
+/* As ngx_http_llmgw_openai_key(), for the blocks. */
 
 static void
 ngx_http_llmgw_openai_blocks(ngx_http_llmgw_stream_t *stream)
@@ -357,7 +358,10 @@ ngx_http_llmgw_openai_blocks(ngx_http_llmgw_stream_t *stream)
 }
 
 
-/* In the header of llmgw_timeout_header: seconds, perhaps with decimals. */
+/*
+ * The deadline in the header of llmgw_timeout_header: seconds, perhaps with
+ * decimals.
+ */
 
 static void
 ngx_http_llmgw_openai_deadline(ngx_http_llmgw_stream_t *stream)

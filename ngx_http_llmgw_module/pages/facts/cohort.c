@@ -1,15 +1,16 @@
 
 /*
  * Classes and tenants: those that ever had requests.  "other" comes first.
- * They are the upstream's, whichever model was asked for, and are listed with
- * its first pool.  They are read without the lock, while workers count on.
+ * They belong to the upstream, whichever model was asked for, and are listed
+ * with its first pool.  They are read without the lock, while workers continue
+ * to count.
  */
 
 #include "conf/admit.h"
 #include "pages/facts/snapshot.h"
 
 
-/* What the metrics write later. */
+/* What metrics write later. */
 typedef struct {
     ngx_str_t                     name;
     uint64_t                      requests[LLMGW_COHORT_NREASONS];
@@ -41,7 +42,10 @@ static const ngx_http_llmgw_metric_t  ngx_http_llmgw_tenant_metrics[] = {
 };
 
 
-/* Begins one, and copies it.  NULL: not shown, or no memory. */
+/*
+ * Begins a cohort's item, and copies the cohort.  NULL: it is not shown, or
+ * there is no memory.
+ */
 
 static const ngx_http_llmgw_cohort_copy_t *
 ngx_http_llmgw_cohort(ngx_http_llmgw_writer_t *w,

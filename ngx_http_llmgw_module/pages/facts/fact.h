@@ -23,10 +23,13 @@
 #include "zone/metrics.h"
 
 
-/* A number that is not known: null, and no line.  As a double it is NAN. */
+/*
+ * The value of a number that is not known: null on the status, no line among
+ * metrics.  For a double it is NAN.
+ */
 #define NGX_HTTP_LLMGW_ABSENT      ((uint64_t) -1)
 
-/* Of an item: where it is shown. */
+/* Where an item is shown. */
 #define NGX_HTTP_LLMGW_ON_STATUS   1
 #define NGX_HTTP_LLMGW_ON_METRICS  2
 #define NGX_HTTP_LLMGW_ON_BOTH     3
@@ -40,10 +43,10 @@ typedef enum {
     NGX_HTTP_LLMGW_GAUGE = 0,
     NGX_HTTP_LLMGW_COUNTER,
     NGX_HTTP_LLMGW_HISTOGRAM,
-    NGX_HTTP_LLMGW_TOTAL                        /* a counter whose family's
-                                                   name without its suffix is
-                                                   a gauge's: of an unknown
-                                                   type in OpenMetrics */
+    NGX_HTTP_LLMGW_TOTAL                        /* a counter whose name without
+                                                   its suffix is a gauge's name:
+                                                   of unknown type in
+                                                   OpenMetrics */
 } ngx_http_llmgw_metric_kind_t;
 
 
@@ -58,8 +61,10 @@ typedef enum {
 
 typedef struct {
     const char                   *name;
-    ngx_uint_t                    n;            /* values */
-    const char                 *(*word)(unsigned i);    /* NULL: not counted */
+    ngx_uint_t                    n;            /* number of values */
+    const char                 *(*word)(unsigned i);    /* word of a value;
+                                                           NULL: a label of a
+                                                           string */
 } ngx_http_llmgw_label_t;
 
 
@@ -71,14 +76,14 @@ typedef struct {
     ngx_http_llmgw_label_t        labels[2];    /* of counts; of a string */
     enum {
         NGX_HTTP_LLMGW_ALL = 0,
-        NGX_HTTP_LLMGW_RARE,                    /* counts above 0, and the
-                                                   first, are shown */
-        NGX_HTTP_LLMGW_SHARED                   /* all are; they are those of
-                                                   all models, without the
-                                                   label `model` */
+        NGX_HTTP_LLMGW_RARE,                    /* only counts above 0, and the
+                                                   first */
+        NGX_HTTP_LLMGW_SHARED                   /* all counts; they are those of
+                                                   all models, without the label
+                                                   `model` */
     } which;
-    ngx_uint_t                    bounds;       /* of a histogram: those of
-                                                   that number */
+    ngx_uint_t                    bounds;       /* of a histogram: the index of
+                                                   its bounds */
 } ngx_http_llmgw_metric_t;
 
 
@@ -108,18 +113,19 @@ struct ngx_http_llmgw_writer_s {
 
     /*
      * Begins an item; label is the value of the scope's label, whose bytes live
-     * with the page.  pages: where it is shown.  0: not by this writer.
+     * as long as the page.  pages: where it is shown.  0: this writer does not
+     * show it.
      */
     ngx_uint_t                  (*item)(ngx_http_llmgw_writer_t *w,
                                     const ngx_str_t *label, unsigned pages);
 
-    /* key or metric may be NULL; counts and times live with the page. */
+    /* key or metric may be NULL; counts and times live as long as the page. */
     void                        (*put)(ngx_http_llmgw_writer_t *w,
                                     const char *key,
                                     const ngx_http_llmgw_metric_t *metric,
                                     ngx_http_llmgw_value_t value);
 
-    /* An object or a list: "{" or "[", "}" or "]".  The status's alone. */
+    /* An object or a list: "{" or "[", "}" or "]".  Only for the status. */
     void                        (*open)(ngx_http_llmgw_writer_t *w,
                                     const char *key, const char *bracket);
     void                        (*close)(ngx_http_llmgw_writer_t *w,
@@ -130,8 +136,8 @@ struct ngx_http_llmgw_writer_s {
 
 
 typedef struct {
-    const char                   *key;          /* of its list in a pool, say */
-    const char                   *label;        /* NULL: its source's alone */
+    const char                   *key;          /* of its list, as in a pool */
+    const char                   *label;        /* NULL: only its source's */
     const ngx_http_llmgw_metric_t *metrics;
     ngx_uint_t                    nmetrics;
 
@@ -139,13 +145,13 @@ typedef struct {
     ngx_int_t                   (*walk)(ngx_http_llmgw_writer_t *w,
                                     ngx_http_llmgw_snapshot_t *snapshot,
                                     ngx_uint_t i);
-    ngx_uint_t                    is_shared;    /* as SHARED, of all metrics */
+    ngx_uint_t                    is_shared;    /* as SHARED, for all metrics */
 } ngx_http_llmgw_scope_t;
 
 
 /*
  * In a file of a scope, METRICS is its table, made of X(name, kind, unit, help)
- * and of rows with labels; w is the writer.
+ * and of rows with labels.  w is the writer.
  */
 
 #define SCOPE(key, label, walk)                                               \
@@ -165,7 +171,7 @@ typedef struct {
                     .which = NGX_HTTP_LLMGW_##which_,                         \
                     .labels = { __VA_ARGS__ } },
 
-/* A fact on both pages, among the metrics alone, on the status alone. */
+/* A fact on both pages, only among the metrics, only on the status. */
 #define FACT(key, name, value)  w->put(w, key, &METRICS[M_##name], value)
 #define METRIC(name, value)     ON_METRICS(FACT(NULL, name, value))
 #define STATUS(key, value)      ON_STATUS(w->put(w, key, NULL, value))
@@ -203,8 +209,8 @@ typedef struct {
 
 
 /*
- * As pages order them: pools, one for each model that is bound, then their
- * lists; zones of keys, then theirs.
+ * In the pages' order: pools, one for each model that is bound, each followed
+ * by its lists; then zones of keys, each followed by its lists.
  */
 #define NGX_HTTP_LLMGW_POOL_SCOPES(X)                                         \
     X(pool) X(class) X(tenant) X(standby) X(shard) X(gateway) X(replica)
@@ -236,8 +242,10 @@ typedef enum {
 typedef struct {
     const char                   *key;          /* of its list on the status */
     const char                   *label;        /* of all its metrics */
-    ngx_uint_t                    first;        /* scope: the thing itself; */
-    ngx_uint_t                    end;          /* behind its lists */
+    ngx_uint_t                    first;        /* the scope of the thing
+                                                   itself */
+    ngx_uint_t                    end;          /* after the scopes of its
+                                                   lists */
 } ngx_http_llmgw_source_t;
 
 

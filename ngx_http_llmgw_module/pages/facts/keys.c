@@ -2,10 +2,10 @@
 /*
  * Keys: each zone of llmgw_keys, and the accounts that it has.
  *
- * The first 1,000 places of a zone have their names here.  What stands in the
- * others is one account together, "other", to which the zone's accounts go that
- * were given up; so the sum over all never falls.  An account that has this
- * name is a part of it.
+ * The first 1,000 places of a zone have their names here.  Accounts in further
+ * places are summed as one account, "other", together with those that the zone
+ * has given up; so the sum over all never falls.  An account named "other" is a
+ * part of this sum.
  */
 
 #include "pages/facts/snapshot.h"
@@ -84,7 +84,7 @@ ngx_http_llmgw_account_add(llmgw_account_look_t *other,
 }
 
 
-/* Accounts that were added since n was read are the next page's. */
+/* Accounts that were added since n was read are left to the next page. */
 
 static void
 ngx_http_llmgw_account_batch(ngx_http_llmgw_key_facts_t *facts,
@@ -116,7 +116,7 @@ ngx_http_llmgw_account_batch(ngx_http_llmgw_key_facts_t *facts,
 }
 
 
-/* Nothing is allocated under the lock. */
+/* Allocates nothing under the lock. */
 
 ngx_http_llmgw_key_facts_t *
 ngx_http_llmgw_snapshot_keys(ngx_http_llmgw_keys_t *keys, ngx_pool_t *memory)
@@ -135,7 +135,7 @@ ngx_http_llmgw_snapshot_keys(ngx_http_llmgw_keys_t *keys, ngx_pool_t *memory)
         return NULL;
     }
 
-    /* "other", those that have names, and one that is looked at */
+    /* "other", those that have names, and one that is being looked at */
 
     facts->accounts = ngx_palloc(memory,
                                  (ngx_min(n, NGX_HTTP_LLMGW_KEY_NAMES) + 2)

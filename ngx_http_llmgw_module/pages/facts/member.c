@@ -40,7 +40,10 @@ ngx_http_llmgw_gateway_walk(ngx_http_llmgw_writer_t *w,
 }
 
 
-/* A shard may say nothing of itself, or its list is not in the segment. */
+/*
+ * A shard may report nothing about itself, or its list may not be in the
+ * segment.
+ */
 
 static void
 ngx_http_llmgw_shard_layers(ngx_http_llmgw_writer_t *w,

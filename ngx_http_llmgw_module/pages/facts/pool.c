@@ -1,6 +1,6 @@
 
 /*
- * Pools: what all workers counted, how a pool chooses, and what it lets in.
+ * Pools: what all workers counted, how a pool chooses, and what it admits.
  * Words are those of the directives.
  */
 
@@ -9,7 +9,7 @@
 #include "proto/grpc/session.h"
 
 
-/* With each: which of its values are shown. */
+/* With each metric: which of its values are shown. */
 #define NGX_HTTP_LLMGW_POOL_METRICS(X)                                        \
     X(queue_length, GAUGE, FRACTION, ALL, "Requests waiting in the queue")    \
     X(queue_size, GAUGE, FRACTION, ALL,                                       \
@@ -92,7 +92,7 @@ static const ngx_http_llmgw_metric_t  METRICS[] = {
 };
 
 
-/* What is the upstream's is among the metrics once. */
+/* What belongs to the upstream is among the metrics only once. */
 
 static void
 ngx_http_llmgw_pool_view(ngx_http_llmgw_writer_t *w,
@@ -207,7 +207,10 @@ ngx_http_llmgw_pool_policy(ngx_http_llmgw_writer_t *w,
 }
 
 
-/* A copy is filled up to now: the bucket itself is when a request comes. */
+/*
+ * Fills a copy up to now: the bucket itself is filled only when a request
+ * comes.
+ */
 
 static void
 ngx_http_llmgw_pool_bucket(ngx_http_llmgw_writer_t *w,

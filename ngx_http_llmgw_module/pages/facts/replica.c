@@ -1,7 +1,7 @@
 
 /*
  * Replicas.  A slot whose replica is no longer listed has counters, but no
- * gauges; what slots counted that were given up is the sum of replica "".
+ * gauges; the counts of slots that were given up are summed as replica "".
  */
 
 #include "pages/facts/snapshot.h"
@@ -125,7 +125,7 @@ ngx_http_llmgw_replica_models(ngx_http_llmgw_writer_t *w,
 }
 
 
-/* What the replica reports of its engine, as it stands in the report. */
+/* What the replica reports about its engine, as in the report. */
 
 static void
 ngx_http_llmgw_replica_load_facts(ngx_http_llmgw_writer_t *w,
@@ -175,8 +175,8 @@ ngx_http_llmgw_replica_load_facts(ngx_http_llmgw_writer_t *w,
 
 
 /*
- * The same as policies take it: carried on since the report, and not for long
- * (core/policy/facts.h).
+ * The same as policies use it: carried on since the report, and only for a
+ * while (core/policy/facts.h).
  */
 
 static void

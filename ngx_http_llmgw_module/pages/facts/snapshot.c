@@ -27,7 +27,7 @@ static ngx_int_t ngx_http_llmgw_snapshot_zones(ngx_array_t *snapshots,
 
 
 /*
- * Adds the workers' rows to the base, under the zone's lock, under which a
+ * Adds the workers' rows to the base; needs the zone's lock, under which a
  * sweep moves a dead worker's row to the base.
  */
 
@@ -64,7 +64,7 @@ ngx_http_llmgw_snapshot_rows(ngx_http_llmgw_snapshot_t *snapshot)
 }
 
 
-/* Bodies, whose model is not known when they are read. */
+/* Counts of bodies, whose model is not known when they are read. */
 
 static void
 ngx_http_llmgw_snapshot_bodies(ngx_http_llmgw_snapshot_t *snapshot)
@@ -122,7 +122,7 @@ ngx_http_llmgw_snapshot_slot(ngx_http_llmgw_snapshot_t *snapshot,
 }
 
 
-/* Under the zone's lock, since slots are given up under it. */
+/* Needs the zone's lock, since slots are given up under it. */
 
 static void
 ngx_http_llmgw_snapshot_slots(ngx_http_llmgw_snapshot_t *snapshot,
@@ -212,8 +212,8 @@ ngx_http_llmgw_snapshot_replicas(ngx_http_llmgw_snapshot_t *snapshot)
 
 
 /*
- * Many shards have one model: its list is read once, also where that fails.
- * NULL: it is not there.
+ * Many shards have one model: its list is read once, even if that fails.  NULL:
+ * there is no list.
  */
 
 static const llmgw_shard_model_t *
@@ -253,7 +253,7 @@ ngx_http_llmgw_snapshot_model(ngx_http_llmgw_snapshot_t *snapshot,
 }
 
 
-/* The replicas of all pools, by state. */
+/* Counts the replicas of all pools, by state. */
 
 static void
 ngx_http_llmgw_snapshot_states(ngx_http_llmgw_snapshot_t *snapshot)
@@ -279,7 +279,7 @@ ngx_http_llmgw_snapshot_states(ngx_http_llmgw_snapshot_t *snapshot)
 }
 
 
-/* Shards have a row of members only where there are any. */
+/* Shards have a row of members only if there are any. */
 
 static ngx_int_t
 ngx_http_llmgw_snapshot_others(ngx_http_llmgw_snapshot_t *snapshot)
@@ -370,7 +370,7 @@ ngx_http_llmgw_snapshot_standby(ngx_http_llmgw_snapshot_t *snapshot,
 }
 
 
-/* In the order of their first members. */
+/* Takes the groups in the order of their first members. */
 
 static ngx_int_t
 ngx_http_llmgw_snapshot_standbys(ngx_http_llmgw_snapshot_t *snapshot)

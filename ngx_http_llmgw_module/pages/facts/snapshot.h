@@ -18,7 +18,7 @@
 
 
 /*
- * A slot whose replica is not listed; the last one is the sum of all freed
+ * A slot whose replica is not listed; the last element is the sum of all freed
  * slots.
  */
 typedef struct {
@@ -49,7 +49,7 @@ typedef struct {
 typedef struct {
     llmgw_member_t                member;
     llmgw_member_load_t           load;
-    const llmgw_shard_model_t    *model;        /* NULL: none, or not known */
+    const llmgw_shard_model_t    *model;        /* NULL: none, or unknown */
 } ngx_http_llmgw_other_t;
 
 
@@ -58,13 +58,16 @@ typedef struct {
     llmgw_standby_group_t         group;
     char                          name[LLMGW_GROUP_BYTES];
     char                          active[LLMGW_MEMBERS_NAME_BYTES];
-                                                /* its id; "": none lives */
+                                                /*
+                                                 * the active one's id; "": none
+                                                 * lives
+                                                 */
     llmgw_takeover_t              takeover;     /* zeroed: there was none */
     uint64_t                      phases_ms[2]; /* of the takeover */
 } ngx_http_llmgw_standby_t;
 
 
-/* Of a zone of keys. */
+/* Facts of a zone of keys. */
 typedef struct {
     ngx_http_llmgw_keys_t        *keys;
     llmgw_accounts_words_t        words;
@@ -77,19 +80,19 @@ typedef struct {
 struct ngx_http_llmgw_snapshot_s {
     ngx_http_llmgw_source_index_t source;
     ngx_pool_t                   *memory;       /* of the request */
-    ngx_http_llmgw_key_facts_t   *keys;         /* of KEYS, and no more */
-    ngx_http_llmgw_pool_t        *pool;         /* of POOLS, like all below */
-    ngx_str_t                     model;        /* its base model, where the
-                                                   upstream has several; of the
-                                                   rest: empty */
-    unsigned                      has_model:1;  /* the label is shown */
-    unsigned                      is_first:1;   /* of its upstream: has what
-                                                   all its models share */
+    ngx_http_llmgw_key_facts_t   *keys;         /* of KEYS; only this */
+    ngx_http_llmgw_pool_t        *pool;         /* of POOLS, as all below */
+    ngx_str_t                     model;        /* its base model, if the
+                                                   upstream has several; empty
+                                                   with is_rest */
+    unsigned                      has_model:1;  /* the label `model` is shown */
+    unsigned                      is_first:1;   /* first of its upstream: has
+                                                   what its models share */
     unsigned                      is_rest:1;    /* what was counted for models
-                                                   that are bound no more */
+                                                   that are no longer bound */
     uint64_t                      now_ms;       /* CLOCK_MONOTONIC */
     ngx_http_llmgw_counters_t     counters;     /* of all workers */
-    ngx_http_llmgw_levels_t       levels;       /* the same */
+    ngx_http_llmgw_levels_t       levels;       /* of all workers */
     ngx_http_llmgw_slots_t        slots;
     uint64_t                      members[LLMGW_ROLE_SHARD + 1]
                                          [LLMGW_LIVENESS_LEFT + 1];
@@ -107,9 +110,9 @@ struct ngx_http_llmgw_snapshot_s {
 
 
 /*
- * An array with one snapshot for each pool that has a model, one of the rest
- * where several have, and behind them one for each zone of keys, in the
- * request's pool; NULL: out of memory.
+ * An array with one snapshot for each pool that has a model, one with is_rest
+ * if there are several, and then one for each zone of keys, in the request's
+ * pool; NULL: out of memory.
  */
 ngx_array_t *ngx_http_llmgw_snapshot_take(ngx_http_request_t *r);
 
@@ -122,7 +125,10 @@ ngx_http_llmgw_key_facts_t *ngx_http_llmgw_snapshot_keys(
     ngx_http_llmgw_keys_t *keys, ngx_pool_t *memory);
 
 
-/* For the files of scopes: puts a lock service's id, as its tools write it. */
+/*
+ * For the files of scopes: puts a lock service's id, in the form that its tools
+ * use.
+ */
 void ngx_http_llmgw_snapshot_lock(ngx_http_llmgw_writer_t *w, uint64_t lock);
 
 /* Puts quantiles of the weights of times to the first token. */

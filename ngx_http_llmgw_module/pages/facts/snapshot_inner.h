@@ -8,15 +8,21 @@
 #include "pages/facts/snapshot.h"
 
 
-/* Of all upstreams of the worker. */
+/* Adds those of all upstreams of the worker. */
 ngx_int_t ngx_http_llmgw_snapshot_pools(ngx_array_t *snapshots,
     ngx_http_llmgw_worker_t *worker);
 
-/* Of a pool; with is_first also what all pools of the upstream share. */
+/*
+ * Takes that of a pool; with is_first also what all pools of the upstream
+ * share.
+ */
 ngx_int_t ngx_http_llmgw_snapshot_pool(ngx_http_llmgw_pool_t *pool,
     ngx_http_llmgw_snapshot_t *snapshot, ngx_pool_t *memory);
 
-/* Counts from before the pool's model was bound are not the model's. */
+/*
+ * Leaves out counts from before the pool's model was bound, as they are not the
+ * model's.
+ */
 void ngx_http_llmgw_snapshot_part(ngx_http_llmgw_snapshot_t *snapshot);
 
 

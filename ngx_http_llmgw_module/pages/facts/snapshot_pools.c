@@ -1,11 +1,11 @@
 
 /*
- * Snapshots of the pools of upstreams, and whose each count is.
+ * Snapshots of the pools of upstreams, and to which model each count belongs.
  *
  * An upstream with one model has one snapshot, of all that was ever counted in
  * its zones, so that its series are those of an upstream with one pool.  With
- * several models each has its own counts, and one snapshot beside them has what
- * was counted for models that are bound no more: their sum never falls.
+ * several models each has its own counts, and one more snapshot has what was
+ * counted for models that are no longer bound: so the sum of all never falls.
  */
 
 #include "pages/facts/snapshot_inner.h"
@@ -47,7 +47,7 @@ ngx_http_llmgw_snapshot_pools(ngx_array_t *snapshots,
 }
 
 
-/* The pools that have a model; where none has one, the first pool. */
+/* The pools that have a model; if none has, the first pool. */
 
 static ngx_int_t
 ngx_http_llmgw_snapshot_upstream(ngx_array_t *snapshots,
@@ -103,8 +103,9 @@ ngx_http_llmgw_snapshot_upstream(ngx_array_t *snapshots,
 
 
 /*
- * What was counted for models that are bound no more: of the only pool, so that
- * its series are those of an upstream with one model, or else beside them.
+ * What was counted for models that are no longer bound: added to the only pool,
+ * so that its series are those of an upstream with one model, or else a
+ * snapshot beside the others.
  */
 
 static ngx_int_t
@@ -191,7 +192,10 @@ ngx_http_llmgw_snapshot_name(ngx_http_llmgw_snapshot_t *snapshot)
 }
 
 
-/* slots: of all; the last of those that are gone has what no replica has. */
+/*
+ * slots: the sum of all; the last element of those that are gone gets what no
+ * replica has.
+ */
 
 static void
 ngx_http_llmgw_snapshot_take_totals(ngx_http_llmgw_snapshot_t *snapshot,
@@ -214,7 +218,7 @@ ngx_http_llmgw_snapshot_take_totals(ngx_http_llmgw_snapshot_t *snapshot,
 }
 
 
-/* What was counted before the pool's model was bound is not its. */
+/* Leaves out what was counted before the pool's model was bound. */
 
 void
 ngx_http_llmgw_snapshot_part(ngx_http_llmgw_snapshot_t *snapshot)

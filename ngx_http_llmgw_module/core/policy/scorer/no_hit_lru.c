@@ -1,7 +1,7 @@
 
 /*
- * no-hit-lru: spreads requests that no cache knows over the fleet, and has no
- * opinion on others.
+ * no-hit-lru: spreads requests that no cache knows over the fleet, and scores
+ * all replicas equal for others.
  */
 
 #include "core/policy/score.h"
