@@ -57,7 +57,7 @@ machine_is_same(const machine_engine_t *e, const machine_claim_t *claim)
 }
 
 
-/* The claim's epochs must be plausible. */
+/* Checks that the claim's epochs are plausible, and remembers the greatest. */
 static int
 machine_learn_epoch(machine_t *m, const machine_claim_t *claim)
 {
@@ -83,11 +83,11 @@ machine_regrant(machine_t *m, machine_group_t *g)
 {
     m->ops->tell(m->data, MACHINE_REGRANTED, g, g->holder, NULL);
     m->ops->granted(m->data, g->holder, 1);
-    m->ops->ping(m->data, g->holder);       /* how is it? */
+    m->ops->ping(m->data, g->holder);       /* does the holder still answer? */
 }
 
 
-/* The holder itself, over another connection. */
+/* The claim is the holder's, over another connection. */
 static machine_rc_t
 machine_comes_back(machine_t *m, machine_group_t *g, void *peer,
     const machine_claim_t *claim)
@@ -121,8 +121,9 @@ machine_comes_back(machine_t *m, machine_group_t *g, void *peer,
 
 
 /*
- * A holder that is not in the state: the state file was lost.  It is accepted,
- * since that only keeps others out; the lock file decides.
+ * The claim is that of a holder that the service does not know, since the state
+ * file was lost.  It is accepted, since that only excludes others; the lock
+ * file decides.
  */
 static machine_rc_t
 machine_claims(machine_t *m, machine_group_t *g, machine_engine_t *e)
@@ -137,8 +138,8 @@ machine_claims(machine_t *m, machine_group_t *g, machine_engine_t *e)
 }
 
 
-/* A waiter's own word that it holds nothing frees the group of its record:
-   the service died before GRANTED had left. */
+/* The engine that is recorded as the holder reports that it holds nothing,
+   which frees the group: the service died before GRANTED was sent. */
 static int
 machine_disclaims(machine_t *m, machine_group_t *g,
     const machine_claim_t *claim)
@@ -161,7 +162,7 @@ machine_disclaims(machine_t *m, machine_group_t *g,
 }
 
 
-/* One instance waits once: an older connection of it is closed. */
+/* One engine waits only once: closes an older connection of it. */
 static void
 machine_leave_older(machine_t *m, machine_group_t *g,
     const machine_claim_t *claim)

@@ -29,7 +29,7 @@ conn_reason_text(machine_rc_t why)
 }
 
 
-/* --- what engines say */
+/* --- messages of engines */
 
 /* Logs a line if this changes the consequence of a hang. */
 static void
@@ -43,8 +43,8 @@ server_tell_wait(const server_t *server, const machine_claim_t *claim)
 }
 
 
-/* It waits for a holder that has the file: that nobody can take over behind
-   it is said now, and not when it has died. */
+/* Logs now that no engine can take over from a holder that has the lock file,
+   and not only when the holder has died. */
 static void
 server_tell_file(server_t *server, const machine_engine_t *waiter)
 {
@@ -120,9 +120,9 @@ conn_acquire(conn_t *conn, machine_claim_t *claim)
 
 
 /*
- * May it be a worker of this engine?  A pidfd says nothing of its sender's
- * rights, and a hang kills workers with ours: so processes of other users are
- * refused.
+ * Whether a process may be a worker of this engine.  A pidfd shows nothing
+ * about its sender's rights, and after a hang workers are killed with this
+ * service's rights: so processes of other users are refused.
  */
 static int
 conn_check_worker(conn_t *conn, int fd)
@@ -181,7 +181,8 @@ conn_worker(conn_t *conn, uint64_t pid)
 
 
 /*
- * Commands that only an engine may send.  The connection may be gone behind it.
+ * Commands that only an engine may send.  The connection may be closed
+ * afterwards.
  */
 static void
 conn_engine_command(conn_t *conn, const protocol_command_t *command)

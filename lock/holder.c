@@ -2,7 +2,7 @@
 #include "lock/machine_inner.h"
 
 
-/* --- what is heard of engines */
+/* --- messages of engines */
 
 void
 machine_heard(machine_t *m, machine_engine_t *e)
@@ -95,8 +95,8 @@ machine_gone_if_gone(machine_t *m, machine_group_t *g)
 }
 
 
-/* Without its main process an engine cannot come back: what is left of it is
-   not waited for where it may be killed. */
+/* Without its main process an engine cannot come back: its other processes are
+   killed at once if fence=kill. */
 void
 machine_process_gone(machine_t *m, machine_engine_t *e, int is_main)
 {

@@ -1,7 +1,7 @@
 
 /*
- * The kernel's word on whether a group has an active engine: an open file
- * description lock (fcntl(2), F_OFD_SETLK) on DIR/GROUP.lock.
+ * Whether a group has an active engine, by the kernel: an open file description
+ * lock (fcntl(2), F_OFD_SETLK) on DIR/GROUP.lock.
  *
  * The engine takes a write lock on the whole file and keeps it until death;
  * its workers inherit the descriptor, so the lock ends with the last of them.
@@ -14,7 +14,8 @@
 #include "lock/machine.h"
 
 
-/* error: 0, or the errno because of which it counts as held. */
+/* The state of a lock file.  error: 0, or the errno because of which it counts
+   as held. */
 machine_file_t lock_file_state(const char *dir, const char *group,
     int *error);
 

@@ -19,7 +19,8 @@
 
 typedef struct {
     uint64_t         epoch;         /* greatest that was granted */
-    char             boot_id[64];   /* of the kernel in which the pids hold */
+    char             boot_id[64];   /* of the boot in which the pids are
+                                       valid */
     size_t           nholders;
     machine_claim_t  holders[MACHINE_GROUPS_MAX];   /* without can_be_killed
                                                        and timeout */
@@ -32,10 +33,10 @@ typedef enum {
 } lock_state_rc_t;
 
 /*
- * Locks PATH.owner for as long as the returned descriptor is open, since a
- * second service with the same file would take its holders for lost and kill
- * them.  -1: another process has it.  -2: the owner file cannot be created, so
- * the state file cannot be written either.
+ * Locks PATH.owner as long as the returned descriptor is open, since a second
+ * service with the same file would take its holders for lost and kill them.
+ * -1: another process has it.  -2: the owner file cannot be created, so the
+ * state file cannot be written either.
  */
 int lock_state_own(const char *path);
 
@@ -46,7 +47,7 @@ lock_state_rc_t lock_state_read(const char *path, lock_state_t *state,
 /* 0, or -1 and errno. */
 int lock_state_write(const char *path, const lock_state_t *state);
 
-/* The part of the machine's state that is written. */
+/* Copies the part of the machine's state that is written. */
 void lock_state_of_machine(lock_state_t *state, const machine_t *m,
     const char *boot_id);
 

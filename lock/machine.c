@@ -86,7 +86,8 @@ machine_done(machine_t *m)
 
 /* --- groups */
 
-/* The group of this name, else an unused place, else an idle group's. */
+/* The group with this name, or else an unused entry, or else an idle
+   group's. */
 machine_group_t *
 machine_group(machine_t *m, const char *name)
 {

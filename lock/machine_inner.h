@@ -12,7 +12,7 @@
 
 /* machine.c */
 
-/* Service time goes on. */
+/* Advances service time. */
 void machine_advance(machine_t *m);
 
 /* The group of this name, or a new one; NULL: all are in use. */
@@ -25,16 +25,17 @@ void machine_forget(machine_t *m, machine_engine_t *e);
 void machine_enqueue(machine_group_t *g, machine_engine_t *e, int is_first);
 void machine_dequeue(machine_group_t *g, machine_engine_t *e);
 
-/* Tells waiters their positions, and offers to the first if it is time. */
+/* Sends waiters their positions, and makes an offer to the first one if the
+   group is free. */
 void machine_offer_next(machine_t *m, machine_group_t *g);
 
-/* The offer was not taken: to the tail. */
+/* The offer was not taken: moves the engine to the tail of the queue. */
 void machine_missed(machine_t *m, machine_group_t *g);
 
 /* The engine, in no queue, becomes the holder. */
 void machine_hold(machine_t *m, machine_group_t *g, machine_engine_t *e);
 
-/* 0, or -1: is_unkept. */
+/* Writes epoch and holders.  0, or -1: it failed, and is_unkept is set. */
 int machine_keep(machine_t *m);
 
 /* holder.c */

@@ -21,7 +21,7 @@
 
 #define MAIN_HOUR_MS  (3600.0 * 1000)
 
-/* Deadlines are looked at so often. */
+/* How often deadlines are checked. */
 #define MAIN_TICK_SHARE   5         /* of --ping-interval, */
 #define MAIN_TICK_MIN_MS  5
 #define MAIN_TICK_MAX_MS  200
@@ -75,7 +75,7 @@ static const options_spec_t  main_spec = {
 };
 
 
-/* What the table cannot check. */
+/* Checks that the table of options cannot express. */
 static int
 main_check(main_options_t *o)
 {

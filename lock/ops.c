@@ -72,7 +72,8 @@ server_say(const machine_engine_t *engine, json_t *json)
 }
 
 
-/* With the greatest epoch: it comes back with it if this service loses it. */
+/* Sends QUEUED with the greatest epoch: engines report that in ACQUIRE if this
+   service loses it. */
 static void
 server_queued(void *data, machine_engine_t *engine, unsigned position)
 {

@@ -235,7 +235,7 @@ protocol_waiters(const machine_group_t *g)
 }
 
 
-/* What did not happen yet is null. */
+/* A duration; null for what has not happened yet. */
 static json_t *
 protocol_ms(int64_t ms)
 {

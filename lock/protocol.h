@@ -28,18 +28,19 @@ typedef enum {
 
 typedef struct {
     protocol_verb_t       verb;
-    machine_claim_t       claim;        /* acquire; the process is not in it */
+    machine_claim_t       claim;        /* acquire; without the process */
     uint64_t              epoch;        /* take */
     uint64_t              seq;          /* ping, pong */
-    uint64_t              pid;          /* worker: its number, where it is */
+    uint64_t              pid;          /* worker: its pid in its own
+                                           namespace */
     llmgw_group_state_t   state;        /* pong, all that follow */
     uint64_t              progress;
     uint64_t              streams;
 } protocol_command_t;
 
 
-/* NULL, or the reason of the refusal; error then says what is wrong, for
-   people (PROTOCOL_ERROR_BYTES). */
+/* NULL, or the reason of a refusal, with a text for people in error
+   (PROTOCOL_ERROR_BYTES). */
 const char *protocol_decode(protocol_command_t *command, const char *line,
     size_t len, char *error);
 

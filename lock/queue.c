@@ -80,8 +80,11 @@ machine_standbys(const machine_t *m, const machine_group_t *g)
 
 /* --- offers and grants */
 
-/* Behind an epoch that gossip refuses it would refuse each one until the clock
-   comes near, and the group would be served by nobody for so long. */
+/*
+ * The next epoch.  If the greatest known one is so far ahead that gossip
+ * refuses it, it is given up: gossip would refuse each epoch above it until the
+ * clock came near, and no engine could serve until then.
+ */
 static uint64_t
 machine_next_epoch(machine_t *m)
 {
@@ -100,8 +103,8 @@ machine_next_epoch(machine_t *m)
 }
 
 
-/* Does the kernel say that nobody is active?  A file that is not there says
-   so only to whoever knows that it has not been removed. */
+/* Whether the lock file shows that no engine is active.  A missing file shows
+   that only if it is certain that it was not removed. */
 static int
 machine_file_is_free(machine_t *m, machine_group_t *g)
 {
@@ -150,7 +153,7 @@ machine_offer_next(machine_t *m, machine_group_t *g)
 }
 
 
-/* The engine becomes the holder, wherever it stood. */
+/* The engine becomes the holder, whatever its state was. */
 void
 machine_hold(machine_t *m, machine_group_t *g, machine_engine_t *e)
 {
@@ -178,7 +181,8 @@ machine_keep(machine_t *m)
 }
 
 
-/* Kept first: a GRANTED that left must be remembered. */
+/* Grants the group.  The epoch is written first, since a GRANTED that was sent
+   must not be forgotten. */
 static void
 machine_grant(machine_t *m, machine_group_t *g, machine_engine_t *e)
 {

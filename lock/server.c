@@ -25,8 +25,8 @@ server_tick(struct ev_loop *loop, ev_timer *timer, int events)
 }
 
 
-/* Those of the state file that live have the window to come back.  -1: one
-   cannot be found by its number. */
+/* Restores the holders of the state file whose processes live; they have the
+   window to reconnect.  -1: a process cannot be identified by its pid. */
 static int
 server_restore(server_t *server, const lock_state_t *state)
 {
@@ -103,7 +103,7 @@ server_check_state_file(const server_t *server)
 }
 
 
-/* The directory of the socket: lock files lie there. */
+/* Sets the directory of the lock files, which is the socket's. */
 static void
 server_set_dir(server_t *server, const char *socket)
 {
@@ -114,7 +114,7 @@ server_set_dir(server_t *server, const char *socket)
 }
 
 
-/* A new instance; nobody has to be unable to guess it. */
+/* Makes the id of this instance, which need not be secret. */
 static void
 server_set_id(server_t *server)
 {
@@ -173,7 +173,8 @@ server_create(struct ev_loop *loop, const char *socket,
 
     tick_s = (double) settings->step_max_ms / 2000;
     ev_timer_init(&server->tick, server_tick, tick_s, tick_s);
-    ev_set_priority(&server->tick, EV_MINPRI);  /* behind what was read */
+    ev_set_priority(&server->tick, EV_MINPRI);  /* after the lines that were
+                                                   read */
     server->tick.data = server;
     ev_timer_start(loop, &server->tick);
 

@@ -3,8 +3,8 @@
  * The lock service on its socket: connections, processes and the state file
  * around the machine (lock/machine.h), which decides.
  *
- * One thread.  The fsync of a grant stands in it: nothing else here is in a
- * hurry, and the machine's time does not pass meanwhile.
+ * There is one thread, which the fsync of a grant blocks: nothing else here is
+ * urgent, and the machine's time does not advance meanwhile.
  */
 
 #ifndef LOCK_SERVER_H
@@ -16,22 +16,24 @@
 #include "lock/machine.h"
 
 
-#define SERVER_CONNS_MAX    512     /* engines and people who ask */
-#define SERVER_IDLE_MS      60000   /* a connection that acquires nothing */
-#define SERVER_PINGS_BYTES  4096    /* unread; no further ping then */
+#define SERVER_CONNS_MAX    512     /* of engines, and of people's queries */
+#define SERVER_IDLE_MS      60000   /* for a connection that acquires nothing */
+#define SERVER_PINGS_BYTES  4096    /* with so many unread, no further ping is
+                                       sent */
 #define SERVER_ERROR_BYTES  512
 
 typedef struct server_s  server_t;
 
-/* NULL, and one line in error. */
+/* NULL and one line in error: it cannot serve. */
 server_t *server_create(struct ev_loop *loop, const char *socket,
     const char *state_file, const machine_settings_t *settings,
     const log_t *log, char *error);
 
-/* Until a signal, or its socket is removed; the process's exit status. */
+/* Runs until a signal comes or the socket is removed; returns the process's
+   exit status. */
 int server_run(server_t *server);
 
-/* Engines keep what they hold: they lose their connections, no more. */
+/* Ends all connections; engines keep the groups that they hold. */
 void server_destroy(server_t *server);
 
 #endif /* LOCK_SERVER_H */

@@ -27,14 +27,15 @@ struct server_s {
     service_t          service;
     ev_timer           tick;
     machine_t          machine;
-    char               id[MACHINE_NONCE_BYTES];     /* of this instance */
+    char               id[MACHINE_NONCE_BYTES];     /* of this instance of the
+                                                       service */
     char               boot_id[PIDFD_BOOT_ID_BYTES];
-    char               dir[PATH_MAX];   /* of the lock files */
+    char               dir[PATH_MAX];   /* directory of the lock files */
     const char        *state_file;
     int                state_owner;     /* descriptor, see lock_state_own() */
-    int                is_state_broken; /* told once */
-    int                file_error;      /* of the lock file that was looked
-                                           at last; 0: none */
+    int                is_state_broken; /* it was logged */
+    int                file_error;      /* errno of the last lock file that was
+                                           checked; 0: none */
 };
 
 
@@ -42,7 +43,7 @@ struct server_s {
 
 extern const service_type_t  conn_type;
 
-/* For people. */
+/* The text of a refusal, for people. */
 const char *conn_reason_text(machine_rc_t why);
 
 /* ops.c: of a server_t */

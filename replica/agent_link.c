@@ -2,10 +2,10 @@
 /*
  * The replica's reports to its agent: JSON lines on the control socket.
  *
- * A report goes out when the connection stands, on every change of load or
+ * A report is sent when the connection is made, on every change of load or
  * draining (at most one in AGENT_LINK_GAP_S), and after AGENT_LINK_PERIOD_S
- * without one: the agent takes silence on an open connection for a stall.
- * The link finds changes by itself: it reads the engine's counters in each
+ * without one: the agent takes silence on an open connection for a stall.  The
+ * link finds changes by itself: it reads the engine's counters in each
  * event-loop iteration, which costs three comparisons.
  *
  *                 connected            refused line, broken, end of file
@@ -32,7 +32,7 @@
 
 
 #define AGENT_LINK_GAP_S     0.02
-#define AGENT_LINK_PERIOD_S  0.5    /* half of what is promised */
+#define AGENT_LINK_PERIOD_S  0.5    /* half of the promised period */
 
 
 static int
@@ -50,7 +50,8 @@ agent_link_has_model(const char *models, size_t bytes, const char *name)
 }
 
 
-/* The agent refuses reports with names that it could not pass on. */
+/* Leaves out names that the agent could not pass on, since it would refuse the
+   report. */
 static void
 agent_link_report_models(json_t *report, const engine_facts_t *f)
 {
@@ -226,7 +227,7 @@ agent_link_on_report_due(struct ev_loop *loop, ev_timer *w, int revents)
 }
 
 
-/* Before each sleep of the loop: reports changes. */
+/* Reports changes; called before each sleep of the loop. */
 static void
 agent_link_on_turn(struct ev_loop *loop, ev_prepare *w, int revents)
 {

@@ -1,6 +1,7 @@
 
 /*
- * The options that each replica has, and what a table cannot check of them.
+ * The options that each replica has, and checks that the table of options
+ * cannot express.
  */
 
 #include <errno.h>

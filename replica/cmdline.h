@@ -50,17 +50,17 @@ typedef struct {
     const char      *summary;
     const option_t  *options;           /* of its engines */
 
-    /* The kind of engine that was asked for; NULL and a reason: there is none,
-       or its options do not go together. */
+    /* The kind of engine that the options ask for.  NULL and a reason: there is
+       no such kind, or its options contradict each other. */
     const engine_kind_t  *(*choose)(cmdline_t *cmdline,
                                     char error[CMDLINE_ERROR_BYTES]);
 } cmdline_program_t;
 
 
 /*
- * Reads argv into a zeroed cmdline, which may be the beginning of what the
- * program's own options fill, and chooses the kind of engine.  An error was
- * printed, as one line with the accepted values.
+ * Reads argv into a zeroed cmdline, and chooses the kind of engine.  cmdline
+ * may be the first member of a struct that the program's own options fill.  An
+ * error is printed here, as one line with the accepted values.
  */
 options_rc_t cmdline_read(cmdline_t *cmdline, const cmdline_program_t *program,
     int argc, char **argv, const engine_kind_t **kind);
@@ -71,7 +71,8 @@ void cmdline_done(cmdline_t *cmdline);
 int cmdline_wrong(char error[CMDLINE_ERROR_BYTES], const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* For choose(): whether --weights names a service for each of these files. */
+/* For choose(): 0 if --weights is absent or names as many services as there are
+   files; else the error, and -1. */
 int cmdline_check_services(const cmdline_t *cmdline, size_t files,
     char error[CMDLINE_ERROR_BYTES]);
 

@@ -1,6 +1,7 @@
 
 /*
- * The engines of llmgw-replica: options, kinds, and which go together.
+ * The engines of llmgw-replica: kinds, options, and which options each kind
+ * takes.
  *
  * An option that a kind does not know is refused, rather than passed over: an
  * operator who gives it expects an effect.
@@ -152,13 +153,12 @@ static const option_t  kinds_table[] = {
 };
 
 
-/* Groups of options that a kind takes beside the common ones. */
+/* Groups of options that a kind takes in addition to the common ones. */
 enum {
-    KINDS_URL = 1,          /* or a command, one of them; keys,
-                               certificates */
+    KINDS_URL = 1,          /* a URL or a command; keys, certificates */
     KINDS_FILE = 2,         /* --model is a file, and needed; exactness */
-    KINDS_LLAMA = 4,        /* how a model in the process is run */
-    KINDS_SHARDS = 8        /* asked for by an option of its own */
+    KINDS_LLAMA = 4,        /* how a model in this process is run */
+    KINDS_SHARDS = 8        /* selected by an option of its own */
 };
 
 static const struct {
@@ -177,7 +177,8 @@ static const struct {
 };
 
 
-/* The first option that was given and that this kind does not take. */
+/* The first option that was given and that this kind does not take; NULL:
+   none. */
 static const char *
 kinds_stranger(const engine_options_t *o, int takes)
 {
@@ -288,7 +289,7 @@ kinds_check(const cmdline_t *cmdline, const engine_kind_t *kind, int takes,
         return cmdline_wrong(error, "--engine %s needs --model FILE", o->kind);
     }
 
-    /* Each model is probed with so many tokens when it is loaded. */
+    /* Each model is probed with CORE_CONTEXT_MIN tokens when it is loaded. */
     if (o->context_tokens != 0 && o->context_tokens < CORE_CONTEXT_MIN) {
         return cmdline_wrong(error, "--context-tokens: at least %d, or 0 for "
                              "the model's", CORE_CONTEXT_MIN);
@@ -341,7 +342,7 @@ kinds_check_shards(cmdline_t *o, char error[CMDLINE_ERROR_BYTES])
 }
 
 
-/* The name of the kind, where none is given too. */
+/* The name of the kind, also if none is given. */
 static int
 kinds_name(cmdline_t *o, char error[CMDLINE_ERROR_BYTES])
 {

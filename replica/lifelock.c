@@ -9,7 +9,8 @@
 #define LIFELOCK_PAGE_BYTES  4096
 
 
-/* Sealed, so that the page cannot vanish while the agent reads it. */
+/* Makes the page; it is sealed, so that it cannot vanish while the agent reads
+   it. */
 static int
 lifelock_create_page(void)
 {

@@ -1,10 +1,10 @@
 
 /*
  * A robust mutex that this process holds as long as it lives, in a page that
- * its agent shares: so the agent notices this process's death before the
- * kernel has freed its memory. docs/control.md describes the page.  A kernel
- * without it is no error: then the agent sees the end of the connection, a
- * little later.
+ * its agent shares: so the agent notices this process's death before the kernel
+ * has freed its memory.  docs/control.md describes the page.  If the kernel
+ * lacks such mutexes, that is no error: the agent then notices the end of the
+ * connection, a little later.
  */
 
 #ifndef LIFELOCK_H

@@ -2,11 +2,11 @@
 /*
  * llmgw-replica: the adapter beside an engine, behind gRPC.
  *
- * Simulated engines are another program, so that nothing of theirs, faults on
- * demand above all, is in the one that serves.  `--engine sim` and `--engine
- * model` start it in this one's place: the pid and the command line stay, and
- * with them what supervises the process.  So options that are that program's
- * are not read here.
+ * Simulated engines are another program, llmgw-simreplica, so that none of
+ * their code, faults on demand above all, is in the program that serves.
+ * `--engine sim` and `--engine model` execute it in place of this one: pid and
+ * command line stay, so the supervisor does not notice.  Its options are not
+ * read here.
  */
 
 #include <errno.h>
@@ -29,7 +29,7 @@ typedef struct {
 } main_first_t;
 
 
-/* Beside this program's file. */
+/* The path of llmgw-simreplica, beside this program's file. */
 static int
 main_simulated_path(char path[PATH_MAX])
 {
@@ -55,7 +55,7 @@ main_simulated_path(char path[PATH_MAX])
 }
 
 
-/* Returns only if that program does not run. */
+/* Executes llmgw-simreplica; returns only if it cannot. */
 static int
 main_become_simulated(const char *engine, char **argv)
 {
@@ -77,8 +77,8 @@ main_become_simulated(const char *engine, char **argv)
 }
 
 
-/* 0, or an exit status: another program should have run, or the file of
-   options cannot be read. */
+/* Checks --engine.  0, or an exit status: the other program could not be
+   executed, or the file of options cannot be read. */
 static int
 main_judge_engine(int argc, char **argv)
 {

@@ -24,13 +24,14 @@
 #include "replica/replica.h"
 
 
-/* Far above what a gateway opens (one a worker), below the descriptors. */
+/* Far more connections than a gateway opens (one for each worker), and fewer
+   than the descriptors. */
 #define REPLICA_CONNS_MAX  10000
 
 /*
- * From here on a block is mapped by itself, and given back when it is freed.
- * Left to itself, glibc raises this to the largest block that was freed: after
- * one long body the pieces of the next one stay in the heap.
+ * From this size on a block is mapped by itself, and given back when it is
+ * freed.  By default glibc raises this limit to the largest block that was
+ * freed: after one long body the pieces of the next one would stay in the heap.
  */
 #define REPLICA_MAPPED_BYTES  (256 * 1024)
 
@@ -88,8 +89,9 @@ replica_check_address(const replica_t *r, char error[SHARDS_ERROR_BYTES])
 
 
 /*
- * Once: the address that was judged is the one that is bound.  0; 1: the
- * address cannot be resolved now; 2: it must not be served without TLS.
+ * Resolves --listen, only once, so that the address that was checked is the one
+ * that is bound.  0; 1: it cannot be resolved now; 2: it must not be served
+ * without TLS.
  */
 static int
 replica_resolve(replica_t *r)
@@ -264,7 +266,7 @@ replica_on_engine_over(void *data)
 }
 
 
-/* Where the engine will be is known before it runs. */
+/* Prepares the engine's start; its address is known before it runs. */
 static int
 replica_open_launch(replica_t *r)
 {
@@ -406,9 +408,10 @@ replica_stand_by(replica_t *r)
 
 
 /*
- * A core file would hold prompts, and a dump of much memory delays every notice
- * of a death by minutes.  1 is no dump at all, while 0 allows one into a pipe
- * (core(5)).  The hard limit stays, so that an operator can have a dump.
+ * Forbids core files: a core file would hold prompts, and a dump of much memory
+ * delays every notice of a death by minutes.  1 is no dump at all, while 0
+ * allows one into a pipe (core(5)).  The hard limit stays, so that an operator
+ * can have a dump.
  */
 static void
 replica_forbid_core(void)

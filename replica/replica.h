@@ -14,7 +14,7 @@
 
 
 typedef struct {
-    /* the program's: options as cmdline_read() left them, engine.kind */
+    /* the program's: options as cmdline_read() filled them, and engine.kind */
     cmdline_t               *options;
     const service_method_t  *methods;   /* NULL: none */
     const standby_body_t    *body;      /* NULL: nothing but the process */

@@ -157,7 +157,8 @@ retire_on_timer(struct ev_loop *loop, ev_timer *w, int revents)
 }
 
 
-/* Before each sleep of the loop: has the last stream ended? */
+/* Called before each sleep of the loop: notices when the last stream has
+   ended. */
 static void
 retire_on_turn(struct ev_loop *loop, ev_prepare *w, int revents)
 {

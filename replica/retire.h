@@ -29,12 +29,14 @@ typedef struct {
     grpc_server_t    *server;
     agent_link_t     *link;
     uint64_t          drain_timeout_ms;
-    void            (*on_drain)(void *data);    /* it has begun; or NULL */
+    void            (*on_drain)(void *data);    /* draining has begun; may be
+                                                   NULL */
     void             *data;
 
     /*
-     * No stream is left: ends the engine, then retire_stopped().  is_hurried:
-     * at once; also while it is under way.  NULL: it ends with the process.
+     * No stream is left: ends the engine, then calls retire_stopped().
+     * is_hurried: at once; such a call may follow one without it.  NULL: the
+     * engine ends with the process.
      */
     void            (*stop_engine)(void *data, int is_hurried);
 
@@ -52,11 +54,14 @@ typedef struct {
 /* The caller has filled in the first part.  Ends the loop when all is done. */
 void retire_init(retire_t *retire);
 
-/* The engine has ended, as stop_engine() was to see to. */
+/* To be called when the engine has ended after stop_engine(). */
 void retire_stopped(retire_t *retire);
 
-/* Another engine serves as soon as this one has ended: streams that still run
-   go on there.  Nothing where it does not drain. */
+/*
+ * To be called when another engine serves as soon as this one has ended: ends
+ * the streams that still run, which continue there.  Does nothing if this
+ * replica is not draining.
+ */
 void retire_hand_over(retire_t *retire);
 
 #endif /* RETIRE_H */

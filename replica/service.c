@@ -5,11 +5,11 @@
  * Our own methods take one message.  A call is looked up at its headers, its
  * message is decoded when it comes, and the handler runs when the client has
  * finished sending: until then a second message can still make the call
- * invalid.  Whatever is wrong is answered at once, and `is_answered` keeps the
- * rest of the request from being looked at.
+ * invalid.  An error is answered at once, and `is_answered` has the rest of the
+ * request ignored.
  *
  * A method of the kind's own (engine_stream_t) gets each message as it comes,
- * and answers when it likes.
+ * and may answer at any time.
  *
  *   path -> service_find() -> on_message: decode -> on_end: method->handle()
  *                                                      |
@@ -37,7 +37,8 @@ struct service_call_s {
     llmgw_grpc_stream_t     *stream;
     const service_method_t  *method;
     ProtobufCMessage        *request;       /* decoded; NULL: none yet */
-    void                    *own;           /* a call of the kind's method */
+    void                    *own;           /* the call's object, of the kind's
+                                               method */
     int                      is_answered;
 };
 
@@ -161,7 +162,7 @@ service_undrain(service_call_t *call)
 }
 
 
-/* --- what methods of a program ask */
+/* --- functions for methods of a program */
 
 engine_t *
 service_engine(const service_call_t *call)
@@ -180,8 +181,8 @@ service_request(const service_call_t *call)
 /* --- grpc.health.v1.Health */
 
 /*
- * Generating kinds serve Generate; a kind with a method of its own serves that
- * one.
+ * Whether the engine has this service: generating kinds serve Generate, and a
+ * kind with a method of its own that one.
  */
 static int
 service_has(const engine_t *engine, const char *name)

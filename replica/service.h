@@ -16,8 +16,8 @@
 #define SERVICE_MESSAGE_BYTES  (80 * 1024 * 1024)
 
 /*
- * A message is put together here whatever the window; a gateway that may send
- * half a megabyte at once need not wait for us after each 64 kB.
+ * Messages are assembled here whatever the window is; with half a megabyte of
+ * it a gateway need not wait for us after each 64 kB.
  */
 #define SERVICE_WINDOW_BYTES   (512 * 1024)
 
@@ -51,11 +51,12 @@ typedef struct {
 llmgw_grpc_config_t service_config(service_t *service);
 
 
-/* --- for the methods of a program: one of the two answers, once */
+/* --- for the methods of a program: each call is answered once, by
+   service_reply() or service_call_refuse() */
 
 engine_t *service_engine(const service_call_t *call);
 
-/* Decoded, and the call's. */
+/* The decoded request; the call frees it. */
 const ProtobufCMessage *service_request(const service_call_t *call);
 
 void service_reply(service_call_t *call, const ProtobufCMessage *response);

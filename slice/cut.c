@@ -42,7 +42,7 @@ cut_set_u32(cut_run_t *run, const char *fact, uint32_t value)
 }
 
 
-/* From the end, since removing a key moves those behind it. */
+/* Removes keys, from the end on, since removing a key moves those after it. */
 static void
 cut_remove(cut_run_t *run, const char *prefix)
 {
@@ -59,7 +59,7 @@ cut_remove(cut_run_t *run, const char *prefix)
 }
 
 
-/* What makes libllama take it as a model of its own. */
+/* Sets the keys with which libllama loads the slice as a model of its own. */
 static void
 cut_set_slice(cut_run_t *run)
 {
@@ -124,7 +124,7 @@ cut_add_shape(cut_run_t *run, const char *name, enum ggml_type type,
 }
 
 
-/* In the order in which their bytes are written below. */
+/* Adds the tensors, in the order in which their bytes are written below. */
 static void
 cut_set_tensors(cut_run_t *run)
 {
@@ -151,7 +151,7 @@ cut_set_tensors(cut_run_t *run)
 }
 
 
-/* --- its bytes */
+/* --- the tensors' bytes */
 
 static int
 cut_put(void *data, const void *bytes, size_t n)
@@ -192,7 +192,7 @@ cut_put_zeros(cut_run_t *run, size_t n)
 }
 
 
-/* As the head's offsets say. */
+/* Pads to the next offset in the file's head. */
 static int
 cut_pad(cut_run_t *run)
 {
@@ -253,7 +253,8 @@ cut_put_tensors(cut_run_t *run)
 
 /* --- the file */
 
-/* Two runs that write the same file would mix. */
+/* Opens PATH.tmp for this run alone: two runs that write the same file would
+   mix their bytes. */
 static int
 cut_open(cut_run_t *run, const char *path)
 {
@@ -274,7 +275,8 @@ cut_open(cut_run_t *run, const char *path)
 }
 
 
-/* The new name is to be on the disk, too. */
+/* Renames the file, and syncs the folder, so that the new name is on the disk,
+   too. */
 static int
 cut_rename(const char *from, const char *to)
 {

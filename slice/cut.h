@@ -3,8 +3,8 @@
  * Writes a file with a part of a model; its contents are described in
  * slice/sliced.h.
  *
- * It is written as PATH.tmp and renamed when all of it is on the disk: so a
- * file of that name is complete, however the run ends.
+ * It is written as PATH.tmp, and renamed to PATH when all of it is on the disk.
+ * So a file PATH is complete, however the run ends.
  */
 
 #ifndef CUT_H
@@ -18,11 +18,14 @@ typedef struct {
     uint32_t       first_layer;     /* SLICE */
     uint32_t       last_layer;
     const char    *path;
-    uint64_t       bytes;           /* out: of the file */
+    uint64_t       bytes;           /* set by cut_write(): bytes of the file */
 } cut_t;
 
-/* Of a model whose manifest is made.  0, or -1 and why; an empty error: it
-   was to stop.  Only a run that is killed leaves PATH.tmp behind. */
+/*
+ * Writes a file; the model's manifest has been made.  0, or -1 and an error,
+ * which is empty if it was stopped.  Only a run that is killed leaves PATH.tmp
+ * behind.
+ */
 int cut_write(const whole_t *whole, cut_t *cut, const tensors_watch_t *watch,
     char error[SLICED_ERROR_BYTES]);
 

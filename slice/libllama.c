@@ -51,7 +51,7 @@ libllama_listen(libllama_t *l)
 }
 
 
-/* Instead of libllama's own, which prints dots. */
+/* Replaces libllama's own callback, which prints dots. */
 static bool
 libllama_on_progress(float progress, void *data)
 {

@@ -2,7 +2,7 @@
 /*
  * llmgw-slice: cuts a model into files with a part of its layers each.
  *
- *   manifest/   what the weights are, which of them go into which file: pure
+ *   manifest/   the manifest, and which tensors go into which file: pure
  *   whole.c     the model, and whether it can be cut
  *   norms.c     how large activations are between its layers
  *   cut.c       writes a file
@@ -49,8 +49,8 @@ typedef struct {
     log_t           log;
     whole_t         whole;
     ranges_t        ranges;
-    const char     *doing;          /* for progress */
-    uint64_t        done;           /* bytes of it */
+    const char     *doing;          /* the current work, for progress */
+    uint64_t        done;           /* bytes done of the current work */
     struct timespec said;
 } main_t;
 
@@ -108,7 +108,7 @@ main_on_signal(int signo)
 }
 
 
-/* What libllama prints of itself is of no use here. */
+/* Drops libllama's messages, which are of no use here. */
 static void
 main_on_log(enum ggml_log_level level, const char *text, void *data)
 {
@@ -117,7 +117,7 @@ main_on_log(enum ggml_log_level level, const char *text, void *data)
 
 /* --- the command line */
 
-/* The options may stand before the model or behind it. */
+/* Reads the options, which may come before or after the model. */
 static options_rc_t
 main_parse(main_t *m, int argc, char **argv)
 {
@@ -144,7 +144,7 @@ main_parse(main_t *m, int argc, char **argv)
 }
 
 
-/* Either nothing is written, or it is said where and what. */
+/* Checks that --check is given, or where and what is to be written. */
 static options_rc_t
 main_check_options(const main_options_t *o)
 {
@@ -191,7 +191,7 @@ main_begin(main_t *m, const char *doing)
 }
 
 
-/* Now and then, so that short work says nothing. */
+/* Prints progress from time to time, so that short work prints nothing. */
 static void
 main_on_progress(void *data, uint64_t bytes)
 {
@@ -232,7 +232,8 @@ main_plan(main_t *m, char error[SLICED_ERROR_BYTES])
 }
 
 
-/* A single slice is one host's; of several, all of the model is expected. */
+/* Warns if several slices do not have all layers; a single slice may be for one
+   host. */
 static void
 main_warn_of_gaps(const main_t *m)
 {
@@ -248,7 +249,8 @@ main_warn_of_gaps(const main_t *m)
 }
 
 
-/* Before a large model is read for minutes: a file can be made there. */
+/* Checks that a file can be made in the folder, before a large model is read
+   for minutes. */
 static int
 main_try_folder(const main_t *m, char error[SLICED_ERROR_BYTES])
 {
@@ -294,7 +296,8 @@ main_make_folder(const main_t *m, char error[SLICED_ERROR_BYTES])
 }
 
 
-/* What a model's file is called, without what says GGUF or a part. */
+/* The name of the model's file, without the suffixes for GGUF and for a
+   part. */
 static int
 main_stem_bytes(const main_t *m, const char **stem)
 {
@@ -313,7 +316,7 @@ main_stem_bytes(const main_t *m, const char **stem)
 }
 
 
-/* range: NULL for the head. */
+/* Writes a file.  range: NULL for the head. */
 static int
 main_cut(main_t *m, const range_t *range, char error[SLICED_ERROR_BYTES])
 {
@@ -375,7 +378,7 @@ main_write(main_t *m, char error[SLICED_ERROR_BYTES])
 }
 
 
-/* What a file is, once all of it was compared with its manifest. */
+/* Compares all of a file with its manifest, and prints what it is. */
 static int
 main_check(main_t *m)
 {

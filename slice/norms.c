@@ -23,7 +23,7 @@ typedef struct {
 } norms_run_t;
 
 
-/* The boundary that a tensor is at: 0 is the input; -1: at none. */
+/* The boundary of a tensor: 0 is the input; -1: it is at none. */
 static int
 norms_boundary(const norms_run_t *run, const char *name)
 {
@@ -56,7 +56,8 @@ norms_of_row(const float *row, int64_t width)
 }
 
 
-/* libllama asks whether a tensor is wanted, then shows it. */
+/* Called by libllama, which asks whether a tensor is wanted, and then passes
+   it. */
 static bool
 norms_on_tensor(struct ggml_tensor *tensor, bool is_asking, void *data)
 {
@@ -91,7 +92,8 @@ norms_on_tensor(struct ggml_tensor *tensor, bool is_asking, void *data)
 }
 
 
-/* From beside libllama: it would also look in the current folder. */
+/* Loads ggml's code from beside libllama, which would also look in the current
+   folder. */
 static int
 norms_load_backend(char error[SLICED_ERROR_BYTES])
 {
@@ -137,7 +139,8 @@ norms_open(norms_run_t *run, char error[SLICED_ERROR_BYTES])
 }
 
 
-/* Logits of all rows, since the last layer leaves out the others. */
+/* Decodes the tokens, with logits of all rows, since the last layer leaves out
+   rows without logits. */
 static int
 norms_decode(norms_run_t *run, char error[SLICED_ERROR_BYTES])
 {
@@ -169,7 +172,7 @@ norms_decode(norms_run_t *run, char error[SLICED_ERROR_BYTES])
 }
 
 
-/* All were seen, and are numbers. */
+/* Checks that a norm was seen at each boundary, and is finite. */
 static int
 norms_check(const whole_t *whole, char error[SLICED_ERROR_BYTES])
 {

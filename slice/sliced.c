@@ -17,7 +17,7 @@
 _Static_assert(SLICED_ERROR_BYTES == TENSORS_ERROR_BYTES, "one error's room");
 
 
-/* --- what the file says */
+/* --- the file's keys */
 
 static int
 sliced_read_kind(sliced_t *s, const tensors_t *t)
@@ -102,7 +102,7 @@ sliced_read_name(sliced_t *s, const tensors_t *t)
 }
 
 
-/* Last, since it takes memory. */
+/* Reads the norms; called last, since it allocates memory. */
 static int
 sliced_read_norms(sliced_t *s, const tensors_t *t,
     char error[SLICED_ERROR_BYTES])
@@ -127,7 +127,7 @@ sliced_read_norms(sliced_t *s, const tensors_t *t,
 }
 
 
-/* The manifest that the file carries, and its id. */
+/* Reads the manifest in the file, and its id. */
 static int
 sliced_read_manifest(sliced_t *s, const tensors_t *t, manifest_t *manifest,
     char error[SLICED_ERROR_BYTES])
@@ -162,11 +162,12 @@ sliced_read_manifest(sliced_t *s, const tensors_t *t, manifest_t *manifest,
 }
 
 
-/* --- what the file has */
+/* --- the file's tensors */
 
 typedef struct {
     const tensors_t        *tensors;
-    const tensors_watch_t  *watch;      /* NULL: only looks, reads nothing */
+    const tensors_watch_t  *watch;      /* NULL: checks types and shapes, reads
+                                           no bytes */
     char                   *error;
 } sliced_look_t;
 
@@ -251,7 +252,8 @@ sliced_check_line(const sliced_look_t *look, const share_t *share,
 }
 
 
-/* Each line that the file has to have, and nothing else. */
+/* Checks that the file has a tensor for each line that it has to have, and no
+   other. */
 static int
 sliced_check_tensors(const sliced_t *s, const manifest_t *manifest,
     const sliced_look_t *look)
@@ -282,7 +284,7 @@ sliced_check_tensors(const sliced_t *s, const manifest_t *manifest,
 }
 
 
-/* Both of them, from a file that is open. */
+/* Reads keys and checks tensors of a file that is open. */
 static int
 sliced_read_tensors(sliced_t *s, const tensors_t *t,
     const tensors_watch_t *watch, char error[SLICED_ERROR_BYTES])

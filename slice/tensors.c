@@ -19,7 +19,8 @@
     (snprintf(error, TENSORS_ERROR_BYTES, __VA_ARGS__), -1)
 
 
-/* Found early, so that libllama's own words are not needed. */
+/* Opens a part; problems are found here, for messages of our own instead of
+   libllama's. */
 static int
 tensors_open_part(tensors_part_t *part, const char *path,
     char error[TENSORS_ERROR_BYTES])
@@ -51,7 +52,7 @@ tensors_open_part(tensors_part_t *part, const char *path,
 }
 
 
-/* The i-th of a part, behind those that are there. */
+/* Appends the i-th tensor of a part. */
 static int
 tensors_add(tensors_t *t, const tensors_part_t *part, int64_t i,
     uint64_t file_bytes, char error[TENSORS_ERROR_BYTES])
@@ -175,7 +176,8 @@ tensors_find(const tensors_t *t, const char *name)
 }
 
 
-/* gguf's own functions abort where a fact is missing or of another type. */
+/* The index of a fact, checked, since gguf's functions abort if it is missing
+   or of another type. */
 static int64_t
 tensors_fact(const tensors_t *t, const char *key, enum gguf_type type)
 {
@@ -251,7 +253,8 @@ tensors_shape(const tensor_t *tensor, char shape[MANIFEST_SHAPE_BYTES])
 }
 
 
-/* One block at an offset in the tensor: its bytes; -1 and errno. */
+/* Reads one block at an offset in the tensor, and returns its size; -1 and
+   errno. */
 static ssize_t
 tensors_block(const tensor_t *tensor, const tensors_watch_t *watch,
     uint64_t at, void *block)
@@ -370,7 +373,8 @@ tensors_compare_keys(const void *a, const void *b)
 }
 
 
-/* One key: its name with the NUL, its type, its value as the file has it. */
+/* Appends one key: its name with the NUL, its type, its value as the file has
+   it. */
 static void
 tensors_put_setting(const tensors_t *t, const char *key, FILE *out)
 {
@@ -414,7 +418,7 @@ tensors_put_setting(const tensors_t *t, const char *key, FILE *out)
 }
 
 
-/* The keys that count, sorted; the list is for free(). */
+/* The keys that are part of the line, sorted; the caller frees the list. */
 static const char **
 tensors_list_settings(const tensors_t *t, size_t *n)
 {

@@ -14,17 +14,19 @@
     (snprintf(error, SLICED_ERROR_BYTES, __VA_ARGS__), -1)
 
 /*
- * Read in libllama 0.5's src/models/: every layer is built by the same lines,
- * the input goes to the first one as it is, and what a layer hands on is named
- * "l_out".  Not so, for example, in gemma (the input is scaled), phi3 and
- * cohere2 (windows by the layer's number), deepseek2 (the first layers are
- * dense), olmo2 with windows, and models with layers that keep a state.
+ * By libllama 0.5's src/models/: in these architectures every layer is built by
+ * the same code, the first one gets the input unchanged, and the output of a
+ * layer is named "l_out".  This does not hold, for example, for gemma (the
+ * input is scaled), phi3 and cohere2 (windows by the layer's number), deepseek2
+ * (the first layers are dense), olmo2 with windows, and models with layers that
+ * keep a state.
  */
 static const char *const  whole_architectures[] = {
     "llama", "qwen2", "qwen3", "qwen3moe", NULL
 };
 
-/* What belongs to no layer; slice/manifest/share.h says where it goes. */
+/* Tensors that belong to no layer; slice/manifest/share.h says which files have
+   them. */
 static const char *const  whole_globals[] = {
     SHARE_EMBED, SHARE_OUTPUT, "output.bias", "output_norm.weight",
     "rope_freqs.weight", "rope_factors_long.weight",
@@ -69,7 +71,8 @@ whole_check_architecture(const whole_t *w, char error[SLICED_ERROR_BYTES])
 }
 
 
-/* A value for each layer would be another layer's in a slice. */
+/* Refuses facts with a value for each layer, which would be another layer's in
+   a slice. */
 static int
 whole_check_facts(const whole_t *w, char error[SLICED_ERROR_BYTES])
 {
@@ -127,7 +130,8 @@ whole_read_sizes(whole_t *w, char error[SLICED_ERROR_BYTES])
 }
 
 
-/* Each is a layer's or known, and each layer has some. */
+/* Checks that each tensor is a layer's or a known one, and that each layer has
+   some. */
 static int
 whole_check_tensors(const whole_t *w, char error[SLICED_ERROR_BYTES])
 {
@@ -163,7 +167,8 @@ whole_check_tensors(const whole_t *w, char error[SLICED_ERROR_BYTES])
 }
 
 
-/* As members may be called: a file's own name has blanks and more. */
+/* Sets a name that members may have: the name in a file may have blanks and
+   other characters. */
 static void
 whole_name(whole_t *w, const char *name)
 {

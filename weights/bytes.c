@@ -12,7 +12,8 @@
 #define GIB  (1024.0 * 1024 * 1024)
 
 
-/* In the thread: the last descriptor's end frees the pages, 160 ms a GiB. */
+/* Run by the thread: closing the last descriptor frees the pages, 160 ms for
+   each GiB. */
 static void
 bytes_reclaim_run(void *data)
 {
@@ -42,7 +43,8 @@ bytes_free(store_t *store)
 }
 
 
-/* The threads that read the bytes need their descriptor. */
+/* If threads still read the bytes, they need the descriptor: that ends
+   first. */
 void
 bytes_reclaim(void *data)
 {
@@ -59,7 +61,7 @@ bytes_reclaim(void *data)
 }
 
 
-/* Those that wait for it, one line each. */
+/* Sends the progress to each client that waits for it. */
 static void
 bytes_tell(const store_t *store, uint64_t done)
 {

@@ -10,13 +10,15 @@
 #include "weights/digest.h"
 
 
-/* Of one read: it stays in a processor's cache until it is hashed. */
+/* Bytes of one read, few enough to stay in a processor's cache until they are
+   hashed. */
 #define DIGEST_READ_BYTES  (128 * 1024)
 
 #define DIGEST_HASH_BYTES  32
 
 
-/* The size of the next read; 0: the chunk has been read, -1: broken. */
+/* Reads the next bytes of a chunk, and returns their number; 0: the chunk has
+   been read; -1: it cannot be. */
 static ssize_t
 digest_read(digest_t *digest, uint8_t *buf, uint64_t at, uint64_t end)
 {
@@ -38,7 +40,7 @@ digest_read(digest_t *digest, uint8_t *buf, uint64_t at, uint64_t end)
 }
 
 
-/* Of one chunk.  0, or -1: broken. */
+/* Hashes one chunk.  0, or -1: it cannot be read. */
 static int
 digest_update(digest_t *digest, size_t i, EVP_MD_CTX *hash)
 {
@@ -82,7 +84,7 @@ digest_chunk(digest_t *digest, size_t i)
 }
 
 
-/* Of each thread: chunks until there are no more. */
+/* Run by each thread: hashes chunks until there are no more. */
 static void
 digest_run(void *data)
 {
@@ -124,7 +126,8 @@ digest_end(void *data)
 }
 
 
-/* Those that this process may use, and no more than there are chunks. */
+/* Number of processors that this process may use, at most one for each
+   chunk. */
 static int
 digest_nthreads(size_t nchunks)
 {

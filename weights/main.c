@@ -3,10 +3,10 @@
  * llmgw-weights: keeps the weights of a model in memory, once for all engines
  * of the host.
  *
- *   roles.c     who may write and read: pure
+ *   roles.c     which client may write or read: pure
  *   store.c     connections
- *   request.c   what a line asks
- *   bytes.c     what takes long: hashing, freeing
+ *   request.c   clients' requests
+ *   bytes.c     long work: hashing, freeing
  *   memfile.c   descriptors and seals
  *   digest.c    the id
  *   show.c      STATE

@@ -60,7 +60,8 @@ memfile_is_whole(const memfile_t *file)
 }
 
 
-/* A file on a tmpfs, too, has F_SEAL_SEAL alone from its beginning. */
+/* A file on a tmpfs, which cannot be sealed, has F_SEAL_SEAL alone from its
+   beginning. */
 const char *
 memfile_can_seal(const memfile_t *file)
 {
@@ -74,8 +75,8 @@ memfile_can_seal(const memfile_t *file)
 }
 
 
-/* Holes are looked for twice: before, so that they can be filled, and when
-   nobody can make any. */
+/* Holes are looked for twice: before the file is sealed, so that the client can
+   fill them, and afterwards, when none can be made any more. */
 const char *
 memfile_seal(memfile_t *file)
 {

@@ -1,5 +1,5 @@
 
-/* What a client asks, a line of JSON each. */
+/* A client's requests, each a line of JSON. */
 
 #include <string.h>
 #include <unistd.h>
@@ -16,7 +16,7 @@ typedef struct {
 } request_t;
 
 
-/* Each word of refusal, and what it means. */
+/* The reasons of refusals, and their meaning. */
 static const struct {
     const char  *reason;
     const char  *why;
@@ -73,7 +73,7 @@ request_why(const char *reason)
 }
 
 
-/* The name of a file: short, and without control characters. */
+/* Whether a file's name is short, and without control characters. */
 static int
 request_is_name(const char *name)
 {
@@ -117,7 +117,8 @@ request_mode(const char *text, roles_mode_t *mode)
 }
 
 
-/* How it calls itself, if it does.  Not taken: it has a role already. */
+/* Reads the name that the client gives itself, if any; it is ignored if the
+   client has a role already. */
 static int
 request_engine(store_conn_t *conn, const json_t *json)
 {
@@ -162,7 +163,7 @@ request_hello(store_conn_t *conn, const json_t *json)
 }
 
 
-/* Is it a memfd of that size which can be sealed later? */
+/* Checks that fd is a memfd of that size which can be sealed later. */
 static const char *
 request_look(memfile_t *file, int fd, uint64_t bytes)
 {
@@ -272,7 +273,8 @@ request_get(store_conn_t *conn, const json_t *json)
 }
 
 
-/* Sealed and whole, and where the slot has a file, that one. */
+/* Checks that the file is sealed and whole, and that it is the slot's if the
+   slot has one. */
 static const char *
 request_may_adopt(const store_conn_t *conn, memfile_t *file, int fd,
     const char *id)
@@ -307,7 +309,7 @@ request_may_adopt(const store_conn_t *conn, memfile_t *file, int fd,
 }
 
 
-/* Takes over fd. */
+/* Begins an adoption; the descriptor is the store's from now on. */
 static void
 request_begin_adoption(store_t *store, const memfile_t *file,
     const json_t *json)

@@ -199,7 +199,7 @@ roles_reclaim(roles_t *roles)
 }
 
 
-/* The writer's bytes are no longer wanted, if there are any. */
+/* Reclaims the writer's bytes, if there are any. */
 static void
 roles_clear(roles_t *roles, uint64_t now_ms)
 {

@@ -19,11 +19,11 @@
  *        |                   adopt                      hashed   |
  *        '-----------------------------> ADOPTING ---------------'
  *
- * COMMITTED is for ever: other weights have a service of their own.  A writer
- * that ends while HASHING loses its role only, since all its bytes are present
- * and can no longer be changed.  When the last adopter ends, only the service
- * has the bytes. They are dropped, since no client may write while they are
- * being checked.
+ * COMMITTED is final: other weights have a service of their own.  A writer that
+ * ends while HASHING loses its role only, since all its bytes are present and
+ * can no longer be changed.  When the last adopter ends, only the service has
+ * the bytes.  They are dropped, since no client may write while they are being
+ * checked.
  *
  * Waiters are tested again, in the order in which they came, after each event:
  *
@@ -37,8 +37,8 @@
  * While an adoption is open the slot is not EMPTY, so that no client becomes
  * the writer then either.
  *
- * A waiter whose time is over is notified and forgotten; if it can be granted
- * at the same moment, it is granted.
+ * A waiter whose time is over is notified and removed; if it can be granted at
+ * the same moment, it is granted.
  */
 
 #ifndef WEIGHTS_ROLES_H
@@ -74,8 +74,9 @@ typedef enum {
 typedef enum {
     ROLES_GRANTED = 0,      /* WRITER or READER */
     ROLES_TIMED_OUT,        /* NONE */
-    ROLES_DONE,             /* READER: what it wrote or gave is committed */
-    ROLES_FAILED            /* NONE: it was not, see roles_hashed() */
+    ROLES_DONE,             /* READER: the bytes that it wrote or gave are
+                               committed */
+    ROLES_FAILED            /* NONE: they are not, see roles_hashed() */
 } roles_event_t;
 
 typedef struct roles_client_s  roles_client_t;
@@ -85,7 +86,7 @@ struct roles_client_s {
     roles_role_t     role;
     roles_mode_t     mode;              /* of a waiter */
     uint64_t         deadline_ms;       /* of a waiter */
-    roles_client_t  *prev;              /* while it has a role */
+    roles_client_t  *prev;              /* in the list, while it has a role */
     roles_client_t  *next;
 };
 
@@ -113,18 +114,20 @@ void roles_init(roles_t *roles, uint64_t no_rw_until_ms,
     const roles_callbacks_t *callbacks, void *data);
 
 /*
- * The following return NULL, or why not in a word, and then nothing has
- * changed.
+ * The following functions return NULL, or the reason of a refusal as one word,
+ * after which nothing has changed.
  */
 
-/* Asks for a role; the answer is an event, perhaps at once. */
+/* Asks for a role; the answer is an event, which may come before this
+   returns. */
 const char *roles_ask(roles_t *roles, roles_client_t *client,
     roles_mode_t mode, uint64_t timeout_ms, uint64_t now_ms);
 
-/* The writer's bytes are there, once. */
+/* The writer has put its bytes; once. */
 const char *roles_put(roles_t *roles, const roles_client_t *client);
 
-/* May the writer commit?  Then seal, and say so with roles_commit(). */
+/* Whether the writer may commit: then the caller seals the bytes, and calls
+   roles_commit(). */
 const char *roles_may_commit(const roles_t *roles,
     const roles_client_t *client);
 void roles_commit(roles_t *roles);
@@ -134,25 +137,26 @@ const char *roles_abort(roles_t *roles, roles_client_t *client,
     uint64_t now_ms);
 
 /*
- * May the client hand back the weights that it has?  The caller checks the
- * bytes, and calls roles_adopt(): if the slot is EMPTY they have to be hashed;
- * if it is ADOPTING they have to be the bytes that are being hashed; and if it
- * is COMMITTED they have to be the committed ones, and the client is a reader
- * at once.
+ * Whether the client may hand back the weights that it has.  The caller checks
+ * the bytes, and calls roles_adopt(): if the slot is EMPTY they have to be
+ * hashed; if it is ADOPTING they have to be the bytes that are being hashed;
+ * and if it is COMMITTED they have to be the committed ones, and the client is
+ * a reader at once.
  */
 const char *roles_may_adopt(const roles_t *roles,
     const roles_client_t *client);
 void roles_adopt(roles_t *roles, roles_client_t *client);
 
-/* The end of HASHING or ADOPTING: the bytes are right and stay, or not. */
+/* To be called at the end of HASHING or ADOPTING.  is_right: the bytes are the
+   expected ones, and stay; 0: they are reclaimed. */
 void roles_hashed(roles_t *roles, int is_right, uint64_t now_ms);
 
 void roles_reclaimed(roles_t *roles, uint64_t now_ms);
 
-/* The connection has ended: its role ends, whatever it is. */
+/* To be called when the connection has ended: any role of it ends. */
 void roles_gone(roles_t *roles, roles_client_t *client, uint64_t now_ms);
 
-/* Time has passed. */
+/* To be called when time has passed. */
 void roles_tick(roles_t *roles, uint64_t now_ms);
 
 /* When roles_tick() has something to do; UINT64_MAX: never. */

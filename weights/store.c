@@ -17,7 +17,8 @@ store_conn_of(const roles_client_t *client)
 }
 
 
-/* What soon passes is asked for again and again, and told by who asks. */
+/* Refuses.  Temporary reasons are not logged, since clients ask again and
+   again, and log them themselves. */
 void
 store_refuse(store_conn_t *conn, const char *reason)
 {
@@ -31,7 +32,7 @@ store_refuse(store_conn_t *conn, const char *reason)
 }
 
 
-/* --- what the machine says */
+/* --- the machine's events */
 
 static void
 store_tell_granted(store_conn_t *conn)
@@ -174,7 +175,7 @@ store_on_wake(struct ev_loop *loop, ev_timer *wake, int events)
 }
 
 
-/* Before the loop sleeps: until when, as far as the machine is concerned. */
+/* Sets the timer to roles_next_ms(); called before the loop sleeps. */
 static void
 store_on_prepare(struct ev_loop *loop, ev_prepare *prepare, int events)
 {

@@ -6,7 +6,7 @@
  * the lines.  Each connection has one role at most, and its end releases that
  * role and nothing else.  Long work (hashing, freeing memory) is done by
  * threads, so that a connection's end is noticed at once; except while a file
- * is sealed, once, 5 ms a GiB.
+ * is sealed, once, 5 ms for each GiB.
  */
 
 #ifndef WEIGHTS_STORE_H
@@ -25,7 +25,7 @@
  */
 #define STORE_MAX_CONNS  64
 
-/* A connection without a role may be silent for so long. */
+/* A connection without a role may be silent for this time. */
 #define STORE_IDLE_MS    60000
 
 /*
@@ -45,10 +45,11 @@ typedef struct store_s  store_t;
 store_t *store_create(struct ev_loop *loop, const log_t *log,
     const char *path, int64_t device, uint64_t adopt_window_ms, char *error);
 
-/* Until a signal, or its socket is removed; the process's exit status. */
+/* Runs until a signal comes or the socket is removed; returns the process's
+   exit status. */
 int store_run(store_t *store);
 
-/* Ends all connections.  Weights that engines hold stay theirs. */
+/* Ends all connections.  Engines keep the weights that they hold. */
 void store_destroy(store_t *store);
 
 #endif /* WEIGHTS_STORE_H */

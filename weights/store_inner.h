@@ -22,7 +22,7 @@ struct store_conn_s {
     service_conn_t   base;              /* first: see service.h */
     roles_client_t   client;
     store_t         *store;
-    char             engine[STORE_ENGINE_BYTES];    /* as it says */
+    char             engine[STORE_ENGINE_BYTES];    /* the name that it gave */
 };
 
 struct store_s {
@@ -36,18 +36,19 @@ struct store_s {
     roles_t           roles;
     memfile_t         file;             /* fd -1: the slot is empty */
     char              name[STORE_NAME_BYTES];
-    char              id[DIGEST_ID_BYTES];  /* committed, or as adopters say */
+    char              id[DIGEST_ID_BYTES];  /* committed, or claimed by
+                                               adopters */
     digest_t          digest;
-    uint64_t          digest_ms;        /* when it began */
-    uint64_t          logged_ms;          /* the log, of its progress */
-    unsigned          is_hashing:1;     /* its threads run */
+    uint64_t          digest_ms;        /* when hashing began */
+    uint64_t          logged_ms;        /* when its progress was last logged */
+    unsigned          is_hashing:1;     /* hashing threads run */
     threads_t         reclaim;
 };
 
 
 /* --- store.c */
 
-/* Whose client it is. */
+/* The connection of a client. */
 store_conn_t *store_conn_of(const roles_client_t *client);
 
 /* reason: a word of the table in request.c. */
@@ -58,7 +59,7 @@ void store_refuse(store_conn_t *conn, const char *reason);
 /* To be called when all bytes are present and sealed: computes their id. */
 void bytes_hash(store_t *store);
 
-/* Is that under way, and wanted? */
+/* Whether hashing is running and its result is wanted. */
 int bytes_are_hashed(const store_t *store);
 
 /* Sends progress to waiting clients, and logs it now and then. */
@@ -69,13 +70,13 @@ void bytes_reclaim(void *data);
 
 /* --- request.c */
 
-/* One line of a client. */
+/* Handles one line of a client. */
 void request_take(store_conn_t *conn, char *text, size_t len);
 
-/* Whether asking again soon may help. */
+/* Whether the reason is temporary, so that asking again soon may help. */
 int request_passes(const char *reason);
 
-/* The text for a word of refusal. */
+/* The text for a reason. */
 const char *request_why(const char *reason);
 
 /* --- show.c */

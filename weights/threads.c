@@ -6,9 +6,9 @@
 
 
 /*
- * Engines serve on the same processors, and come first.  Two processes that
- * compute on two processors kept 0.55 of their speed beside threads of the
- * same priority, and all of it beside these.
+ * Engines serve on the same processors, and have priority.  Two processes that
+ * compute on two processors kept 0.55 of their speed beside threads of the same
+ * priority, and all of it beside threads of this one.
  */
 #define THREADS_NICE  10
 
@@ -50,7 +50,8 @@ threads_on_finished(struct ev_loop *loop, ev_async *async, int events)
 }
 
 
-/* Signals are the loop's, whichever thread they would find. */
+/* Creates the threads with all signals blocked, since the loop handles
+   signals. */
 static void
 threads_create(threads_t *threads, int n)
 {
@@ -86,7 +87,7 @@ threads_start(threads_t *threads, struct ev_loop *loop, int n,
     threads->finished.data = threads;
     ev_async_start(loop, &threads->finished);
 
-    /* One is counted until all have been started. */
+    /* This thread is counted until all have been started. */
 
     atomic_init(&threads->nrunning, 1);
     threads_create(threads, n);

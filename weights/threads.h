@@ -35,7 +35,7 @@ typedef struct {
 void threads_start(threads_t *threads, struct ev_loop *loop, int n,
     void (*run)(void *data), void (*done)(void *data), void *data);
 
-/* Waits for them.  done() does not come. */
+/* Waits for the threads.  done() is not called any more. */
 void threads_join(threads_t *threads);
 
 #endif /* WEIGHTS_THREADS_H */

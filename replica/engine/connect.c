@@ -8,7 +8,8 @@
 #include "replica/engine/url.h"
 
 
-/* Certificates of those who may sign the engine's. */
+/* Whether the file has a certificate, of an authority that may sign the
+   engine's. */
 static int
 connect_has_certificate(FILE *file)
 {

@@ -1,6 +1,6 @@
 
 /*
- * The HTTP client of an engine, by what the command line says of it: URL or
+ * The HTTP client of an engine, by the options of the command line: URL or
  * socket, key, certificates.
  */
 
@@ -11,7 +11,7 @@
 #include "replica/engine/http.h"
 
 
-/* NULL, and one line in the log. */
+/* NULL and one line in the log: it cannot be made. */
 http_client_t *connect_create(engine_t *engine,
     const engine_options_t *options);
 

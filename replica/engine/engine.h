@@ -25,12 +25,12 @@
 #include "replica/weights/weights.h"
 
 
-#define ENGINE_DELAY_MAX_MS   3600000   /* of all times: an hour */
+#define ENGINE_DELAY_MAX_MS   3600000   /* limit of all delays: an hour */
 #define ENGINE_CAPACITY_MAX   1000000   /* streams: a bound for typing errors */
 #define ENGINE_CAPACITY_AUTO  (-1)
 
-/* What these options are unless they are given, in ms. */
-#define ENGINE_STALL_TIMEOUT_MS  0      /* learnt: health.h */
+/* Defaults of these options, in ms. */
+#define ENGINE_STALL_TIMEOUT_MS  0      /* 0: learnt (health.h) */
 #define ENGINE_IDLE_TIMEOUT_MS   600000
 #define ENGINE_STOP_TIMEOUT_MS   10000
 
@@ -47,10 +47,10 @@ typedef struct run_s     run_t;
 typedef enum {
     ENGINE_READY = 0,
     ENGINE_STARTING,        /* loads its model */
-    ENGINE_STALLED,         /* is there, and does nothing */
-    ENGINE_DOWN,            /* is gone */
-    ENGINE_ASLEEP           /* its weights are there and nothing else: wake()
-                               is next; reported as STARTING */
+    ENGINE_STALLED,         /* runs, and makes no progress */
+    ENGINE_DOWN,            /* does not run, or will never serve */
+    ENGINE_ASLEEP           /* only its weights are loaded: wake() is next;
+                               reported as STARTING */
 } engine_state_t;
 
 /* The standby group of the process: replica/standby/ writes it. */
@@ -60,17 +60,16 @@ typedef struct {
     uint64_t  epoch;                    /* of the grant; 0: none yet */
     uint64_t  lock;                     /* instance of the lock service that
                                            granted it */
-    int       is_lock_away;             /* that service is not reached: no
-                                           takeover is possible */
+    int       is_lock_away;             /* the lock service cannot be reached:
+                                           no takeover is possible */
 } engine_group_t;
 
-/* What the reports say of an engine. */
+/* What reports contain about an engine. */
 typedef struct {
     engine_state_t  state;
-    int             is_leaving;         /* it takes nothing new, until it says
-                                           otherwise */
+    int             is_leaving;         /* it accepts no new request for now */
     int32_t         max_capacity;       /* streams; 0: no limit */
-    int64_t         running;            /* for any client; -1: not known */
+    int64_t         running;            /* of all its clients; -1: not known */
     int64_t         waiting;            /* at the engine; -1: not known */
     int32_t         kv_permille;        /* of its cache; -1: not known */
     int64_t         kv_free_blocks;     /* of its cache; -1: not known */
@@ -79,11 +78,11 @@ typedef struct {
     char            model_version[ENGINE_VERSION_BYTES];
     char            resume_group[ENGINE_GROUP_BYTES];   /* "": any */
     char            models[ENGINE_MODELS_BYTES];    /* NUL-ended names, one
-                                                       behind the other */
+                                                       after the other */
     size_t          models_bytes;       /* 0: not known */
-    char            detail[ENGINE_DETAIL_BYTES];    /* why it does not run, of
-                                                       one that is started
-                                                       here; "": it does */
+    char            detail[ENGINE_DETAIL_BYTES];    /* of an engine that is
+                                                       started here: why it does
+                                                       not run; "": it runs */
     engine_group_t  group;
     uint32_t        generation;         /* raised by engine_publish(): a report
                                            is due */
@@ -96,7 +95,7 @@ typedef struct {
     int64_t  cancelled;
     int64_t  failed;                    /* rejected ones included */
     int64_t  tokens;
-    int64_t  prompt_tokens;             /* the replica model's: of requests
+    int64_t  prompt_tokens;             /* of the engine `model`: of requests
                                            that were queued */
     int64_t  cached_tokens;             /* of those, found in its cache */
 } engine_stats_t;
@@ -106,7 +105,8 @@ typedef struct {
     const char  *kind;
     const char  *url;                   /* NULL: none */
     const char  *command;               /* starts it; NULL: it runs already */
-    const char  *socket;                /* of that one; NULL: by the URL */
+    const char  *socket;                /* of an engine that is started here;
+                                           NULL: by the URL */
     uint64_t     stop_timeout_ms;       /* from its SIGTERM to SIGKILL */
     const char  *key_file;              /* NULL: none */
     const char  *ca_file;               /* NULL: the system's */
@@ -129,7 +129,7 @@ typedef struct {
     /* of a model in shards: replica/shard/options.h */
     const struct shards_options_s  *shards;
 
-    /* of a kind whose room has a struct for them */
+    /* options of a kind, in a struct of its own */
     const void  *own;
 } engine_options_t;
 
@@ -148,23 +148,26 @@ typedef enum {
 typedef struct {
     const char  *path;
 
-    /* Of the server: other methods have to fit in, too.  The kind trusts a
-       stream of its own with more (llmgw_grpc_stream_trust()). */
+    /* Limits of the whole server, so other methods have to fit in, too.  The
+       kind allows one of its own streams more by llmgw_grpc_stream_trust(). */
     size_t       message_bytes;
-    size_t       unfinished_bytes;      /* of all that are not trusted */
+    size_t       unfinished_bytes;      /* of all streams that are not
+                                           trusted */
     uint32_t     window_bytes;          /* of each stream */
     uint32_t     streams;               /* of one connection */
 
-    /* Of the server's connections; they live until the engine's close(). */
+    /* Options of the server's connections; they live until the engine's
+       close(). */
     const grpc_conn_options_t  *(*conn)(engine_t *engine);
 
-    /* NULL: it has ended the stream itself. */
+    /* Begins a call.  NULL: the kind has ended the stream itself. */
     void  *(*open)(engine_t *engine, llmgw_grpc_stream_t *stream);
 
-    /* A whole message; its bytes are out of the window. */
+    /* A whole message has come; its bytes were given back to the window. */
     void   (*message)(void *call, const uint8_t *data, size_t len);
 
-    /* No other comes: OK, or what is wrong with the client's stream. */
+    /* No further message comes: OK, or what is wrong with the client's
+       stream. */
     void   (*end)(void *call, llmgw_grpc_status_t status, const char *text);
 
     /* All that was queued has been sent. */
@@ -176,28 +179,28 @@ typedef struct {
 
 typedef struct {
     const char  *name;
-    size_t       run_bytes;     /* of a run: the kind's own struct, a run_t
-                                   first, zeroed */
+    size_t       run_bytes;     /* of the kind's own struct for a run, which
+                                   begins with a run_t; it is zeroed */
 
     /* NULL: it has no method of its own. */
     const engine_stream_t  *stream;
 
     /*
-     * 0, or -1 and one line in the log.  It sets engine->data.  With
-     * is_standby it leads to ENGINE_ASLEEP, at once or by way of
-     * ENGINE_STARTING, and takes nothing that only serving needs.
+     * Opens the engine, and sets engine->data.  0, or -1 and one line in the
+     * log.  With is_standby it leads to ENGINE_ASLEEP, at once or by way of
+     * ENGINE_STARTING, and takes no memory or device that only serving needs.
      */
     int   (*open)(engine_t *engine, const engine_options_t *options);
 
     /*
-     * NULL: it cannot stand by.  Called once, in ENGINE_ASLEEP: gets what
-     * serving needs.  It leads to ENGINE_READY, at once or by way of
-     * ENGINE_STARTING.  0, or -1 and one line in the log; a failure later sets
-     * is_broken and ends the loop.
+     * NULL: this kind cannot stand by.  Called once, in ENGINE_ASLEEP: gets
+     * what serving needs.  It leads to ENGINE_READY, at once or by way of
+     * ENGINE_STARTING. 0, or -1 and one line in the log; a later failure calls
+     * engine_fail().
      */
     int   (*wake)(engine_t *engine);
 
-    /* No run is left. */
+    /* Closes the engine; no run is left. */
     void  (*close)(engine_t *engine);
 
     /*
@@ -209,24 +212,26 @@ typedef struct {
                                   char *text, size_t bytes);
 
     /*
-     * Begins an admitted run, whose request is run->request.  It may send and
-     * finish within it.  NULL: it has no runs and Generate is not served.
+     * Begins an admitted run, whose request is run->request; it may send and
+     * finish before it returns.  NULL: the kind has no runs, and Generate is
+     * not served.
      */
     void  (*start)(run_t *run);
 
     /*
-     * The run ends, and not by the kind's own run_finish(): let go of all
-     * that it holds.  The kind does not touch the run after it.
+     * The run ends otherwise than by the kind's run_finish(): frees what the
+     * kind holds for it.  The kind does not touch the run afterwards.
      */
     void  (*cancel)(run_t *run);
 
     /* run_is_full() was true, and all that was queued has been sent. */
     void  (*resume)(run_t *run);
 
-    /* May be NULL.  Adds what only this kind says to a report to the agent. */
+    /* May be NULL.  Adds fields that only this kind has to a report to the
+       agent. */
     void  (*report)(const engine_t *engine, json_t *report);
 
-    /* May be NULL.  The replica ends: so do all calls of `stream`. */
+    /* May be NULL.  The replica stops: ends all calls of `stream`. */
     void  (*stop)(engine_t *engine, const char *text);
 } engine_kind_t;
 
@@ -239,12 +244,13 @@ struct engine_s {
     engine_stats_t        stats;
     weights_t            *weights;      /* NULL: of no weights service */
     run_t                *runs;         /* those that run */
-    int32_t               full;         /* of those: their clients do not
+    int32_t               full;         /* of these: those whose clients do not
                                            read */
     uint64_t              progress;     /* rises with each message given out,
                                            and each step of the engine */
     void                (*on_message)(const engine_t *engine);
-                                        /* one was given out; NULL: not asked */
+                                        /* a message was given out; NULL:
+                                           nothing is called */
     int                   is_draining;
     int                   is_stopping;  /* draining for good */
     int                   is_broken;    /* it will never serve: the process
@@ -252,19 +258,19 @@ struct engine_s {
 };
 
 
-/* New runs are refused: an operator drains the replica, it is stopping, or its
-   engine takes nothing new. */
+/* Whether new runs are refused: an operator drains the replica, it is stopping,
+   or its engine accepts no new request. */
 int engine_is_draining(const engine_t *engine);
 
-/* Of no group, or the Active one of its group. */
+/* The engine has no group, or is the Active one of its group. */
 int engine_is_active(const engine_t *engine);
 
 /* To be called when facts have changed: they are reported before the loop
    sleeps. */
 void engine_publish(engine_t *engine);
 
-/* It will never serve: DOWN, and the process ends.  engine: an engine_t, so
-   that this can be a callback. */
+/* The engine will never serve: it is DOWN, and the process ends.  engine is an
+   engine_t; void *, so that this can be a callback. */
 void engine_fail(void *engine);
 
 /* "READY" and so on, as reports have it. */

@@ -34,7 +34,7 @@ engine_weights_on_awake(void *data)
 }
 
 
-/* text: the list, which becomes its items. */
+/* text: the list of files, which is split in place. */
 static int
 engine_weights_open_files(engine_t *engine, const engine_options_t *o,
     char *text)

@@ -2,8 +2,8 @@
 /*
  * Weights of an engine that computes nothing with them.
  *
- * The simulated engines are asleep, or ready, once what --weights names is
- * there; without it they are so at once.
+ * A simulated engine is asleep, or ready, once the files of --weights are
+ * loaded; without --weights it is so at once.
  */
 
 #ifndef ENGINE_WEIGHTS_H
@@ -12,10 +12,11 @@
 #include "replica/engine/engine.h"
 
 
-/* The last act of a kind's open().  0, or -1 and one line in the log. */
+/* To be called at the end of a kind's open(): leads to ENGINE_ASLEEP with
+   is_standby, else to ENGINE_READY. 0, or -1 and one line in the log. */
 int engine_weights_open(engine_t *engine, const engine_options_t *options);
 
-/* The last act of its wake(). */
+/* To be called at the end of the kind's wake(): leads to ENGINE_READY. */
 void engine_weights_wake(engine_t *engine);
 
 void engine_weights_close(engine_t *engine);

@@ -47,7 +47,7 @@ health_stall_ms(const health_t *h)
 }
 
 
-/* A step that took so long, or longer. */
+/* Counts a step that took this long, or longer. */
 static void
 health_step(health_t *h, uint64_t took_ms)
 {
@@ -62,7 +62,7 @@ health_step(health_t *h, uint64_t took_ms)
 }
 
 
-/* Another process may be there, which compiles again. */
+/* Another process may run now, which compiles kernels again. */
 static void
 health_start_over(health_t *h)
 {
@@ -74,7 +74,7 @@ health_start_over(health_t *h)
 }
 
 
-/* --- what it says of itself */
+/* --- the engine's own reports */
 
 static void
 health_ready(health_t *h)
@@ -86,7 +86,8 @@ health_ready(health_t *h)
 }
 
 
-/* With streams of ours it takes more to end a silence: bytes, or all probes. */
+/* While streams of ours run, one answered probe does not end a silence: bytes
+   do, or health_answer() with READY. */
 void
 health_answered(health_t *h, uint64_t now_ms)
 {
@@ -108,7 +109,8 @@ health_asked(health_t *h, uint64_t now_ms)
 }
 
 
-/* What was measured says nothing about the next process. */
+/* Enters DOWN or STARTING, and drops what was measured, which shows nothing
+   about the next process. */
 static void
 health_end(health_t *h, engine_state_t state)
 {
@@ -273,9 +275,9 @@ health_scrape_idle(health_t *h, uint64_t now_ms)
 
 
 /*
- * A counter tells of progress only when it is asked.  If bytes of ours came in
- * between, they are what moved it, and they say when.  How long a step without
- * bytes took is known from the scrapes at which it went on.
+ * A counter shows progress only at a scrape.  If bytes of ours came since the
+ * last one, they moved it, and their time is known.  How long a step without
+ * bytes took is known from the scrapes between which the counter moved.
  */
 static void
 health_count(health_t *h, int64_t counter, uint64_t now_ms)
@@ -342,7 +344,7 @@ health_scrape(health_t *h, int64_t counter, int64_t requests, uint64_t now_ms)
 
 /* --- silence */
 
-/* Before woke_ms nothing could be noticed. */
+/* Whether the engine is silent; before woke_ms no answer could be noticed. */
 static int
 health_is_mute(const health_t *h, uint64_t now_ms)
 {

@@ -1,22 +1,23 @@
 
 /*
- * What an engine's answers, and its silence, say about it.  Pure: time in
+ * Derives an engine's health from its answers and its silence.  Pure: time in
  * milliseconds is an argument.
  *
- * An engine that hangs may answer "healthy", and one that works may be too
- * busy to answer.  So progress counts, and not what it says about itself:
+ * An engine that hangs may answer "healthy", and one that works may be too busy
+ * to answer.  So progress counts, and not what the engine reports about itself:
  *
  *   - bytes on our own streams: it works, whatever else;
  *   - a scrape with requests in the engine, its progress counter the same as
  *     in the one before, and the last progress a stall time-out ago: STALLED;
  *   - it was asked HEALTH_SILENCE_MS ago, and neither a byte nor any answer has
- *     come since: STALLED, also if no stream runs, as when all have moved away
- *     from a frozen engine;
- *   - streams run, and its metrics, which it had, say nothing for a stall
- *     time-out: STALLED; llama-server answers /health whatever its model does;
+ *     come since: STALLED, also if no stream runs, since all may have moved
+ *     away from a frozen engine;
+ *   - streams run, and its metrics, which it had before, have not been readable
+ *     for a stall time-out: STALLED; llama-server answers /health whatever its
+ *     model does;
  *   - a refused connection: DOWN, or STARTING before the first READY.  But an
  *     engine that holds connections of our streams has only closed its port: it
- *     is leaving, as one that says so.
+ *     is leaving, like an engine that reports so.
  *
  *              READY answered            no progress, silence
  *   STARTING ------------------> READY -----------------------> STALLED
@@ -28,12 +29,13 @@
  *          it says it loads           refused, or it says it is dead;
  *                                     from each state but STARTING
  *
- * is_leaving stands beside READY and STALLED: nothing new is taken, what runs
- * may finish.  The next answer of READY ends it.
+ * is_leaving is set beside READY and STALLED: the engine accepts no new
+ * request, and streams that run may finish.  The next answer of READY clears
+ * it.
  *
- * The stall time-out is what the operator gave, or learnt.  An engine that has
- * just started compiles kernels in the middle of a step, for a minute; later
- * its longest step says what is usual:
+ * The stall time-out is the operator's, or it is learnt.  An engine that has
+ * just started may compile kernels in the middle of a step, for a minute; later
+ * its longest step shows what is usual:
  *
  *   HEALTH_FRESH_MS until HEALTH_STEPS steps were seen; then three times the
  *   longest of the last one to two times HEALTH_STEPS, from HEALTH_STALL_MS to
@@ -48,13 +50,16 @@
 #include "replica/engine/engine.h"
 
 
-/* Longer than a probe's time-out, the pause behind it, and an answer. */
+/* Longer than a probe's time-out, the pause after it, and an answer
+   together. */
 #define HEALTH_SILENCE_MS  3000
 
-/* For a stream that the engine does not count.  Its gauges may lag. */
+/* When a stream of ours has waited this long without bytes, the engine counts
+   as busy though its gauges, which may lag, report no request. */
 #define HEALTH_FORGOTTEN_MS  10000
 
-/* A STALLED engine that has said for so long that nothing runs is trusted. */
+/* A STALLED engine that reports for this time that nothing runs is READY
+   again. */
 #define HEALTH_IDLE_MS  10000
 
 /* The stall time-out, see above.  Bytes of several streams that come within
@@ -66,30 +71,34 @@
 
 typedef struct {
     engine_state_t  state;
-    int             is_leaving;     /* it takes nothing new */
+    int             is_leaving;     /* it accepts no new request */
     int             was_ready;      /* since it was last STARTING */
-    int             is_silent;      /* STALLED for want of answers */
+    int             is_silent;      /* STALLED because it does not answer */
     int             has_served;     /* READY or STALLED, and not leaving */
-    uint64_t        gone_ms;        /* with has_served: not so since then; 0: it
-                                       is so */
+    uint64_t        gone_ms;        /* with has_served: since when it is not
+                                       READY or STALLED, or is leaving; 0: it is
+                                       neither */
     uint64_t        given_ms;       /* the stall time-out; 0: learnt */
     uint64_t        answered_ms;    /* the last answered probe */
-    uint64_t        asked_ms;       /* the first probe since; 0: none */
+    uint64_t        asked_ms;       /* the first probe after that; 0: none */
     uint64_t        bytes_ms;       /* the last byte on a stream of ours */
-    uint64_t        streams_ms;     /* since then streams run; 0: none does */
+    uint64_t        streams_ms;     /* since when streams run; 0: none runs */
     uint64_t        looked_ms;      /* the last health_look() */
-    uint64_t        woke_ms;        /* until then this process stood still */
+    uint64_t        woke_ms;        /* until when this process stood still */
     uint64_t        scraped_ms;     /* the last scrape with a counter */
     uint64_t        still_ms;       /* that scrape, if nothing had moved */
-    uint64_t        alone_ms;       /* its counter moved by no bytes of ours */
-    uint64_t        busy_ms;        /* requests are in it since then; 0: none
-                                       is */
-    uint64_t        idle_ms;        /* since this scrape none is; 0: some are */
+    uint64_t        alone_ms;       /* when its counter moved without bytes of
+                                       ours */
+    uint64_t        busy_ms;        /* since when it has requests; 0: it has
+                                       none */
+    uint64_t        idle_ms;        /* since which scrape it has none; 0: it has
+                                       some */
     int64_t         counter;        /* -1: not known */
 
-    /* Steps of this process; longest: this thousand's and the one before's. */
-    int             is_warm;        /* a thousand was seen */
-    uint32_t        steps;          /* of this thousand */
+    /* Steps of this engine's process, in groups of HEALTH_STEPS; longest_ms: of
+       the current group and of the one before. */
+    int             is_warm;        /* a whole group was seen */
+    uint32_t        steps;          /* in the current group */
     uint64_t        step_ms;        /* when the last one came */
     uint64_t        longest_ms[2];
 } health_t;
@@ -98,23 +107,24 @@ typedef struct {
 /* given_ms: the stall time-out, 0: learnt.  now_ms is never 0. */
 void health_init(health_t *health, uint64_t given_ms, uint64_t now_ms);
 
-/* A probe was sent; it was answered, whatever the answer says. */
+/* A probe was sent; a probe was answered, whatever the answer says. */
 void health_asked(health_t *health, uint64_t now_ms);
 void health_answered(health_t *health, uint64_t now_ms);
 
 /*
- * What it says of itself: READY, STARTING or DOWN.  health_unwilling(): it
- * takes nothing; whether it starts or ends, the past tells.
+ * What the engine reports about itself: READY, STARTING or DOWN.
+ * health_unwilling(): it accepts no request.  If it was READY or STALLED
+ * before, it is leaving, else it is STARTING.
  */
 void health_answer(health_t *health, engine_state_t state, uint64_t now_ms);
 void health_unwilling(health_t *health, uint64_t now_ms);
 
-/* A connection was refused.  has_streams: it holds connections of ours, whose
-   end would be noticed. */
+/* The engine refused a connection.  has_streams: it holds connections of our
+   streams, whose end would be noticed. */
 void health_refused(health_t *health, int has_streams);
 
 /*
- * A scrape was answered.  counter: of its progress, -1: it says none;
+ * A scrape was answered.  counter: its progress counter, -1: it reports none;
  * requests: in the engine, running and waiting, of all its clients.
  */
 void health_scrape(health_t *health, int64_t counter, int64_t requests,
@@ -123,24 +133,25 @@ void health_scrape(health_t *health, int64_t counter, int64_t requests,
 /* Bytes that were generated, on a stream of ours. */
 void health_bytes(health_t *health, uint64_t now_ms);
 
-/* The last progress that is known, for a READY engine with requests. */
+/* The time of the last known progress, for a READY engine with requests. */
 uint64_t health_progress_ms(const health_t *health);
 
-/* How long it may take to the next, in force now. */
+/* The stall time-out in force now. */
 uint64_t health_stall_ms(const health_t *health);
 
 /*
- * Whether a stream without bytes may still count on it: since since_ms, bytes
- * came on another stream or a probe was answered, and its last progress is no
- * stall time-out ago.
+ * Whether a stream that has received no bytes since since_ms may wait on: after
+ * that time, bytes came on another stream or a probe was answered, and the
+ * engine's last progress is less than a stall time-out ago.
  */
 int health_is_alive(const health_t *health, uint64_t since_ms,
     uint64_t now_ms);
 
 /*
- * Time passes: to be called each HEALTH_LOOK_MS.  streams: those of ours that
- * wait for the engine, not for their clients.  A call that comes late shows
- * that this process stood still, and that its silence says nothing.
+ * To be called each HEALTH_LOOK_MS.  streams: number of our streams that wait
+ * for the engine, not for their clients.  A call that comes late shows that
+ * this process stood still, so the engine's silence in that time is not held
+ * against it.
  */
 #define HEALTH_LOOK_MS  500
 
@@ -160,10 +171,11 @@ uint64_t health_pause_ms(health_t *health, uint64_t now_ms);
 
 
 /*
- * How many streams an engine takes that does not say so.  While requests wait
- * in it, twice in a row, it has enough with those that run: our queue is the
- * better place to wait, since it is fair and may choose another replica.
- * While none waits the limit is raised again, and in the end forgotten.
+ * Learns the capacity of an engine that does not report one.  If requests wait
+ * in the engine at two scrapes in a row, the limit becomes the number that run:
+ * the gateway's queue is the better place to wait, since it is fair and may
+ * choose another replica.  While none waits the limit is raised again, and in
+ * the end forgotten.
  */
 #define HEALTH_FORGET_MS  60000
 

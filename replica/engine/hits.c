@@ -7,7 +7,7 @@
 #define HITS_LOOK_MS  (HITS_WINDOW_MS / HITS_LOOKS)
 
 
-/* The oldest look stays until the one behind it is old enough. */
+/* The oldest look is kept until the next one is old enough. */
 static void
 hits_forget(hits_t *h, uint64_t now_ms)
 {

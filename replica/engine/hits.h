@@ -5,9 +5,9 @@
  *
  * The counters since the engine's start say little about today, and those
  * between two looks too little at all.  So the counters of some earlier looks
- * are kept, and the share is that of what came since the oldest one that is
- * not older than a minute.  While nothing is looked up the share stays as it
- * was: an engine without prompts has no other.  Pure: time is an argument.
+ * are kept, and the share is of what was counted since the oldest look that is
+ * not older than a minute.  While no prompt is looked up, the share stays as it
+ * was.  Pure: time is an argument.
  */
 
 #ifndef HITS_H
@@ -36,10 +36,10 @@ typedef struct {
 
 
 /*
- * The counters as they stand: blocks (or tokens) of prompts that were found in
- * the cache, and all that were looked up.  Smaller ones than before are those
- * of an engine that was started anew.  The share in permille; -1: nothing was
- * looked up yet.
+ * Takes the engine's current counters: blocks (or tokens) of prompts that were
+ * found in the cache, and all that were looked up.  Counters that are smaller
+ * than before mean that the engine was restarted.  Returns the share in
+ * permille; -1: nothing was looked up yet.
  */
 int32_t hits_permille(hits_t *hits, uint64_t now_ms, uint64_t found,
     uint64_t looked_up);

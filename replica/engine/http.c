@@ -32,14 +32,16 @@
 
 #define HTTP_CONNECT_MS  2000L
 
-/* What is read at once.  Of thousands of streams that wait each has so much. */
+/* Bytes that are read at once.  Each of thousands of waiting streams has a
+   buffer of this size. */
 #define HTTP_STREAM_BYTES  1024L
 #define HTTP_WHOLE_BYTES   16384L
 
-/* A larger body goes out in pieces, and through a buffer of a piece's size. */
+/* A larger body is sent in pieces, through a buffer of this size. */
 #define HTTP_PIECE_BYTES   65536L
 
-/* For the end of an answer that was left: as a rule it is on its way. */
+/* Limits for the end of an answer after http_leave(): as a rule it is in
+   transit. */
 #define HTTP_LEAVE_S      1.0
 #define HTTP_LEAVE_BYTES  4096
 
@@ -65,8 +67,8 @@ http_free(http_request_t *r)
 }
 
 
-/* By the host, or for want of its socket's file; not for want of a descriptor
-   or of a network here. */
+/* Whether the host refused the connection, or its socket's file is absent; not
+   whether this process lacks a descriptor, or this host a network. */
 static int
 http_is_refused(const http_request_t *r)
 {
@@ -133,7 +135,8 @@ http_ended(http_request_t *r, CURLcode code)
     r->callbacks->on_end(r, http_end_of(r, code), why);
 
     if (r->state != HTTP_CANCELLED) {
-        http_free(r);                   /* else its step does */
+        http_free(r);                   /* otherwise its deferred step frees
+                                           it */
     }
 }
 
@@ -161,7 +164,7 @@ http_add(http_request_t *r)
 }
 
 
-/* What was deferred. */
+/* Does what was deferred. */
 static void
 http_run_deferred(curl_deferred_t *step)
 {
@@ -232,7 +235,8 @@ http_head(http_request_t *r)
 }
 
 
-/* One line; the empty one ends the head.  Anything but len: give up. */
+/* Reads one line; an empty one ends the head.  Returning anything but len makes
+   libcurl give up. */
 static size_t
 http_on_line(char *line, size_t one, size_t len, void *request)
 {
@@ -293,7 +297,7 @@ http_on_bytes(char *bytes, size_t one, size_t len, void *request)
 
 /* --- requests */
 
-/* What every request has in common; libcurl copies the strings. */
+/* Sets the options that every request has; libcurl copies the strings. */
 static void
 http_set_habits(http_request_t *r)
 {
@@ -359,7 +363,7 @@ http_set_call(http_request_t *r, const http_call_t *call)
 }
 
 
-/* Its own type, in memory of so many bytes. */
+/* Sets the request's own Content-Type, in memory of that size. */
 static void
 http_set_type(http_request_t *r, char *line, size_t bytes, const char *type)
 {

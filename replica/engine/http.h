@@ -2,12 +2,12 @@
 /*
  * HTTP/1.1 to one engine: libcurl's multi interface on libev.
  *
- * What an engine needs and a browser would not do: an idle connection is
- * used again only within 4 s, since engines close theirs after 5; a request on
- * a reused connection that dies before the first byte of its answer is sent
- * again, any other never is; no proxies, redirects, cookies, compression or
- * "Expect: 100-continue".  The connection of a cancelled request is closed at
- * once: that is how an engine learns that it can stop.
+ * What differs from a browser: an idle connection is used again only within 4
+ * s, since engines close theirs after 5; a request on a reused connection that
+ * dies before the first byte of its answer is sent again, any other never is;
+ * no proxies, redirects, cookies, compression or "Expect: 100-continue".  The
+ * connection of a cancelled request is closed at once: that is how an engine
+ * learns that it can stop.
  *
  * Callbacks may start, pause and cancel any request, their own included.
  */
@@ -28,14 +28,14 @@ typedef struct http_client_s   http_client_t;
 typedef struct http_request_s  http_request_t;
 
 typedef enum {
-    HTTP_COMPLETE = 0,      /* the answer ended as HTTP says it should */
+    HTTP_COMPLETE = 0,      /* the answer is complete, as HTTP defines it */
     HTTP_REFUSED,           /* no process listens there */
     HTTP_UNREACHED,         /* its name has no address, it speaks no TLS, or
-                               no connection can be made from here */
+                               this host cannot connect */
     HTTP_UNTRUSTED,         /* its certificate is not accepted */
-    HTTP_TIMED_OUT,         /* to connect, or as the call says */
-    HTTP_BROKEN,            /* the connection, whenever */
-    HTTP_UNFIT              /* an answer that cannot be read; memory */
+    HTTP_TIMED_OUT,         /* to connect, or after the call's timeout_ms */
+    HTTP_BROKEN,            /* the connection broke, at any time */
+    HTTP_UNFIT              /* the answer cannot be read; or out of memory */
 } http_end_t;
 
 typedef struct {
@@ -49,8 +49,8 @@ typedef struct {
     void  (*on_bytes)(http_request_t *request, const char *bytes, size_t len);
 
     /*
-     * The last callback; the request is gone when it returns.  Does not come
-     * for one that was cancelled.  why is for people.
+     * The last callback; the request is freed when it returns.  Does not come
+     * for a cancelled request.  why is for people.
      */
     void  (*on_end)(http_request_t *request, http_end_t end, const char *why);
 } http_callbacks_t;
@@ -64,7 +64,8 @@ typedef struct {
     const char              *path;          /* "/v1/models" */
     const char              *type;          /* of the body; NULL: JSON */
     const char              *body;          /* NULL: none */
-    const char              *method;        /* without a body; NULL: GET */
+    const char              *method;        /* of a request without a body;
+                                               NULL: GET */
     size_t                   body_bytes;
     const char              *id;            /* of X-Request-Id; NULL: none */
     uint64_t                 timeout_ms;    /* of the whole; 0: none */
@@ -75,15 +76,16 @@ typedef struct {
 /*
  * A key is sent as "Authorization: Bearer KEY".  ca_file has the certificates
  * that may sign the engine's; NULL: the system's do.  It is read when a
- * connection is made, but not twice a day, and lives as long as the client.
- * NULL: out of memory.
+ * connection is made, at most once a day, and its path lives as long as the
+ * client.  NULL: out of memory.
  */
 http_client_t *http_create(struct ev_loop *loop, const char *url,
     const char *key, const char *ca_file);
 
 /*
- * Requests from now on go there.  socket: of a unix socket, which the URL's
- * host only names; it lives as long as the client; NULL: by TCP.
+ * Sends requests to this URL from now on.  socket: path of a unix socket to
+ * connect to (the URL's host is then only a name), which lives as long as the
+ * client; NULL: by TCP.
  */
 void http_point(http_client_t *client, const char *url, const char *socket);
 
@@ -93,18 +95,18 @@ void http_destroy(http_client_t *client);
 /* NULL: out of memory. */
 http_request_t *http_start(http_client_t *client, const http_call_t *call);
 
-/* No callback comes any more; the connection is closed. */
+/* Ends the request: no callback comes any more; the connection is closed. */
 void http_cancel(http_request_t *request);
 
 /*
- * No callback comes any more; what little is left of the answer is read, so
- * that the connection can be used again.
+ * Ends the request: no callback comes any more.  The rest of the answer is read
+ * for up to HTTP_LEAVE_S, so that the connection can be used again.
  */
 void http_leave(http_request_t *request);
 
 /*
- * Reads no more, so that the engine's sends come to a halt.  What is in hand
- * when it is called has been handed over already.
+ * Reads no more, so that the engine cannot send more.  Bytes that were received
+ * before the call have been handed over already.
  */
 void http_pause(http_request_t *request);
 void http_resume(http_request_t *request);
@@ -117,7 +119,7 @@ void *http_data(const http_request_t *request);
  */
 int64_t http_retry_ms(const http_request_t *request);
 
-/* The same: whether the answer says how long it is. */
+/* From on_head() on: whether the answer says how long it is. */
 int http_has_length(const http_request_t *request);
 
 /*

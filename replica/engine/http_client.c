@@ -12,9 +12,9 @@
 
 
 /*
- * libcurl keeps four connections for each transfer under way, and closes the
- * others: of a thousand streams that end in one step nearly all.  With this
- * many only the engine and HTTP_REUSE_S end idle ones.
+ * By default libcurl keeps four connections for each running transfer, and
+ * closes the others: if a thousand streams end in one step, nearly all.  With
+ * this limit, only the engine and HTTP_REUSE_S end idle ones.
  */
 #define HTTP_CONNECTIONS  65536L
 

@@ -1,7 +1,7 @@
 
 /*
- * What http.c, requests and their answers, and http_client.c, what they have in
- * common, share.
+ * Shared by http.c (requests and their answers) and http_client.c (what all
+ * requests have in common).
  */
 
 #ifndef HTTP_INNER_H
@@ -33,22 +33,24 @@ struct http_request_s {
     const http_callbacks_t  *callbacks;
     void                    *data;
     CURL                    *easy;
-    http_request_t          *next;      /* of all */
-    http_request_t         **link;      /* what points to this one */
+    http_request_t          *next;      /* in the list of all */
+    http_request_t         **link;      /* the pointer to this one in the
+                                           list */
     struct curl_slist        fields;    /* its own; the client's follow */
     struct curl_slist        type;      /* in place of the client's first */
-    int64_t                  retry_ms;      /* -1: the answer does not say */
+    int64_t                  retry_ms;      /* -1: the answer has no
+                                               Retry-After */
     size_t                   body_bytes;
-    size_t                   left_bytes;    /* read since it was left */
-    ev_timer                 timer;         /* when it was left */
+    size_t                   left_bytes;    /* read since http_leave() */
+    ev_timer                 timer;         /* after http_leave() */
     http_state_t             state;
     int                      is_paused;
     int                      is_held;       /* libcurl holds bytes back */
     int                      is_compressed;
     int                      has_head;
-    int                      has_length;    /* the answer says it */
-    char                    *error;         /* in libcurl's words; NULL: those
-                                               would cost a stream memory */
+    int                      has_length;    /* the answer has a length */
+    char                    *error;         /* libcurl's message; NULL: a stream
+                                               has none, to save memory */
     char                     id[];
 };
 

@@ -25,7 +25,8 @@ http_whole_on_head(http_request_t *request, unsigned status,
 }
 
 
-/* One that is not kept whole is not understood. */
+/* An answer that does not fit is dropped, since a part of it could not be
+   parsed. */
 static void
 http_whole_on_bytes(http_request_t *request, const char *bytes, size_t len)
 {

@@ -1,8 +1,8 @@
 
 /*
- * Drives an engine behind HTTP: requests, answers and events go between a
- * run (run.h), the engine's dialect (dialect/dialect.h), which knows what they
- * say, and a connection (http.h).
+ * Drives an engine behind HTTP: passes requests, answers and events between a
+ * run (run.h), the engine's dialect (dialect/dialect.h), which knows their
+ * meaning, and a connection (http.h).
  *
  *   start ---> ASKED ----------> ANSWERING ------------------> ended
  *                ^     head          |  ^      DONE, FAILED
@@ -12,17 +12,18 @@
  *
  *   from each state: cancel, a broken connection, nothing for too long
  *
- * What a run holds of the engine is one request and its connection.  It lets
- * go of both in the iteration in which the run ends, whatever ends it: that is
- * what stops the engine's generation.
+ * A run has one request at the engine, and its connection.  Both are closed in
+ * the iteration in which the run ends, whatever ends it: that stops the
+ * engine's generation.
  *
  * A stream ends with its own connection, and not because the engine is STALLED
- * or takes no other: it may still finish what it has begun.
+ * or accepts no other request: it may still finish the stream.
  *
- * A stream on which no text comes may be a long prefill, a tool call that a
- * parser holds back, or a queue within the engine.  While the engine moves,
- * each such stream gets a sign of life (openai_on_pulse), and the gateway's
- * timers start anew.  That has an end: an engine may have lost the request.
+ * A stream without text may be in a long prefill, in a tool call that a parser
+ * holds back, or in the engine's queue.  While the engine makes progress, each
+ * such stream gets a sign of life (openai_on_pulse), which restarts the
+ * gateway's timers.  This has a limit (idle_ms), since the engine may have lost
+ * the request.
  */
 
 #include <stdio.h>
@@ -41,10 +42,11 @@
 #define OPENAI_SIGN_MS  1000    /* of silence, then a sign of life */
 #define OPENAI_STEP_MS  10000   /* to render a prompt, or a few ids */
 
-/* Between two looks at the engine's models because it has denied one. */
+/* Least time between two looks at the engine's models after it has denied
+   one. */
 #define OPENAI_MODELS_MS  1000
 
-/* Of a request's id, before our own part. */
+/* Limit of the client's part of a request's id. */
 #define OPENAI_ID_BYTES     200
 
 typedef struct {
@@ -52,11 +54,12 @@ typedef struct {
     http_client_t  *http;
     scrape_t        scrape;
     ev_timer        pulse;
-    uint64_t        pulse_ms;       /* the last one */
-    uint64_t        models_ms;      /* its models were asked for, out of turn */
-    uint64_t        idle_ms;        /* a stream without bytes ends then */
-    uint32_t        salt;           /* of ids: another process, another one */
-    uint32_t        asked;          /* requests */
+    uint64_t        pulse_ms;       /* when the last pulse was */
+    uint64_t        models_ms;      /* when its models were asked for out of
+                                       turn */
+    uint64_t        idle_ms;        /* limit of a stream without bytes */
+    uint32_t        salt;           /* part of ids, different in each process */
+    uint32_t        asked;          /* number of requests */
 } openai_t;
 
 typedef struct {
@@ -64,14 +67,14 @@ typedef struct {
     dialect_call_t  *call;
     http_request_t  *http;          /* NULL: none under way */
     sse_t            sse;
-    dialect_do_t     then;          /* what the last event made of it; MORE:
-                                       no memory for its messages */
+    dialect_do_t     then;          /* what follows the last event; MORE: out of
+                                       memory for its messages */
     int              reads_events;
-    int              is_generated;  /* the answer's bytes, by the engine */
+    int              is_generated;  /* the answer's bytes are generated ones */
     int              is_paused;
     int64_t          retry_ms;      /* the last answer's Retry-After, or -1 */
-    uint64_t         bytes_ms;      /* the last ones */
-    uint64_t         sent_ms;       /* the last message */
+    uint64_t         bytes_ms;      /* when the last bytes came */
+    uint64_t         sent_ms;       /* when the last message was sent */
 } openai_run_t;
 
 
@@ -80,7 +83,7 @@ static void openai_ask(openai_run_t *r);
 
 /* --- the end */
 
-/* Lets go of all that the run holds. */
+/* Frees all that the run has at the engine. */
 static void
 openai_cancel(run_t *run)
 {
@@ -108,8 +111,8 @@ openai_fail(openai_run_t *r, llmgw_grpc_status_t status, const char *why)
 
 
 /*
- * The engine denies a model that it may have listed: does it still?  At once,
- * or at the next look if this was asked a moment ago.
+ * The engine denies a model that it may have listed: asks for its models at
+ * once, or at the next look if this was done a moment ago.
  */
 static void
 openai_look_at_models(openai_t *o)
@@ -126,7 +129,7 @@ openai_look_at_models(openai_t *o)
 }
 
 
-/* The dialect has given the call up, in its own words. */
+/* The call has failed: ends the run with the dialect's status and text. */
 static void
 openai_give_up(openai_run_t *r)
 {
@@ -149,9 +152,9 @@ openai_give_up(openai_run_t *r)
 }
 
 
-/* --- what the dialect says is next */
+/* --- the dialect's next step */
 
-/* 0, or -1: no memory for a message. */
+/* Sends the call's messages.  0, or -1: out of memory. */
 static int
 openai_send(openai_run_t *r)
 {
@@ -241,7 +244,7 @@ openai_on_event(void *arg, const char *data, size_t len, int is_error)
 }
 
 
-/* What came of feeding the parser, or of its end. */
+/* Handles the result of feeding the parser, or of its end. */
 static void
 openai_fed(openai_run_t *r, sse_rc_t rc)
 {
@@ -338,8 +341,8 @@ openai_on_end(http_request_t *request, http_end_t end, const char *why)
 /* --- a request */
 
 /*
- * An id of its own for each request: engines refuse, or mix up, two at a time
- * that have the same.  The client's part stays readable in the engine's log.
+ * Makes a unique id for each request: engines refuse, or mix up, two requests
+ * with the same id.  The client's part stays readable in the engine's log.
  */
 static void
 openai_id(openai_t *o, const char *client, char *id, size_t bytes)
@@ -471,7 +474,8 @@ openai_look(openai_t *o, openai_run_t *r, uint64_t now_ms)
 }
 
 
-/* If it is late this process stood still: what came is still to be read. */
+/* A late pulse shows that this process stood still, and has input that is not
+   read yet. */
 static void
 openai_on_pulse(struct ev_loop *loop, ev_timer *w, int revents)
 {

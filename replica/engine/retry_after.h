@@ -11,9 +11,9 @@
 #define RETRY_AFTER_MAX_MS  10000   /* whatever an engine asks for */
 
 /*
- * In milliseconds, from 0 to RETRY_AFTER_MAX_MS; -1: it is neither a number of
- * seconds nor a date.  value: without its name, spaces around it do not count;
- * now_s: since the epoch.
+ * The delay in milliseconds, from 0 to RETRY_AFTER_MAX_MS; -1: value is neither
+ * a number of seconds nor a date.  value: the header's, without its name;
+ * spaces around it are ignored.  now_s: since the epoch.
  */
 int64_t retry_after_ms(const char *value, size_t len, int64_t now_s);
 

@@ -29,7 +29,7 @@ static const llmgw_grpc_field_t  run_draining_mark[] = {
 };
 
 
-/* --- what is known of an engine */
+/* --- an engine's state */
 
 int
 engine_is_draining(const engine_t *engine)
@@ -121,7 +121,7 @@ run_unlink(run_t *run, engine_end_t end)
 }
 
 
-/* Outside of the session's callbacks the writing has to be started. */
+/* Outside of the session's callbacks writing has to be started. */
 static void
 run_wake(const run_t *run)
 {
@@ -193,7 +193,7 @@ run_destroy(run_t *run)
 
 /* --- the beginning */
 
-/* Whether another one may run: OK, or a status and why not. */
+/* Whether another run may begin: OK, or a status and the reason. */
 static llmgw_grpc_status_t
 run_admit(engine_t *engine, const Llmgateway__GenerateRequest *request,
     char *text)
@@ -301,8 +301,8 @@ run_drop_request(run_t *run)
 
 /* --- messages */
 
-/* In tokens: ids say how many, else it is one if there is text, or else as many
-   as a piece says that is passed on. */
+/* Number of tokens in a message: of its ids; without ids one if there is text;
+   otherwise the number in a piece that is passed on. */
 static int64_t
 run_count(const Llmgateway__GenerateResponse *response)
 {

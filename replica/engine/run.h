@@ -2,9 +2,9 @@
 /*
  * One admitted generation: what lies between a Generate call and the engine.
  *
- * The service begins a run and tells it of its stream's callbacks.  The kind
- * of engine gives it messages and ends it.  A run that has ended keeps its
- * memory until its stream is closed.
+ * The service begins a run and calls it for events of its stream.  The kind of
+ * engine gives it messages and ends it.  A run that has ended keeps its memory
+ * until its stream is closed.
  */
 
 #ifndef RUN_H
@@ -14,20 +14,22 @@
 
 
 /*
- * What a stream may have queued before its generation pauses: about a
+ * Bytes that a stream may have queued before its generation pauses: about a
  * thousand tokens.  Ten thousand clients that do not read cost 160 MB.
  */
 #define RUN_QUEUE_BYTES  (16 * 1024)
 
-/* The kind's run begins with it; only run.c writes to it. */
+/* The kind's struct for a run begins with it; only run.c writes to it. */
 struct run_s {
     engine_t                     *engine;       /* NULL: it has ended */
     llmgw_grpc_stream_t          *stream;
     Llmgateway__GenerateRequest  *request;      /* NULL: it was given back */
     run_t                        *next;
-    run_t                       **link;         /* what points to this one */
+    run_t                       **link;         /* the pointer to this one in
+                                                   the list */
     ev_timer                      deadline;
-    int64_t                       sent;         /* tokens, by this attempt */
+    int64_t                       sent;         /* tokens that this attempt has
+                                                   sent */
     int                           is_full;      /* the kind waits */
 };
 
@@ -35,8 +37,9 @@ struct run_s {
 /* --- the service's half */
 
 /*
- * Admits a request, counts it, and starts it.  The request is the run's from
- * now on.  NULL: the call was answered, and the request is the caller's.
+ * Admits a request, counts it, and starts it; the request is the run's from now
+ * on.  NULL: the request was refused, with an answer, and is still the
+ * caller's.
  */
 run_t *run_begin(engine_t *engine, llmgw_grpc_stream_t *stream,
     Llmgateway__GenerateRequest *request);
@@ -44,25 +47,26 @@ run_t *run_begin(engine_t *engine, llmgw_grpc_stream_t *stream,
 /* What the stream had queued has been sent. */
 void run_drained(run_t *run);
 
-/* The stream is gone: ends what still runs, frees all. */
+/* The stream is closed: ends the run if it still runs, and frees it. */
 void run_destroy(run_t *run);
 
 /*
- * Ends all that run with UNAVAILABLE; is_draining: with the draining mark.  And
- * the calls of the kind's own method.
+ * Ends all runs with UNAVAILABLE, with the draining mark if is_draining, and
+ * all calls of the kind's own method.
  */
 void run_end_all(engine_t *engine, const char *text, int is_draining);
 
 
 /* --- the kind's half: for a run that has not ended */
 
-/* 0, or -1: no memory, the kind has to end the run. */
+/* Sends a message.  0, or -1: out of memory, and the kind has to end the
+   run. */
 int run_send(run_t *run, const Llmgateway__GenerateResponse *response);
 
-/* Whether to send no more; the kind's resume() comes, once, when that ends. */
+/* 1: the kind must send no more until its resume() is called, once. */
 int run_is_full(run_t *run);
 
-/* The request is not needed any more: gives its memory back. */
+/* Frees the request, which the kind does not need any more. */
 void run_drop_request(run_t *run);
 
 /* Ends the run.  status is one of llmgw_grpc_status_t; text may be NULL. */
@@ -74,7 +78,7 @@ void run_finish_with(run_t *run, engine_end_t end, llmgw_grpc_status_t status,
     const char *text, const llmgw_grpc_field_t *trailers, size_t n);
 
 /*
- * Judges max_tokens and the position to go on from, for engines that count
+ * Checks max_tokens and the position to continue from, for engines that count
  * tokens: OK, or a status and a line of at most `bytes` for the client.
  */
 llmgw_grpc_status_t run_judge_tokens(

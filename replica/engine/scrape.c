@@ -8,8 +8,8 @@
  *                |  refused, broken, timed out, not ready              ^
  *                '-----------------------------------------------------'
  *
- * Of an engine that is there, and whose health does not answer in time, the
- * metrics are asked all the same: they may say that it stands still.
+ * If an engine that was there does not answer for its health in time, its
+ * metrics are still asked for: they may show that it stands still.
  *
  * A look begins about every SCRAPE_PERIOD_MS; more often at an engine that is
  * not ready (health_pause_ms()).
@@ -23,8 +23,10 @@
 
 #define SCRAPE_PERIOD_MS     1500
 #define SCRAPE_SLACK_MS      20         /* timers may be a little early */
-#define SCRAPE_BROKEN_MS     10         /* its process may be about to end */
-#define SCRAPE_LATE_MS       500        /* is it silent, or this probe alone? */
+#define SCRAPE_BROKEN_MS     10         /* pause after a stream broke: its
+                                           process may be about to end */
+#define SCRAPE_LATE_MS       500        /* pause after a time-out: is the engine
+                                           silent, or only this probe? */
 #define SCRAPE_TIMEOUT_MS    2000
 #define SCRAPE_ONCE_MS       30000      /* adapters are loaded while it runs */
 #define SCRAPE_BODY_BYTES    (4 * 1024 * 1024)  /* metrics have about 100 kB */
@@ -46,7 +48,7 @@ scrape_max_capacity(const scrape_t *s)
 }
 
 
-/* Out of the engine's counters, or as it says itself. */
+/* The share of hits, by the engine's counters or its own report. */
 static int32_t
 scrape_hits(scrape_t *s)
 {
@@ -126,7 +128,8 @@ scrape_log_state(const scrape_t *s, const char *before)
 }
 
 
-/* What was measured.  What it serves is kept until it says otherwise. */
+/* Drops what was measured.  What the engine serves is kept until it reports
+   otherwise. */
 static void
 scrape_forget(scrape_t *s)
 {
@@ -136,7 +139,7 @@ scrape_forget(scrape_t *s)
 }
 
 
-/* After all that may have changed the health. */
+/* To be called after all that may have changed the health. */
 static void
 scrape_judge(scrape_t *s)
 {
@@ -170,8 +173,8 @@ scrape_is_there(const scrape_t *s)
 
 
 /*
- * Until the next look.  It is so that one look comes when the engine would be
- * STALLED, if nothing moves until then.
+ * The pause until the next look, chosen so that a look comes when the engine
+ * becomes STALLED if nothing moves until then.
  */
 static uint64_t
 scrape_pause_ms(const scrape_t *s)
@@ -212,7 +215,7 @@ scrape_path(const scrape_t *s)
 }
 
 
-/* They are asked whatever becomes of this probe. */
+/* Whether metrics are asked for next, whatever the result of this probe is. */
 static int
 scrape_has_metrics_next(const scrape_t *s)
 {
@@ -295,8 +298,8 @@ scrape_finish(scrape_t *s)
 /* --- an answer */
 
 /*
- * How many are in the engine.  One whose gauges lag may be idle and say
- * otherwise; then only our own streams show that it has work.
+ * How many requests are in the engine.  If its gauges lag, it may be idle and
+ * report some; then only our own streams show that it has work.
  */
 static int64_t
 scrape_requests(const scrape_t *s)
@@ -312,7 +315,7 @@ scrape_requests(const scrape_t *s)
 }
 
 
-/* 1: the next probe; 0: this look is over. */
+/* Reads the answer.  1: the next probe follows; 0: this look is over. */
 static int
 scrape_learn(scrape_t *s, uint64_t now_ms)
 {
@@ -482,7 +485,7 @@ scrape_on_timer(struct ev_loop *loop, ev_timer *w, int revents)
 }
 
 
-/* --- what others tell */
+/* --- events */
 
 void
 scrape_now(scrape_t *s)

@@ -11,9 +11,9 @@
 #define URL_ERROR_BYTES  256
 
 /*
- * http or https, a host, no user, query or fragment.  A "/v1" at its end is
- * cut off: the paths that are put behind it have their own.  0, or -1 and a
- * reason.
+ * Accepts http or https with a host, without user, query or fragment.  A "/v1"
+ * at the end is cut off, since the paths that are appended have their own.  0,
+ * or -1 and a reason.
  */
 int url_read(const char *text, char url[URL_BYTES],
     char error[URL_ERROR_BYTES]);

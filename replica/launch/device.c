@@ -5,7 +5,7 @@
 #include "replica/launch/device.h"
 
 
-/* The library's own, as its header documents them; 0 is success. */
+/* The library's own types, as its header documents them; 0 is success. */
 typedef struct {
     unsigned long long  total;
     unsigned long long  free;

@@ -13,7 +13,7 @@
 #include "replica/launch/folder.h"
 
 
-/* 64 numbers of 20 digits, behind the command's hash. */
+/* 64 numbers of 20 digits, after the command's hash. */
 #define FOLDER_TOOK_BYTES  2048
 
 
@@ -40,7 +40,7 @@ folder_base(char base[FOLDER_BYTES])
 }
 
 
-/* In /tmp everybody may have made it before. */
+/* Makes the folder, and checks it: in /tmp any user may have made it before. */
 static int
 folder_make(const char *path, char error[FOLDER_ERROR_BYTES])
 {

@@ -2,8 +2,9 @@
 /*
  * The folder of an engine, for its user alone: DIR/llmgw-engine-ID.
  *
- *   lock    locked by the adapter and its keepers: as long as it is, processes
- *           of the engine may be left, and no other adapter starts one
+ *   lock    locked by the adapter and its keepers: as long as it is locked,
+ *           processes of the engine may be left, and no other adapter starts
+ *           one
  *   took    what the engine took on each device, for the adapter's next run
  *   http    the socket of an engine that listens on one
  *
@@ -20,7 +21,7 @@
 #define FOLDER_PATH_BYTES   (FOLDER_BYTES + 16)
 #define FOLDER_ERROR_BYTES  384
 
-/* A socket's path ends there. */
+/* Limit of a unix socket's path, with its NUL. */
 #define FOLDER_SOCKET_BYTES  108
 
 typedef struct {
@@ -34,16 +35,18 @@ int folder_open(folder_t *folder, const char *id,
     char error[FOLDER_ERROR_BYTES]);
 void folder_close(folder_t *folder);
 
-/* 0; -1: an earlier run's keepers have it, or another adapter. */
+/* Locks the folder.  0, or -1: an earlier run's keepers, or another adapter,
+   hold the lock. */
 int folder_lock(folder_t *folder);
 
-/* The path of the engine's socket, where none lies any more.  0; -1: it would
-   be too long. */
+/* Makes the path of the engine's socket, and removes an old one there.  0, or
+   -1: the path would be too long. */
 int folder_socket(const folder_t *folder, char path[FOLDER_SOCKET_BYTES]);
 
 /*
- * A number for each device, kept for one command: another one may take less.
- * Unreadable numbers are 0, and a failed write is ignored.
+ * Read and write a number for each device.  They are stored with the command,
+ * since another command may take less: read with another one, or unreadable,
+ * they are 0.  A failed write is ignored.
  */
 void folder_read(const folder_t *folder, const char *command,
     uint64_t *bytes, int count);

@@ -107,8 +107,9 @@ keeper_spawn_next(const keeper_t *k, char **argv, char *error)
 
 
 /*
- * A child begins in its parent's control group.  So the keeper is in the
- * engine's for that moment: what the engine starts at once is in there, too.
+ * A child begins in its parent's control group.  So the keeper enters the
+ * engine's group for the fork: processes that the engine starts at once are in
+ * there, too.
  */
 static pid_t
 keeper_spawn_engine(const keeper_t *k, char **argv, char *error)
@@ -133,7 +134,7 @@ keeper_spawn_engine(const keeper_t *k, char **argv, char *error)
 }
 
 
-/* 0, or -1, and the adapter was notified. */
+/* Starts the child.  0, or -1, and the adapter was notified. */
 static int
 keeper_start(keeper_t *k, char **argv)
 {
@@ -158,12 +159,13 @@ keeper_start(keeper_t *k, char **argv)
 
 
 /*
- * The next keeper is left to end by itself, as it does for the same reasons: if
- * it was killed here, and this process in the next moment, what it has not yet
- * ended would come to init.
+ * Kills children, but not the next keeper, which ends by itself for the same
+ * reasons: if it was killed here, and then this process, processes that it had
+ * not ended yet would become children of init.
  *
- * Most engines are one process group: that is faster than one generation after
- * the other.  The number is no other group's before the child is waited for.
+ * Most engines are one process group, and killing the group is faster than
+ * killing one generation after the other.  Its number is not used again before
+ * the child is waited for.
  */
 static void
 keeper_kill(const keeper_t *k)
@@ -276,7 +278,8 @@ keeper_live(keeper_t *k)
 
 
 /*
- * Signals that a terminal or an operator sends to the whole tree end no keeper.
+ * Blocks the signals that a terminal or an operator may send to the whole tree,
+ * so that they end no keeper.
  */
 static int
 keeper_watch_signals(keeper_t *k)

@@ -3,9 +3,9 @@
  * The process between an adapter and its engine: it sees to it that no process
  * of the engine outlives the adapter.
  *
- * An engine is many processes.  SIGKILL of vLLM's front leaves its core, and
- * that the workers, on the device for ever; SIGKILL of the adapter would leave
- * all of them.  So there are keepers:
+ * An engine is many processes.  SIGKILL of vLLM's front leaves its core and its
+ * workers on the device for ever; SIGKILL of the adapter would leave all of
+ * them.  So there are keepers:
  *
  *   adapter --- keeper --- keeper --- engine --- all that this starts
  *
@@ -24,11 +24,11 @@
  * third one inherits their children.
  *
  * A keeper has no time-out: a process that hangs in the kernel keeps its
- * memory, and the keeper is what knows when that is free.  It holds the lock of
+ * memory, and only the keeper knows when that is free.  It holds the lock of
  * the engine's folder until then.
  *
- * It is this same program under another name: `llmgw-keeper`, descriptor 3 a
- * socket to the adapter, 4 the lock, and after "--" the engine's command.
+ * A keeper is this same program under the name `llmgw-keeper`.  Its descriptor
+ * 3 is a socket to the adapter, 4 the lock; the engine's command follows "--".
  */
 
 #ifndef KEEPER_H
@@ -37,26 +37,26 @@
 
 #define KEEPER_NAME  "llmgw-keeper"
 
-/* How many of them stand between the adapter and its engine. */
+/* How many keepers are between the adapter and its engine. */
 #define KEEPER_DEPTH  2
 
 /*
- * Its messages on the socket: KEEPER_STARTED and a pid; KEEPER_ENDED and how,
- * as child_describe_end() says it.
+ * A keeper's messages on the socket: KEEPER_STARTED and a pid; KEEPER_ENDED and
+ * how the child ended, by child_describe_end().
  */
 #define KEEPER_STARTED      '+'
 #define KEEPER_ENDED        '-'
 #define KEEPER_WORD_BYTES   256
 
-/* Was this process started as a keeper? */
+/* Whether this process was started as a keeper. */
 int keeper_is_asked_for(int argc, char **argv);
 
-/* Its exit status. */
+/* Runs the keeper, and returns its exit status. */
 int keeper_main(int argc, char **argv);
 
 /*
- * The words that start one: depth is KEEPER_DEPTH; cgroup may be NULL.  The
- * array alone is the caller's to free; NULL: out of memory.
+ * The arguments that start a keeper.  depth: KEEPER_DEPTH as text; cgroup may
+ * be NULL.  The caller frees the array, not its strings.  NULL: out of memory.
  */
 char **keeper_words(char *depth, const char *cgroup, char *const *command);
 

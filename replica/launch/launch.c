@@ -17,14 +17,14 @@
 
 
 #define LAUNCH_SWEEP_S      0.02
-#define LAUNCH_LOCKED_S     0.1         /* until that is looked at again */
+#define LAUNCH_LOCKED_S     0.1         /* until the lock is tried again */
 #define LAUNCH_MEMORY_S     0.5
-#define LAUNCH_MEMORY_MS    300000      /* so long; the estimate may be wrong */
+#define LAUNCH_MEMORY_MS    300000      /* the estimate may be wrong */
 
 static void launch_do(launch_t *l, supervise_action_t action);
 
 
-/* Reported to the agent; format NULL: clears the report.  1: it is news. */
+/* Sets the detail for the agent; format NULL: clears it.  1: it has changed. */
 static int __attribute__((format(printf, 2, 3)))
 launch_report(launch_t *l, const char *format, ...)
 {
@@ -60,7 +60,7 @@ launch_arm(launch_t *l)
     ev_timer_stop(l->loop, &l->due);
     next_us = supervise_next_us(&l->supervise);
 
-    /* It was killed: nothing more can be done. */
+    /* The engine was killed: nothing more can be done. */
 
     if (next_us != UINT64_MAX && !ev_is_active(&l->give_up)) {
         now_us = mono_us();
@@ -85,7 +85,7 @@ launch_over(launch_t *l)
 }
 
 
-/* No process of it is left. */
+/* No process of the engine is left. */
 static void
 launch_gone(launch_t *l)
 {
@@ -118,8 +118,8 @@ launch_gone(launch_t *l)
 
 
 /*
- * As a rule no child is left.  If the keeper was killed, what it kept has come
- * here: the next keeper, which ends by itself, or the engine's processes.
+ * As a rule no child is left.  If the keeper was killed, its children are here:
+ * the next keeper, which ends by itself, or the engine's processes.
  */
 static void
 launch_sweep(launch_t *l)
@@ -144,7 +144,7 @@ launch_on_sweep(struct ev_loop *loop, ev_timer *w, int revents)
 }
 
 
-/* The keepers see the end of their socket, and kill all. */
+/* Closes the keepers' socket, so that they kill all. */
 static void
 launch_kill(launch_t *l)
 {
@@ -171,7 +171,7 @@ launch_on_give_up(struct ev_loop *loop, ev_timer *w, int revents)
 }
 
 
-/* --- its keeper's words */
+/* --- the keeper's messages */
 
 static void
 launch_word(launch_t *l, const char *word)
@@ -245,7 +245,7 @@ launch_on_keeper(void *data, pid_t pid, const char *how)
 
 /* --- the start */
 
-/* 0, or -1 and a reason. */
+/* Starts the keeper.  0, or -1 and a reason. */
 static int
 launch_spawn(launch_t *l, char *const *command, char *error)
 {
@@ -322,7 +322,7 @@ launch_start(launch_t *l)
 }
 
 
-/* Its control group, if there may be one, and what is left in there. */
+/* Makes the control group, in which an earlier run's processes may be left. */
 static void
 launch_make_cgroup(launch_t *l)
 {
@@ -334,8 +334,8 @@ launch_make_cgroup(launch_t *l)
 
 
 /*
- * 1: no earlier run of this adapter has left anything that still runs.  With
- * the lock in our hands all in the control group is an earlier run's.
+ * 1: no process of an earlier run of this adapter still runs.  While this one
+ * holds the lock, all processes in the control group are an earlier run's.
  */
 static int
 launch_is_alone(launch_t *l)
@@ -368,7 +368,7 @@ launch_is_alone(launch_t *l)
 }
 
 
-/* 1: as much memory is free as it took the last time, or it cannot wait. */
+/* 1: the memory that the engine took last time is free, or the wait is over. */
 static int
 launch_has_memory(launch_t *l)
 {
@@ -466,7 +466,7 @@ launch_on_due(struct ev_loop *loop, ev_timer *w, int revents)
 }
 
 
-/* Before each sleep of the loop. */
+/* Called before each sleep of the loop. */
 static void
 launch_on_turn(struct ev_loop *loop, ev_prepare *w, int revents)
 {
@@ -490,7 +490,7 @@ launch_on_turn(struct ev_loop *loop, ev_prepare *w, int revents)
 }
 
 
-/* --- what others call */
+/* --- functions of launch.h */
 
 static int
 launch_open_all(launch_t *l, char error[FOLDER_ERROR_BYTES])

@@ -15,8 +15,8 @@
  *
  * When to start and to stop is decided by common/child/supervise.h, as for an
  * agent's replica.  There is no second start before all processes of the first
- * have ended: shown by the keeper's end or, if the keeper was killed, by an
- * adapter without children.
+ * have ended.  This is certain when the keeper has ended or, if it was killed,
+ * when the adapter has no children left.
  *
  * The reason why an engine does not run is in the facts' detail, for `llmgwctl
  * members`.
@@ -41,7 +41,8 @@
 
 #define LAUNCH_HOW_BYTES  256
 
-/* After the kill: longer is a process that hangs in the kernel. */
+/* Time for processes to end after SIGKILL; one that takes longer hangs in the
+   kernel. */
 #define LAUNCH_GIVE_UP_S  5.0
 
 typedef struct {
@@ -55,7 +56,7 @@ typedef struct {
     void           (*on_over)(void *data);      /* after launch_stop() */
     void            *data;
 
-    /* Where the engine is to be asked: for the kind's open(). */
+    /* The engine's address, for the kind's open(). */
     place_t          place;
 
     /* its own */
@@ -71,15 +72,19 @@ typedef struct {
     ev_timer         due;
     ev_timer         sweep;
     ev_timer         give_up;
-    ev_prepare       watch;             /* has it become ready? */
+    ev_prepare       watch;             /* looks whether the engine has become
+                                           ready */
     int              pid;               /* the engine's main process; 0: none */
-    char             how[LAUNCH_HOW_BYTES];     /* it ended; "": not known */
-    int              is_waiting;        /* START is put off */
-    uint64_t         waiting_ms;        /* for memory since then; 0: not */
+    char             how[LAUNCH_HOW_BYTES];     /* how it ended; "": not
+                                                   known */
+    int              is_waiting;        /* in START, the start is delayed */
+    uint64_t         waiting_ms;        /* since when it waits for memory; 0: it
+                                           does not */
     int              is_measured;
-    int              was_other;         /* than READY since its start */
+    int              was_other;         /* it has not been READY all the time
+                                           since its start */
     int              is_over;
-    int              is_left;           /* and something of it is left */
+    int              is_left;           /* is_over, but a process is left */
 } launch_t;
 
 
@@ -89,16 +94,16 @@ typedef struct {
  */
 int launch_open(launch_t *launch);
 
-/* The engine's kind is open: starts it. */
+/* Starts the engine; its kind is open. */
 void launch_begin(launch_t *launch);
 
 /*
- * Stops it; then on_over(), at once if nothing runs.  is_hurried: by SIGKILL;
- * also after a call without it.
+ * Stops the engine, then calls on_over(), at once if nothing runs.  is_hurried:
+ * by SIGKILL; such a call may follow one without it.
  */
 void launch_stop(launch_t *launch, int is_hurried);
 
-/* Processes that still run are killed by the keepers. */
+/* Frees all.  The keepers kill processes that still run. */
 void launch_close(launch_t *launch);
 
 #endif /* LAUNCH_H */

@@ -8,11 +8,13 @@
 #include "replica/launch/output.h"
 
 
-/* At a time; other events of the loop come between. */
+/* Bytes that are read at a time, so that other events of the loop come
+   between. */
 #define OUTPUT_READ_BYTES  16384
 
 
-/* A file always does; a pipe as long as a whole line fits. */
+/* Whether the log can take a line now: a file always can; a pipe, if a whole
+   line fits. */
 static int
 output_log_takes(void)
 {
@@ -28,7 +30,7 @@ output_line(output_t *o)
     o->line[o->len] = '\0';
 
     if (o->len == 0) {
-        /* nothing to say */
+        /* an empty line */
 
     } else if (!output_log_takes()) {
         o->dropped++;
@@ -78,7 +80,7 @@ output_byte(output_t *o, char c)
 }
 
 
-/* The number of bytes; 0: all writers have ended; -1: none now. */
+/* Returns the number of bytes; 0: all writers have ended; -1: none now. */
 static ssize_t
 output_read(output_t *o)
 {
@@ -108,7 +110,7 @@ output_on_readable(struct ev_loop *loop, ev_io *w, int revents)
 }
 
 
-/* Our own end of it to write stays open: there is no end of file between two
+/* The write end stays open here, so that there is no end of file between two
    starts of the engine. */
 int
 output_open(output_t *o, struct ev_loop *loop, const log_t *log)

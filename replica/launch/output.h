@@ -18,7 +18,8 @@
 #include "common/log.h"
 
 
-/* With the log's own words below what a pipe takes in one piece. */
+/* Short enough that a line, with the log's own prefix, is below what a pipe
+   takes in one piece. */
 #define OUTPUT_LINE_BYTES  1024
 
 typedef struct {
@@ -35,10 +36,10 @@ typedef struct {
 } output_t;
 
 
-/* A pipe.  0, or -1 and errno. */
+/* Makes a pipe, and reads it.  0, or -1 and errno. */
 int output_open(output_t *output, struct ev_loop *loop, const log_t *log);
 
-/* Reads the remaining output, and ends. */
+/* Reads the remaining output, and closes the pipe. */
 void output_close(output_t *output);
 
 #endif /* OUTPUT_H */

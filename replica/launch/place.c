@@ -12,8 +12,8 @@
 #define PLACE_HOST  "127.0.0.1"
 
 
-/* `wanted` if that is free, else another one, which is free at this moment.  0:
-   there is none. */
+/* The port `wanted` if it is free, else another port that is free at this
+   moment.  0: there is none. */
 static unsigned
 place_free_port(unsigned wanted)
 {
@@ -84,7 +84,7 @@ place_open(place_t *p, const char *command, const folder_t *folder,
 
     if (words_have(p->words, PLACE_SOCKET)) {
         strcpy(p->url, "http://localhost");
-        p->socket[0] = '/';             /* it has one */
+        p->socket[0] = '/';             /* marks that there is a socket */
     }
 
     return place_renew(p, folder, error) < 0 ? -1 : 0;

@@ -11,7 +11,7 @@
 #include "replica/launch/folder.h"
 
 
-/* The marks in a command that it replaces. */
+/* Marks in a command, which place_words() replaces. */
 #define PLACE_PORT    "{port}"
 #define PLACE_SOCKET  "{socket}"
 
@@ -20,9 +20,11 @@
 
 typedef struct {
     char      **words;                      /* of the command */
-    unsigned    port;                       /* 0: by the socket */
+    unsigned    port;                       /* 0: the engine listens on the
+                                               socket */
     char        url[PLACE_URL_BYTES];
-    char        socket[FOLDER_SOCKET_BYTES];    /* "": by the port */
+    char        socket[FOLDER_SOCKET_BYTES];    /* "": the engine listens on the
+                                                   port */
 } place_t;
 
 
@@ -35,8 +37,9 @@ int place_open(place_t *place, const char *command, const folder_t *folder,
 void place_close(place_t *place);
 
 /*
- * Before each start: another process may have taken the port, and the last
- * engine has left its socket.  0; 1: the URL is another one; -1 and a reason.
+ * To be called before each start: takes another port if the last one is in use,
+ * and removes the socket that the last engine has left.  0; 1: the URL has
+ * changed; -1 and a reason.
  */
 int place_renew(place_t *place, const folder_t *folder,
     char error[PLACE_ERROR_BYTES]);

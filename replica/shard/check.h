@@ -1,9 +1,9 @@
 
 /*
- * Whether what a shard computed may be true: what costs less than computing it
- * again.  A number that is none, or a row far longer than any that the model
- * gave when it was sliced, is the mark of broken memory, of a wrong slice, or
- * of a liar.  A flipped low bit is not found.
+ * Whether rows that a shard computed are plausible; this costs less than
+ * computing them again.  A value that is not finite, or a row far longer than
+ * any that was seen when the model was sliced, is a sign of broken memory, of a
+ * wrong slice, or of a shard that lies.  A flipped low bit is not found.
  *
  * The first positions are exempt from the norm: real models have massive
  * activations there (Sun et al., "Massive Activations in Large Language
@@ -30,9 +30,9 @@ typedef enum {
 
 
 /*
- * n rows of the given width, the first at the given position.  norm: the
- * greatest Euclidean norm of a row at this boundary; 0: not known, only
- * numbers that are none are found.
+ * Checks n rows of the given width, the first at the given position.  norm: the
+ * greatest Euclidean norm of a row at this boundary; 0: not known, then only
+ * values that are not finite are found.
  */
 check_t check_rows(const float *rows, uint32_t n, uint32_t width,
     uint32_t position, float norm);

@@ -1,7 +1,7 @@
 
 /*
  * Half precision, in integers and without branches, so that every machine
- * rounds alike: a row of 4096 numbers takes 6 us, or 5 us back.
+ * rounds alike: a row of 4096 numbers takes 6 us to encode, and 5 us to decode.
  *
  *   float   sign 1, exponent 8 (bias 127), mantissa 23
  *   half    sign 1, exponent 5 (bias 15),  mantissa 10
@@ -15,14 +15,15 @@
 #define HALF_OVERFLOW   0x477ff000u     /* 65,520: rounds to infinity */
 #define HALF_NORMAL     0x38800000u     /* 2^-14: the least normal half */
 #define HALF_BIAS       ((127u - 15u) << 23)
-#define HALF_SHIFT      13              /* mantissa bits that go */
+#define HALF_SHIFT      13              /* mantissa bits that are dropped */
 
 /*
  * 0.5: its last bit is worth 2^-24, as that of a subnormal half, so adding it
  * rounds to halves.
  */
 #define HALF_ROUNDER    0x3f000000u
-#define HALF_SUBNORMAL  0x0400u         /* the first half that is none */
+#define HALF_SUBNORMAL  0x0400u         /* the first half that is not
+                                           subnormal */
 #define HALF_INFINITY   0x7c00u
 
 

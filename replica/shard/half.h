@@ -1,12 +1,11 @@
 
 /*
- * IEEE 754 half precision: how shards tell each other hidden states where
- * they are to take half the bytes.
+ * IEEE 754 half precision, in which hidden states are sent if they are to take
+ * half the bytes.
  *
  * Any half is exactly one float.  A float becomes the nearest half, of two
- * equally near ones the even; what is too small for a normal half becomes a
- * subnormal one.  What would become an infinity is refused: the row could not
- * be told.
+ * equally near ones the even; a float that is too small for a normal half
+ * becomes a subnormal one.  A float that would become an infinity is refused.
  */
 
 #ifndef HALF_H

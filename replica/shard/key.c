@@ -9,7 +9,8 @@
 
 #define SHARD_KEY_MINUTE_S  60
 
-/* A MAC of another kind, made with the same key, is none of these. */
+/* In each MAC, so that one that was made for another purpose with the same key
+   is not accepted. */
 #define SHARD_KEY_DOMAIN    "llmgw shard session 1"
 
 struct shard_key_s {
@@ -29,7 +30,7 @@ shard_key_open(const char *path, char *error)
         return NULL;
     }
 
-    /* Best effort: not to the swap. */
+    /* Best effort: keeps the keys out of swap. */
     sodium_mlock(&key->ring, sizeof(keyring_ring_t));
 
     if (keyring_file_read(&key->ring, path, error) != 0) {

@@ -1,6 +1,7 @@
 
 /*
- * The token that opens a session with a shard: a MAC over who asks for what.
+ * The token that opens a session with a shard: a MAC over its claim, which
+ * names the caller and what it asks for.
  *
  * Orchestrators and shards share a file of keys (common/keys/keyring_file.h).
  * The orchestrator signs the claim of each session with the primary key; a
@@ -8,15 +9,15 @@
  * the new key into all files, then its mark, then the old key out of them.
  * Files are read at start.
  *
- * The MAC is keyed BLAKE2b (RFC 7693) of libsodium, 32 bytes.  Each field goes
- * in behind its length, so that no two claims have the same bytes.  The minute
- * is one of the fields and not sent: a shard tries its own minute and those
- * beside it, so a token lives for two minutes at least and clocks may differ
- * by one.
+ * The MAC is keyed BLAKE2b (RFC 7693) of libsodium, 32 bytes.  Each field is
+ * preceded by its length, so that no two claims have the same bytes.  The
+ * minute is one of the fields and not sent: a shard tries its own minute and
+ * those beside it, so a token lives for two minutes at least and clocks may
+ * differ by one.
  *
- * A token says who may begin a session.  It does not hide what is sent, and
- * whoever can change bytes on the way can change a session that has begun:
- * for that there is TLS.
+ * A token shows who may begin a session.  It does not hide what is sent, and
+ * does not protect a session that has begun against changes on the way: TLS
+ * does both.
  */
 
 #ifndef SHARD_KEY_H
@@ -41,10 +42,11 @@ typedef struct {
 } shard_claim_t;
 
 
-/* Reads the file.  NULL and one line in error (SHARD_KEY_ERROR_BYTES). */
+/* Reads the file.  NULL and one line in error (SHARD_KEY_ERROR_BYTES): it
+   cannot. */
 shard_key_t *shard_key_open(const char *path, char *error);
 
-/* Overwrites the keys in memory.  NULL is fine. */
+/* Overwrites the keys in memory, and frees them.  key may be NULL. */
 void shard_key_close(shard_key_t *key);
 
 /* unix_s: the wall clock's seconds. */
@@ -52,8 +54,9 @@ void shard_key_sign(const shard_key_t *key, const shard_claim_t *claim,
     uint64_t unix_s, uint8_t token[SHARD_TOKEN_BYTES]);
 
 /*
- * 0: one of the keys signed this claim, now or a minute beside; -1: none did.
- * Takes the same time whichever byte of a token is wrong.
+ * 0: one of the keys signed this claim in this minute, the one before or the
+ * one after; -1: none did.  Takes the same time whichever byte of a token is
+ * wrong.
  */
 int shard_key_verify(const shard_key_t *key, const shard_claim_t *claim,
     uint64_t unix_s, const uint8_t *token, size_t token_bytes);

@@ -1,6 +1,6 @@
 
 /*
- * Which options of a sharded model go together.
+ * Checks which options of a sharded model may be combined.
  */
 
 #include <stdio.h>
@@ -77,7 +77,8 @@ shards_options_of_head(const shards_options_t *o)
 }
 
 
-/* The first one of either that was given. */
+/* The first option that was given although it needs --shard or
+   --orchestrate. */
 static const char *
 shards_options_orphan(const shards_options_t *o)
 {

@@ -1,7 +1,7 @@
 
 /*
- * Why a shard refuses or ends a session: what Refused and the trailer
- * `llmgw-reason` say.
+ * Why a shard refuses or ends a session: the reasons in Refused and in the
+ * trailer `llmgw-reason`.
  */
 
 #ifndef SHARD_REASON_H
@@ -13,9 +13,9 @@
 
 
 /*
- * Name; in plain words, what a shard did, for a client; and the status that the
- * stream ends with.  SHARD_LATE is an orchestrator's own word: it did not wait
- * for the result.
+ * Name; what the shard did, in plain words for a client; and the status that
+ * the stream ends with.  SHARD_LATE is used only in an orchestrator, which did
+ * not wait longer for the result.
  */
 #define SHARD_REASONS(X)                                                      \
     X(SHARD_FULL, "shard_full", "has as many sessions as it serves",          \
@@ -66,7 +66,8 @@ const char *shard_reason_name(shard_reason_t reason);
 /* What follows "the shard ": "is out of memory"; "" for SHARD_OK. */
 const char *shard_reason_words(shard_reason_t reason);
 
-/* Of a peer's text; SHARD_FAILED where it is none of ours. */
+/* The reason of that name, which a peer sent; SHARD_FAILED for an unknown
+   one. */
 shard_reason_t shard_reason_parse(const char *text, size_t len);
 
 llmgw_grpc_status_t shard_reason_status(shard_reason_t reason);

@@ -9,8 +9,8 @@
 #include "replica/shard/tensor.h"
 
 
-/* The least values that are none of the dtype: infinity, and 65,520, which
-   would be rounded to a half's. */
+/* The least values that the dtype cannot hold: infinity, and 65,520, which
+   would be rounded to a half's infinity. */
 #define TENSOR_FLOAT_OVER  0x7f800000u
 #define TENSOR_HALF_OVER   0x477ff000u
 

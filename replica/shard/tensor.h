@@ -1,13 +1,13 @@
 
 /*
- * A tensor on its way: rows of numbers, cut into chunks, in fp32 or fp16.
+ * A tensor on the wire: rows of numbers, cut into chunks, in fp32 or fp16.
  *
- * Both ends of Shard.Forward speak of fp32 rows in memory; the wire's dtype
- * is known only here (half.h rounds).  A number that fp16 cannot hold
- * becomes an infinity on the wire: a sender asks tensor_fits() before.
+ * Both ends of Shard.Forward have fp32 rows in memory; the wire's dtype is
+ * known only here (half.h rounds).  A number that fp16 cannot hold becomes an
+ * infinity on the wire, so a sender calls tensor_fits() before.
  *
- * Chunks have SHARD_CHUNK_BYTES but the last one, which has the rest, so
- * that their number follows from the shape and nothing needs to be believed.
+ * Each chunk has SHARD_CHUNK_BYTES, and the last one has the rest.  So the
+ * number of chunks follows from the shape, and no peer's number is trusted.
  */
 
 #ifndef SHARD_TENSOR_H
@@ -25,28 +25,29 @@ typedef enum {
 } tensor_dtype_t;
 
 
-/* Bytes on the wire; at most SHARD_TENSOR_BYTES or it has to be refused. */
+/* Bytes on the wire; the caller refuses a tensor of more than
+   SHARD_TENSOR_BYTES. */
 uint64_t tensor_bytes(uint32_t rows, uint32_t width, tensor_dtype_t dtype);
 
-/* 0 for no bytes. */
+/* Number of chunks; 0 for no bytes. */
 uint32_t tensor_chunks(uint64_t bytes);
 
-/* Of chunk number `chunk`, which is one of them. */
+/* Bytes of chunk number `chunk`, which exists. */
 size_t tensor_chunk_bytes(uint64_t bytes, uint32_t chunk);
 
 
 /*
- * What the chunk's bytes on the wire are: `from` is the whole tensor's
- * numbers, `to` has tensor_chunk_bytes() of room, aligned for its numbers.
+ * Writes a chunk's bytes as they are on the wire.  `from` is the whole tensor's
+ * numbers; `to` has tensor_chunk_bytes() of room, aligned for its numbers.
  */
 void tensor_write(uint8_t *to, const float *from, uint64_t bytes,
     uint32_t chunk, tensor_dtype_t dtype);
 
-/* The other way; `to` is the whole tensor's numbers, data a whole chunk. */
+/* Reads a whole chunk from data; `to` is the whole tensor's numbers. */
 void tensor_read(float *to, const uint8_t *data, uint64_t bytes,
     uint32_t chunk, tensor_dtype_t dtype);
 
-/* Every number is finite, also once it has been rounded to the dtype. */
+/* Whether every number is finite, also after rounding to the dtype. */
 int tensor_fits(const float *numbers, size_t count, tensor_dtype_t dtype);
 
 #endif /* SHARD_TENSOR_H */

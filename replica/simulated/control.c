@@ -1,5 +1,6 @@
 
-/* llmgateway.ReplicaControl: what tests ask of a simulated engine. */
+/* llmgateway.ReplicaControl: methods by which tests control a simulated
+   engine. */
 
 #include "llmgateway.pb-c.h"
 #include "replica/engine/model/model.h"
@@ -7,7 +8,7 @@
 #include "replica/simulated/control.h"
 
 
-/* Only members that are present change. */
+/* Changes the faults whose members are present. */
 static void
 control_merge_faults(faults_t *f, const Llmgateway__Faults *message)
 {

@@ -7,7 +7,8 @@
 #include "replica/service.h"
 
 
-/* The methods of a kind; the model has no method for faults. */
+/* The control methods for an engine of this kind; `model` has none for
+   faults. */
 const service_method_t *control_methods(const engine_kind_t *kind);
 
 #endif /* CONTROL_H */

@@ -1,8 +1,8 @@
 
 /*
  * llmgw-simreplica: a simulated engine behind gRPC, for tests, demonstrations,
- * and measuring gateways: with faults on demand, and with processes and memory
- * beside its own that it takes when it wakes from standby.
+ * and measuring gateways.  It has faults on demand, and may take further
+ * processes and memory when it wakes from standby.
  */
 
 #include <errno.h>
@@ -33,8 +33,8 @@ typedef struct {
 
 /* --- the log of messages */
 
-/* Which epoch gave out which message, and when: one write(2) a line, so that
-   engines that share the file show their order. */
+/* Logs which epoch sent which message, and when: one write(2) for each line, so
+   that the lines of engines that share the file are in order. */
 static void
 simulated_log_message(const engine_t *engine)
 {
@@ -83,7 +83,7 @@ simulated_open_log(simulated_t *s)
 }
 
 
-/* --- what wakes with it */
+/* --- workers and memory */
 
 static int
 simulated_on_fork(void *data, pid_t pid)

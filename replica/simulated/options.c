@@ -1,7 +1,7 @@
 
 /*
- * llmgw-simreplica's options.  Those without a help text are for tests of what
- * the death of a large process looks like, and of which process said a token.
+ * llmgw-simreplica's options.  Those without a help text are for tests of how
+ * the death of a large process is noticed, and of which process sent a token.
  */
 
 #include <stddef.h>
@@ -93,7 +93,7 @@ static const option_t  simulated_table[] = {
       "standby: processes that share the work and die together", 0, WORKERS_MAX,
       0 },
 
-    /* What the death of a large process looks like. */
+    /* For tests of the death of a large process. */
     { "model-memory", OPTION_INT, FIELD(memory_mb), "0", "MB",
       NULL, 0, 1 << 20, 0 },
 
@@ -107,7 +107,7 @@ static const option_t  simulated_table[] = {
 };
 
 
-/* The first option that was given and that the other kind has. */
+/* The first option that was given and that only the other kind has. */
 static const char *
 simulated_stranger(const simulated_options_t *o, const engine_kind_t *kind)
 {

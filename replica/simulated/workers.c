@@ -33,9 +33,10 @@ workers_take_memory(size_t bytes, int is_shared)
 }
 
 
-/* --- in a worker: nothing but system calls, the parent has threads */
+/* --- in a worker: only system calls, since the parent has threads */
 
-/* Keeps 0 to 2, its own socket and the lock file. */
+/* Closes all descriptors but 0 to 2, the worker's own socket and the lock
+   file. */
 static void
 workers_close_others(int fd, int lock_fd)
 {
@@ -73,7 +74,7 @@ workers_live(const workers_t *w, int fd, pid_t parent)
 
     workers_close_others(fd, w->lock_fd);
     (void) prctl(PR_SET_NAME, "llmgw-worker");
-    (void) signal(SIGTERM, SIG_IGN);    /* the parent says when to end */
+    (void) signal(SIGTERM, SIG_IGN);    /* the parent decides when to end */
     (void) signal(SIGINT, SIG_IGN);
     (void) signal(SIGCHLD, SIG_DFL);
     sigemptyset(&none);

@@ -1,16 +1,16 @@
 
 /*
- * What a model takes beside its machine: memory, in this process or in worker
- * processes, as an engine with several accelerators has them.
+ * The memory of a simulated model, in this process or in worker processes, such
+ * as an engine with several accelerators has.
  *
  *   begin    workers are forked, and wait
- *   on_fork  of each: the caller registers it where its death is watched
- *   fill     now memory is taken, and touched; on_full when all is there
+ *   on_fork  for each worker: the caller registers it at the lock service
+ *   fill     memory is taken, and touched; on_full when all have theirs
  *
- * A worker has the descriptors of its own pipe and of the lock file, and no
- * other of its parent's: a socket in its hands would hide its parent's death.
- * It ends with its parent (PDEATHSIG, and its pipe).  If one ends before that,
- * on_death ends the engine.
+ * A worker keeps the descriptors of its own pipe and of the lock file, and
+ * closes all others of its parent's, since an open socket would hide its
+ * parent's death.  It ends with its parent (PDEATHSIG, and its pipe).  If a
+ * worker ends before its parent, on_death ends the engine.
  */
 
 #ifndef WORKERS_H
@@ -30,7 +30,7 @@ typedef struct workers_s  workers_t;
 typedef struct {
     workers_t  *workers;
     pid_t       pid;
-    int         fd;             /* a socket: -1: none */
+    int         fd;             /* a socket; -1: none */
     ev_io       io;
 } workers_one_t;
 
@@ -38,10 +38,10 @@ struct workers_s {
     /* the caller's */
     struct ev_loop  *loop;
     const log_t     *log;
-    int              count;             /* 0: this process has the memory */
+    int              count;             /* 0: this process takes the memory */
     size_t           bytes;             /* of each */
-    int              is_shared;         /* memory of a kind that others could
-                                           map, and that counts as Shmem */
+    int              is_shared;         /* memory that others could map, and
+                                           that counts as Shmem */
     int              lock_fd;           /* that workers inherit */
     int            (*on_fork)(void *data, pid_t pid);
     void           (*on_full)(void *data);
@@ -58,14 +58,14 @@ struct workers_s {
    log. */
 int workers_begin(workers_t *workers);
 
-/* Likewise; on_full() comes from the loop, or at once. */
+/* Likewise; on_full() is called from the loop, or before this returns. */
 int workers_fill(workers_t *workers);
 
-/* Ends them. */
+/* Ends all workers. */
 void workers_done(workers_t *workers);
 
-/* Takes memory in this process, for good, and touches it, so that the kernel
-   has to free each page at the end.  0, or -1: there is none. */
+/* Takes memory in this process until it ends, and touches it, so that the
+   kernel has to free each page then.  0, or -1: out of memory. */
 int workers_take_memory(size_t bytes, int is_shared);
 
 #endif /* WORKERS_H */

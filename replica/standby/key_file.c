@@ -9,7 +9,7 @@
 #include "replica/standby/key_file.h"
 
 
-/* As the socket beside it. */
+/* The mode of the socket beside it. */
 #define KEY_FILE_MODE  0660
 
 
@@ -68,8 +68,11 @@ key_file_check(key_file_t *file, char *error)
 }
 
 
-/* Of its owner only: the next engine may be another user's, with another umask
-   than this one's.  What cannot be shared works for one user all the same. */
+/*
+ * Sets group and mode, if this process owns the file: the next engine may run
+ * as another user, with another umask.  A failure is ignored, since the file
+ * still works for one user.
+ */
 static void
 key_file_share(const key_file_t *file)
 {

@@ -2,8 +2,8 @@
 /*
  * The second key: a write lock on GROUP.lock beside the lock service's socket.
  *
- * The service decides which engine is next, and this lock shows that one is
- * active. It belongs to the open file description (F_OFD_SETLK), so it ends
+ * The service decides which engine is next, and this lock proves that an engine
+ * is active.  It belongs to the open file description (F_OFD_SETLK), so it ends
  * with the last process that has the descriptor: workers inherit it.  The file
  * is never removed.  If the file were removed, two engines could hold two
  * files; so the path must continue to lead to the locked file.
@@ -28,8 +28,8 @@ typedef struct {
 } key_file_t;
 
 
-/* Writes no file.  socket: the service's, which lives as long.  0, or -1: the
-   path would be too long. */
+/* Makes the path, and touches no file.  socket: the service's, which lives as
+   long as this.  0, or -1: the path would be too long. */
 int key_file_init(key_file_t *file, const char *socket, const char *group);
 
 /*
@@ -39,10 +39,11 @@ int key_file_init(key_file_t *file, const char *socket, const char *group);
  */
 int key_file_check(key_file_t *file, char *error);
 
-/* Does not wait.  0, or -1 and a reason (KEY_FILE_ERROR_BYTES). */
+/* Locks the file, without waiting.  0, or -1 and a reason
+   (KEY_FILE_ERROR_BYTES). */
 int key_file_take(key_file_t *file, char *error);
 
-/* Whether its path still leads to the locked file. */
+/* Whether the path still leads to the file that this process has locked. */
 int key_file_is_ours(const key_file_t *file);
 
 #endif /* KEY_FILE_H */

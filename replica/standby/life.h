@@ -22,17 +22,18 @@
 #include "proto/members/members.h"
 
 
-/* A standby without its lock service for so long could not be granted. */
+/* After this time without its lock service, a standby is not shown as one: it
+   could not be granted the group. */
 #define LIFE_AWAY_MS   3000
 
-/* A loop without an iteration for so long counts as hung. */
+/* A loop without an iteration for this time counts as hung. */
 #define LIFE_STUCK_MS  10000
 
 /* What the engine's loop reports in each iteration. */
 typedef struct {
     int       is_ready;         /* Generate is answered */
     int       is_draining;
-    uint64_t  streams;          /* that run, and whose clients read */
+    uint64_t  streams;          /* streams that run and whose clients read */
     uint64_t  progress;         /* engine_t's */
 } life_vitals_t;
 
@@ -40,13 +41,14 @@ typedef struct {
     llmgw_group_state_t  state;
     int                  is_dead;
     uint64_t             epoch;             /* 0: none was granted */
-    uint64_t             lock;              /* who granted it */
+    uint64_t             lock;              /* instance of the lock service that
+                                               granted it */
     uint64_t             waking_timeout_ms;
     uint64_t             waking_ms;         /* since when */
-    int                  is_queued;         /* the lock service has it, as one
-                                               that waits or holds */
+    int                  is_queued;         /* the lock service knows it, as
+                                               waiting or as the holder */
     int                  was_queued;
-    uint64_t             away_ms;           /* since when it is not */
+    uint64_t             away_ms;           /* since when is_queued is 0 */
     uint64_t             turned_ms;
     life_vitals_t        vitals;
 } life_t;
@@ -61,24 +63,24 @@ typedef enum {
 
 void life_init(life_t *life, uint64_t waking_timeout_ms);
 
-/* Each: 0, or -1 where the drawing has no such arrow. */
+/* Transitions: 0, or -1 if the drawing has no such arrow. */
 int life_asleep(life_t *life);
 int life_granted(life_t *life, uint64_t epoch, uint64_t lock, uint64_t now_ms);
 int life_woken(life_t *life, uint64_t now_ms);
 int life_end(life_t *life);
 
-/* The holder was granted again, by a service that may be another one, and
-   which has it now. */
+/* The holder was granted the group again, by a service that may be another
+   instance; it is queued there now. */
 void life_regranted(life_t *life, uint64_t lock);
 
-/* The lock service has it, in the queue or as the holder; or has not any
-   more. */
+/* Whether the lock service knows this engine, in the queue or as the holder. */
 void life_queued(life_t *life, int is_queued, uint64_t now_ms);
 
 /*
- * What others should believe.  Whoever ends an Active engine trusts a standby
- * to be granted; so one that the service does not know is still in Init to
- * them.  A service that is started again is given LIFE_AWAY_MS.
+ * The state that is published.  An Active engine is ended in the expectation
+ * that a standby is granted the group; so a standby that the service does not
+ * know is published as Init.  While a service is restarted, it stays Standby
+ * for LIFE_AWAY_MS.
  */
 llmgw_group_state_t life_shown(const life_t *life, uint64_t now_ms);
 

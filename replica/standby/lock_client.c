@@ -14,12 +14,12 @@
 #define LOCK_CLIENT_TICK_S  1.0
 #define LOCK_CLIENT_SILENT  3       /* unanswered PINGs until a log line */
 
-/* How often a successor is looked for.  Not at once: where a whole host is
-   shut down, its standby hears of that at the same moment. */
+/* Interval at which a successor is looked for.  It is not looked for at once:
+   if a whole host shuts down, its standby is told to end at the same moment. */
 #define LOCK_CLIENT_SEEK_S  0.1
 
 
-/* For log lines: what happens without the service. */
+/* For log lines: what the engine does without the service. */
 static const char *
 lock_client_meanwhile(const lock_client_t *c)
 {
@@ -49,9 +49,9 @@ lock_client_on_lost(void *data, const char *why)
 }
 
 
-/* --- what is said */
+/* --- messages to the service */
 
-/* Takes the message over.  fd: -1 for none. */
+/* Sends a message, and frees it.  fd: -1 for none. */
 static void
 lock_client_say(lock_client_t *c, json_t *message, int fd)
 {
@@ -61,7 +61,8 @@ lock_client_say(lock_client_t *c, json_t *message, int fd)
 }
 
 
-/* An engine that could not use a grant does not wait for one. */
+/* Checks the lock file: an engine that could not use a grant does not wait for
+   one. */
 static int
 lock_client_check_file(lock_client_t *c)
 {
@@ -96,7 +97,8 @@ lock_client_acquire(lock_client_t *c)
 }
 
 
-/* The file may have been made since it was looked at. */
+/* Checks again and sends TAKE: the file may have been made since the last
+   check. */
 static void
 lock_client_take(lock_client_t *c)
 {
@@ -132,9 +134,10 @@ lock_client_pong(lock_client_t *c, json_int_t seq)
 }
 
 
-/* --- what is heard */
+/* --- messages from the service */
 
-/* The service has granted: now the kernel's word, and then both count. */
+/* The service has granted the group: locks the file, and then the grant is
+   valid. */
 static void
 lock_client_begin(lock_client_t *c)
 {
@@ -283,7 +286,7 @@ lock_client_on_refusal(lock_client_t *c, const json_t *message)
 }
 
 
-/* It lost no engine while it was silent. */
+/* A PONG after a silence: the service has this engine as before. */
 static void
 lock_client_ponged(lock_client_t *c, uint64_t seq, uint64_t standbys)
 {
@@ -357,7 +360,7 @@ lock_client_on_message(void *data, const json_t *message)
 }
 
 
-/* The greatest that gossip takes. */
+/* The greatest epoch that gossip accepts. */
 static uint64_t
 lock_client_epoch_max(void)
 {
@@ -395,7 +398,8 @@ lock_client_ping(lock_client_t *c)
 }
 
 
-/* The number is that of the last tick, so that silence is counted in ticks. */
+/* The PING has the number of the last tick, so that silence is counted in
+   ticks. */
 static void
 lock_client_on_seek(struct ev_loop *loop, ev_timer *w, int revents)
 {
@@ -446,7 +450,7 @@ lock_client_on_tick(struct ev_loop *loop, ev_timer *w, int revents)
 }
 
 
-/* --- the caller's */
+/* --- functions of lock_client.h */
 
 int
 lock_client_init(lock_client_t *c, char error[LOCK_CLIENT_REASON_BYTES])

@@ -48,8 +48,8 @@ lock_session_queued(lock_session_t *session, uint64_t epoch)
 }
 
 
-/* An epoch that is not greater than all before would be a step back in time:
-   such a service is not believed. */
+/* An epoch that is not greater than all before is not accepted: the service has
+   lost its state. */
 lock_session_act_t
 lock_session_offered(lock_session_t *session, uint64_t epoch)
 {
@@ -84,8 +84,8 @@ lock_session_granted(lock_session_t *session, uint64_t epoch, uint64_t lock)
 }
 
 
-/* These are said of one TAKE; the place in the queue stays.  With two offers
-   under way, a TAKE of each is answered. */
+/* Refusals of one TAKE, after which the place in the queue stays.  If two
+   offers were sent, the TAKE of each is answered. */
 static int
 seat_may_wait(const char *reason)
 {

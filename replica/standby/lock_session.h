@@ -48,27 +48,27 @@ typedef struct {
 } lock_session_t;
 
 
-/* To be called when ACQUIRE was sent. */
+/* To be called when ACQUIRE has been sent. */
 void lock_session_connected(lock_session_t *session);
 
 /* To be called when the connection has ended. */
 void lock_session_lost(lock_session_t *session);
 
 /*
- * epoch_max is the greatest epoch that gossip accepts at this time.  A waiter
- * whose last_epoch is above it accepts lower epochs again.
+ * epoch_max is the greatest epoch that gossip accepts at this time.  A waiting
+ * session whose last_epoch is above it accepts lower epochs again.
  */
 void lock_session_forget_above(lock_session_t *session, uint64_t epoch_max);
 
 /*
- * QUEUED: epoch is the greatest that the service knows.  It is remembered, so
- * that no later offer at or below it is accepted, even if the service loses
+ * QUEUED came: epoch is the greatest that the service knows.  It is remembered,
+ * so that no later offer at or below it is accepted, even if the service loses
  * its state.
  */
 lock_session_act_t lock_session_queued(lock_session_t *session,
     uint64_t epoch);
 
-/* OFFER, GRANTED and a refusal; lock is the instance id of the service. */
+/* OFFER, GRANTED or a refusal came; lock is the instance id of the service. */
 lock_session_act_t lock_session_offered(lock_session_t *session,
     uint64_t epoch);
 lock_session_act_t lock_session_granted(lock_session_t *session,

@@ -29,8 +29,8 @@ probes_close(probes_conn_t *c)
 }
 
 
-/* The peer closes first, or the timer does: a close(2) with bytes unread
-   would take the answer back. */
+/* Sends the answer.  The peer closes the connection, or the timer does: a
+   close(2) with unread bytes would make the kernel drop the answer. */
 static void
 probes_answer(probes_conn_t *c, const char *status, const char *body)
 {
@@ -85,7 +85,7 @@ probes_judge(probes_conn_t *c, const char *path, size_t len)
 }
 
 
-/* The request has ended; of its lines only the first is looked at. */
+/* Reads a request; only its first line is used. */
 static void
 probes_read(probes_conn_t *c)
 {

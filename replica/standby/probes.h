@@ -2,8 +2,8 @@
 /*
  * A small HTTP/1.1 server for liveness, startup and readiness probes.
  *
- *   GET /livez      503 in Init, 200 asleep and waking (until the waking
- *                   timeout), serving: whether Generate is answered
+ *   GET /livez      503 in Init; 200 in Standby, and in Waking until the waking
+ *                   timeout; in Active, 200 if Generate is answered
  *   GET /startupz   200 when Init is over
  *   GET /readyz     200 while it serves and does not drain
  *
@@ -26,7 +26,7 @@
 #define PROBES_TIMEOUT_S      1.0
 #define PROBES_ERROR_BYTES    256
 
-/* The current answer, 1 or 0, and the name of the state. */
+/* Returns the current answer, 1 or 0, and sets *state to the state's name. */
 typedef int (*probes_ask_pt)(void *data, life_question_t question,
                              const char **state);
 
@@ -36,7 +36,7 @@ typedef struct {
     probes_t  *probes;          /* NULL: the place is free */
     ev_io      io;
     ev_timer   timer;
-    size_t     bytes;           /* of the request, so far */
+    size_t     bytes;           /* of the request, received so far */
     int        is_answered;
     char       request[PROBES_REQUEST_BYTES];
 } probes_conn_t;

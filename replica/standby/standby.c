@@ -135,7 +135,7 @@ standby_on_regranted(void *data, uint64_t lock)
 }
 
 
-/* Each worker is watched: now they may allocate. */
+/* When the service watches each worker, they may allocate memory. */
 static void
 standby_on_registered(void *data, int workers)
 {
@@ -192,7 +192,7 @@ standby_on_successor(void *data)
 }
 
 
-/* --- each turn of the loop */
+/* --- each iteration of the loop */
 
 static void
 standby_exchange(standby_t *s)
@@ -241,7 +241,7 @@ standby_on_turn(struct ev_loop *loop, ev_prepare *w, int revents)
 static void
 standby_on_pulse(struct ev_loop *loop, ev_timer *w, int revents)
 {
-    /* The turn itself is what counts. */
+    /* nothing to do: the timer only makes the loop iterate */
 }
 
 
@@ -272,7 +272,7 @@ standby_post_watchdog(standby_t *s, char *error)
 static void
 standby_init_parts(standby_t *s)
 {
-    /* Before the agent's link looks for what has changed. */
+    /* It runs before the agent's link looks for changes. */
     ev_prepare_init(&s->watch, standby_on_turn);
     ev_set_priority(&s->watch, EV_MAXPRI);
     ev_timer_init(&s->pulse, standby_on_pulse, STANDBY_PULSE_S,

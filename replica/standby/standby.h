@@ -1,17 +1,17 @@
 
 /*
- * An engine that stands by: how it begins, and what it does with each step of
- * its life (life.h).
+ * An engine that stands by: how it starts, and what it does at each transition
+ * of its life (life.h).
  *
- *   startup open          opens the engine: its weights come in
+ *   startup open       opens the engine, which loads its weights
  *   ENGINE_ASLEEP      Standby; asks the lock service for the group
  *   granted            Waking; forks and registers its processes, fills memory,
  *                      wakes the engine
  *   ENGINE_READY       Active; the gRPC socket listens
  *
  * Nothing is mapped or allocated for serving before the lock service has
- * granted and the lock file is held: the engine before may still be dying.
- * Whatever fails on the way is one line, and the end of the process.
+ * granted the group and the lock file is locked, since the previous engine may
+ * still be dying.  If any of this fails, the process writes one line and ends.
  */
 
 #ifndef STANDBY_H
@@ -57,7 +57,7 @@ struct standby_s {
     const log_t              *log;
     engine_t                 *engine;
     const engine_options_t   *engine_options;
-    grpc_server_t            *server;       /* bound, and does not listen */
+    grpc_server_t            *server;       /* bound, not listening yet */
     const standby_options_t  *options;
     const standby_body_t     *body;         /* NULL: nothing but the process */
     const char               *id;
@@ -69,11 +69,11 @@ struct standby_s {
     startup_wait_t                    startup;
     watchdog_t                 *watchdog;
     ev_prepare                watch;        /* looks at the engine */
-    ev_timer                  pulse;        /* the loop turns at least so
-                                               often */
-    int                       is_open;      /* the engine is */
-    llmgw_group_state_t       state;        /* as this loop has done it; life.h
-                                               may be further */
+    ev_timer                  pulse;        /* makes the loop iterate at least
+                                               this often */
+    int                       is_open;      /* the engine is open */
+    llmgw_group_state_t       state;        /* the state that this loop has
+                                               reached; life.h's may be ahead */
     int                       is_filling;   /* memory is being taken */
     int                       is_woken;     /* wake() was called */
 };
@@ -83,19 +83,19 @@ struct standby_s {
    log. */
 int standby_init(standby_t *standby);
 
-/* It drains, to end: on_successor() comes when another engine would be granted
-   the group then, and may come again. */
+/* This engine drains in order to end: on_successor() is called, possibly again,
+   when another engine would be granted the group at its end. */
 void standby_seek(standby_t *standby);
 
 /* --- for the body */
 
-/* A process was forked: 0, or -1 and errno. */
+/* Registers a process that was forked.  0, or -1 and errno. */
 int standby_worker(standby_t *standby, pid_t pid);
 
 void standby_filled(standby_t *standby);
 
-/* The engine cannot serve: the process ends.  The line that says why has been
-   written. */
+/* The engine cannot serve: ends the process.  The caller has logged the
+   reason. */
 void standby_fail(standby_t *standby);
 
 

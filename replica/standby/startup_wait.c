@@ -12,7 +12,7 @@
 #define STARTUP_WAIT_PATH_BYTES  sizeof(((struct sockaddr_un *) 0)->sun_path)
 
 
-/* Copies the path at the list's beginning. */
+/* Copies the path at the list's beginning, and returns its length. */
 static size_t
 startup_wait_path(const char *list, char *path)
 {

@@ -24,7 +24,7 @@ typedef struct {
 
     /* its own */
     const char      *next;              /* the socket that is waited for */
-    int              is_logged;         /* that it is waited for */
+    int              is_logged;         /* that it is waited for was logged */
     ev_timer         timer;
 } startup_wait_t;
 

@@ -33,7 +33,7 @@ struct watchdog_s {
     lock_client_t               client;         /* the thread's */
     probes_t                    probes;         /* likewise */
 
-    pthread_mutex_t             mutex;          /* all that follows */
+    pthread_mutex_t             mutex;          /* of all that follows */
     life_t                      life;
     int                         is_asked;       /* for the thread */
     int                         is_seeking;
@@ -51,8 +51,8 @@ struct watchdog_s {
 };
 
 
-/* One line a transition, with the monotonic time: logs of several engines of
-   one host can be laid over each other.  Under the mutex. */
+/* Logs a transition, with the monotonic time, so that logs of several engines
+   of one host can be merged.  To be called under the mutex. */
 static void
 watchdog_log_life(const watchdog_t *s)
 {
@@ -105,7 +105,8 @@ watchdog_on_overdue(struct ev_loop *loop, ev_timer *w, int revents)
 }
 
 
-/* In whole seconds, and later than the thread's own timeout of the wake. */
+/* Sets the kernel's alarm, in whole seconds, and later than the thread's own
+   timeout of the wake. */
 static void
 watchdog_set_alarm(const watchdog_t *s)
 {
@@ -162,7 +163,8 @@ watchdog_queued(void *data, int is_queued)
     pthread_mutex_lock(&s->mutex);
     life_queued(&s->life, is_queued, mono_ms());
     pthread_mutex_unlock(&s->mutex);
-    ev_async_send(s->main_loop, &s->to_main);       /* let it turn */
+    ev_async_send(s->main_loop, &s->to_main);       /* makes the main loop
+                                                       iterate */
 }
 
 
@@ -221,7 +223,7 @@ watchdog_probed(void *data, life_question_t question, const char **state)
 }
 
 
-/* Requests of the main loop: workers first, then the rest. */
+/* Handles requests of the main loop: workers first, then the rest. */
 static void
 watchdog_on_wanted(struct ev_loop *loop, ev_async *w, int revents)
 {
@@ -396,7 +398,7 @@ watchdog_start(watchdog_t *s, char *error)
     int       rc;
     sigset_t  all, before;
 
-    /* Signals are the main loop's. */
+    /* Signals are handled by the main loop. */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     rc = pthread_create(&s->thread, NULL, watchdog_run, s);

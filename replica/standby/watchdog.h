@@ -13,7 +13,7 @@
  * call other than the line in the log of a transition, so that the order of
  * these lines is the order of the events.
  *
- * A fatal end is _exit(1) from here: the main loop may never turn again.  This
+ * A fatal end is _exit(1) from here, since the main loop may be hung.  This
  * thread may block, too, as in a write(2) to a log whose reader has stopped:
  * then the kernel's alarm(2) ends the wake a little later.
  */
@@ -50,24 +50,25 @@ typedef struct {
     /* The number of workers registered so far. */
     void  (*on_registered)(void *data, int workers);
 
-    /* See watchdog_seek(); may come again. */
+    /* See watchdog_seek(); may be called again. */
     void  (*on_successor)(void *data);
 } watchdog_callbacks_t;
 
 
-/* The life begins, in Init.  NULL and a reason (WATCHDOG_ERROR_BYTES). */
+/* Starts the thread, with the life in Init.  NULL and a reason
+   (WATCHDOG_ERROR_BYTES). */
 watchdog_t *watchdog_create(struct ev_loop *main_loop, const log_t *log,
     const watchdog_options_t *options, const watchdog_callbacks_t *callbacks,
     void *data, char *error);
 
-/* Init is over: asks for the group. */
+/* Init is over: asks the lock service for the group. */
 void watchdog_asleep(watchdog_t *watchdog);
 
 /* The wake is over.  0, or -1: too late, the process is about to end. */
 int watchdog_woken(watchdog_t *watchdog);
 
-/* In each turn of the main loop.  Returns the state to be reported;
- * is_lock_away: life_is_lock_away(). */
+/* To be called in each iteration of the main loop.  Returns the state to be
+   reported; sets is_lock_away: life_is_lock_away(). */
 llmgw_group_state_t watchdog_turned(watchdog_t *watchdog,
     const life_vitals_t *vitals, int *is_lock_away);
 
@@ -76,14 +77,15 @@ llmgw_group_state_t watchdog_turned(watchdog_t *watchdog,
  * granted the group. */
 void watchdog_seek(watchdog_t *watchdog);
 
-/* A further process, at most WATCHDOG_WORKERS_MAX: the service is told.  The
-   pidfd is the watchdog's. */
+/* Registers a further process at the service, at most WATCHDOG_WORKERS_MAX.
+   The pidfd is the watchdog's. */
 void watchdog_worker(watchdog_t *watchdog, pid_t pid, int pidfd);
 
 /* Descriptor of the lock file, for workers; -1 before on_granted. */
 int watchdog_lock_fd(const watchdog_t *watchdog);
 
-/* The orderly end. is_release: sends RELEASE to the service. */
+/* Ends the watchdog in an orderly way.  is_release: sends RELEASE to the
+   service. */
 void watchdog_destroy(watchdog_t *watchdog, int is_release);
 
 #endif /* WATCHDOG_H */

@@ -10,7 +10,7 @@
  *       | waking                                     v                  |
  *       |                                         MAPPING <-------------'
  *       | wake                                       | mapped
- *       |          let go               sleep        v
+ *       |         released              sleep        v
  *    ASLEEP <------------ RELEASING <------------- HELD <-------.
  *                                                    | lost     | adopted
  *                                                    v          |
@@ -19,10 +19,10 @@
  *                                                    |  adopt    | refused
  *                                                    '-----------'
  *
- * If the service is lost while the engine starts, the engine ends; while waking
- * it asks again until its timeout; and weights that it has stay mapped, and are
- * offered to the next service with their id, so that no engine loads a second
- * copy.
+ * If the service is lost while the engine starts, the engine ends; while the
+ * engine wakes, it asks again until its timeout.  Weights that it holds stay
+ * mapped, and are offered to the next service with their id, so that no engine
+ * loads a second copy.
  */
 
 #include <stdio.h>
@@ -32,7 +32,7 @@
 #include "replica/weights/weights_inner.h"
 
 
-#define DEVICE_RETRY_OTHER_S  10.0      /* it has other weights */
+#define DEVICE_RETRY_OTHER_S  10.0      /* the service has other weights */
 
 
 void
@@ -138,7 +138,8 @@ device_on_adopted(device_t *d)
 }
 
 
-/* It passes, and then the window in which the service waits may be short. */
+/* Whether the reason is temporary: then it retries soon, since the service may
+   wait only for a short time. */
 static int
 device_is_passing(const char *reason)
 {
@@ -190,7 +191,7 @@ device_on_refused(device_t *d, const json_t *message)
 }
 
 
-/* It was not granted a role in time, or the service does not answer. */
+/* No role was granted in time, or the service does not answer. */
 static void
 device_on_timeout(device_t *d)
 {
@@ -244,7 +245,7 @@ device_on_message(void *data, const json_t *message)
         device_on_adopted(d);
     }
 
-    /* Others are of a service that can more. */
+    /* Unknown messages are of a newer service. */
 }
 
 

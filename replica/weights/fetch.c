@@ -115,7 +115,8 @@ fetch_hold(device_t *d)
     snprintf(d->path, sizeof(d->path), "/proc/self/fd/%d", d->slot.fd);
     fetch_log_held(d);
 
-    /* Lost while the thread was mapping: it is known only now. */
+    /* If the service was lost while the thread was mapping, that is handled
+       now. */
 
     d->state = d->service.conn != NULL ? DEVICE_HELD : DEVICE_LOST;
 
@@ -160,7 +161,8 @@ fetch_on_mapped(thread_job_t *job, int rc)
 }
 
 
-/* The slot has its descriptor and the service's facts. */
+/* The slot has its descriptor and the service's facts: continues with
+   mapping. */
 static void
 fetch_take(device_t *d)
 {
@@ -209,7 +211,8 @@ fetch_on_committed(device_t *d, const json_t *message)
 }
 
 
-/* The first time it has to be the requested file, later the same bytes. */
+/* Whether this is the requested file, at the first time, or the same bytes as
+   before, later. */
 static int
 fetch_is_expected(device_t *d, const slot_t *fresh)
 {

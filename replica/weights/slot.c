@@ -24,7 +24,8 @@
 
 
 #define SLOT_SEALS       (F_SEAL_WRITE|F_SEAL_SHRINK|F_SEAL_GROW|F_SEAL_SEAL)
-#define SLOT_CHUNK       ((size_t) 16 << 20)    /* then: is it to stop? */
+#define SLOT_CHUNK       ((size_t) 16 << 20)    /* after each, is_stopping is
+                                                   checked */
 #define SLOT_MAP_CHUNK   ((size_t) 64 << 20)
 #define SLOT_FORMAT_BYTES  8
 #define SLOT_LINES       10                     /* of progress */
@@ -49,7 +50,7 @@ slot_base(const char *file)
 }
 
 
-/* A line for each tenth, and none if it is done in one go. */
+/* Logs a line for each tenth, and none if it is done in one piece. */
 static void
 slot_log_progress(const slot_t *slot, const log_t *log, uint64_t before,
     uint64_t now)
@@ -96,8 +97,8 @@ slot_copy(slot_t *slot, int in, const log_t *log,
 
 
 /*
- * A second copy that does not fit beside the first, as in an update to other
- * weights, is found here: later the kernel would kill a process for it.
+ * Checks that the copy fits into memory: in an update to other weights it may
+ * not fit beside the first one, and later the kernel would kill a process.
  */
 static int
 slot_check_room(const slot_t *slot, char error[WEIGHTS_ERROR_BYTES])
@@ -116,7 +117,8 @@ slot_check_room(const slot_t *slot, char error[WEIGHTS_ERROR_BYTES])
 }
 
 
-/* Committed memory stays, and with missing pages no engine could serve. */
+/* Checks how the file begins, before the copy: committed memory stays, and no
+   engine could serve another kind of file. */
 static int
 slot_check_format(const slot_t *slot, int in, const char *format,
     char error[WEIGHTS_ERROR_BYTES])
@@ -142,7 +144,7 @@ slot_check_format(const slot_t *slot, int in, const char *format,
 }
 
 
-/* Its size is that of the file. */
+/* Makes the memfd, of the file's size. */
 static int
 slot_create(slot_t *slot, int in, const char *format,
     char error[WEIGHTS_ERROR_BYTES])

@@ -46,7 +46,7 @@ thread_on_finished(struct ev_loop *loop, ev_async *w, int revents)
 }
 
 
-/* Under the lock: NULL at the end. */
+/* The next job; called under the lock.  NULL: the thread is to end. */
 static thread_job_t *
 thread_next(thread_t *thread)
 {

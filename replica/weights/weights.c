@@ -59,7 +59,7 @@ weights_check_sockets(const char *sockets, char error[WEIGHTS_ERROR_BYTES])
 }
 
 
-/* One of two words. */
+/* Reads an option that is one of two words. */
 static int
 weights_read_word(const char *option, const char *word, const char *no,
     const char *yes, int *is_yes, char error[WEIGHTS_ERROR_BYTES])
@@ -212,8 +212,8 @@ weights_open(struct ev_loop *loop, const log_t *log,
 
 
 /*
- * Whether all are in the state, or beyond it: weights may be on their way back
- * to a service.
+ * Whether all devices are in a state from `first` to `last`: weights that are
+ * held may be offered to another service meanwhile.
  */
 static int
 weights_are(const weights_t *w, device_state_t first, device_state_t last)

@@ -8,17 +8,17 @@
  * in docs/weights.md; here is its client.
  *
  *   open       connects to each service, retrying until it is there
- *   granted    rw: copies the file into a memfd, gives it, lets it be sealed
- *              ro: gets the memfd of whoever did
+ *   granted    rw: copies the file into a memfd, sends it, has it sealed
+ *              ro: gets the memfd that another engine has filled
  *   on_ready   each is there: weights_path() can be opened, and mapped
- *   sleep      mapped: all stays; unmapped: memory and connections are let go
+ *   sleep      mapped: all stays; unmapped: memory and connections are released
  *   wake       mapped: the descriptors are still those of the beginning
- *              unmapped: gets them anew, within the time for that, and accepts
+ *              unmapped: gets them again, within remap_timeout_ms, and accepts
  *              only the bytes that were there before
  *
- * A service that ends before on_ready ends the engine.  After that the weights
- * do not depend on the service, since sealed memory cannot change: the next
- * service gets them back (ADOPT), for further engines.
+ * If a service ends before on_ready, the engine ends.  After that the weights
+ * do not depend on the service, since sealed memory cannot change: the engine
+ * gives them to the next service (ADOPT), for further engines.
  *
  * Long work (copying, mapping, unmapping) is done by a thread.  The caller's
  * loop never waits.
@@ -39,57 +39,57 @@
 
 typedef struct weights_s  weights_t;
 
-/* As the command line has them; strings live as long as the process. */
+/* Options of the command line; strings live as long as the process. */
 typedef struct {
     const char  *sockets;           /* PATH[,PATH]; NULL: no service */
     const char  *engine;            /* its id, for the services */
     int          is_reader;         /* loads no file, others do */
-    int          is_unmapped;       /* asleep, it holds nothing */
+    int          is_unmapped;       /* it holds no memory while it is asleep */
     int          is_locked;         /* in memory: no page is swapped out */
     uint64_t     timeout_ms;        /* of each wait before on_ready */
     uint64_t     remap_timeout_ms;  /* from weights_wake() to on_awake */
-    const char  *role;              /* as text: what is_reader comes from */
-    const char  *sleep;             /* likewise, is_unmapped */
-    const char  *format;            /* "GGUF", which such a file begins with;
-                                       NULL: any bytes; the engine's */
+    const char  *role;              /* as text; sets is_reader */
+    const char  *sleep;             /* as text; sets is_unmapped */
+    const char  *format;            /* bytes with which a file must begin:
+                                       "GGUF"; NULL: any; set by the engine */
 } weights_options_t;
 
-/* From the loop, or from within weights_sleep() and weights_wake(). */
+/* Called from the loop, or from within weights_sleep() and weights_wake(). */
 typedef struct {
     void  (*on_ready)(void *data);      /* of weights_open() */
     void  (*on_asleep)(void *data);     /* of weights_sleep() */
     void  (*on_awake)(void *data);      /* of weights_wake() */
 
-    /* The last one: a line in the log has said why. */
+    /* The last callback: the reason has been logged. */
     void  (*on_failed)(void *data);
 } weights_callbacks_t;
 
 
 /*
  * Reads role and sleep, and checks that the options are consistent.
- * waking_timeout_ms: of an engine that stands by; 0: it does not.  0, or -1 and
- * a line that begins with the option's name.
+ * waking_timeout_ms: of an engine that stands by, else 0.  0, or -1 and a line
+ * that begins with the option's name.
  */
 int weights_options_check(weights_options_t *options,
     uint64_t waking_timeout_ms, char error[WEIGHTS_ERROR_BYTES]);
 
-/* How many items a list has that commas part; of checked options at most
-   WEIGHTS_DEVICES_MAX. */
+/* Number of items in a list with commas; at most WEIGHTS_DEVICES_MAX in options
+   that were checked. */
 size_t weights_count(const char *list);
 
 /*
- * files: what each service is to have, as many as there are services.
- * is_mapped: map them here as well, for an engine that does not do it.
- * NULL: one line in the log.
+ * files: the file for each service, as many as there are services.  is_mapped:
+ * also maps them in this process, for an engine that does not do so.  NULL: it
+ * cannot, and one line in the log says why.
  */
 weights_t *weights_open(struct ev_loop *loop, const log_t *log,
     const weights_options_t *options, const char *const *files,
     int is_mapped, const weights_callbacks_t *callbacks, void *data);
 
-/* Once, after the first on_ready; on_asleep follows. */
+/* To be called once, after the first on_ready; on_asleep follows. */
 void weights_sleep(weights_t *weights);
 
-/* Once, after on_asleep; on_awake or on_failed follows. */
+/* To be called once, after on_asleep; on_awake or on_failed follows. */
 void weights_wake(weights_t *weights);
 
 size_t weights_devices(const weights_t *weights);
@@ -99,7 +99,8 @@ size_t weights_devices(const weights_t *weights);
  */
 const char *weights_path(const weights_t *weights, size_t i);
 
-/* Whatever its state.  Who has mapped a path itself keeps that mapping. */
+/* Closes it in any state.  A mapping that the engine has made of a path
+   remains. */
 void weights_close(weights_t *weights);
 
 #endif /* WEIGHTS_H */

@@ -1,6 +1,6 @@
 
 /*
- * The parts of weights_t: devices, what they hold, and the thread.
+ * The parts of weights_t: devices, their memory, and the thread.
  */
 
 #ifndef WEIGHTS_INNER_H
@@ -22,29 +22,32 @@ typedef struct thread_job_s  thread_job_t;
 
 struct thread_job_s {
     thread_job_t  *next;
-    int          (*run)(thread_job_t *job);         /* in the thread */
-    void         (*done)(thread_job_t *job, int rc);        /* in the loop */
+    int          (*run)(thread_job_t *job);         /* called in the thread */
+    void         (*done)(thread_job_t *job, int rc);        /* called in the
+                                                               loop,
+                                                               afterwards */
     int            rc;
 };
 
 typedef struct {
     struct ev_loop   *loop;
-    ev_async          async;        /* a job was run */
+    ev_async          async;        /* signals that a job was run */
     pthread_t         id;
     pthread_mutex_t   lock;
     pthread_cond_t    more;
     thread_job_t     *todo;
-    thread_job_t     *ended;        /* run, and not done() yet */
-    atomic_int        is_stopping;  /* a job that takes long looks at it */
+    thread_job_t     *ended;        /* jobs that were run, before done() */
+    atomic_int        is_stopping;  /* long jobs check it */
 } thread_t;
 
-/* 0, or -1: no thread. */
+/* 0, or -1: the thread cannot be made. */
 int thread_init(thread_t *thread, struct ev_loop *loop);
 
 /* The job is the caller's, and must stay until done() or thread_done(). */
 void thread_add(thread_t *thread, thread_job_t *job);
 
-/* Waits for the job that runs.  No done() is called any more. */
+/* Waits for the job that runs, and ends the thread.  No done() is called any
+   more. */
 void thread_done(thread_t *thread);
 
 
@@ -59,7 +62,7 @@ typedef struct {
     uint64_t   bytes;
     char       name[SLOT_NAME_BYTES];
     char       id[SLOT_ID_BYTES];
-    dev_t      dev;                 /* as they were when it came */
+    dev_t      dev;                 /* of the memfd when it came */
     ino_t      ino;
     int        seals;
 } slot_t;
@@ -69,30 +72,32 @@ const char *slot_base(const char *file);
 
 /*
  * Copies the file into a memfd of its own and names it; is_stopping ends it
- * early.  It has no writable mapping, so it can be sealed at once.  format: as
- * in weights_options_t.  These return 0, or -1 and a reason.
+ * early.  The memfd has no writable mapping, so it can be sealed at once.
+ * format: as in weights_options_t.  These return 0, or -1 and a reason.
  */
 int slot_fill(slot_t *slot, const char *file, const char *format,
     const log_t *log, const atomic_int *is_stopping,
     char error[WEIGHTS_ERROR_BYTES]);
 
-/* Whether it is sealed and has the announced size.  Notes what it is. */
+/* Checks that the memfd is sealed and has the announced size, and stores its
+   identity. */
 int slot_note(slot_t *slot, char error[WEIGHTS_ERROR_BYTES]);
 
-/* Whether it is unchanged since it was noted. */
+/* Checks that the memfd is the one that slot_note() has stored, unchanged. */
 int slot_check(const slot_t *slot, char error[WEIGHTS_ERROR_BYTES]);
 
-/* Maps it with all its pages. */
+/* Maps the memfd with all its pages. */
 int slot_map(slot_t *slot, int is_locked, const atomic_int *is_stopping,
     char error[WEIGHTS_ERROR_BYTES]);
 
-/* Name, size and id stay. */
+/* Releases memfd and mapping; name, size and id stay. */
 void slot_release(slot_t *slot);
 
 
-/* --- device.c: one service, and what it has */
+/* --- device.c: one service, and its slot */
 
-/* While it hashes, the service reports that each second. */
+/* Longest silence of a service; while it hashes, it reports that each
+   second. */
 #define DEVICE_SILENCE_MS  60000
 
 typedef enum {
@@ -103,9 +108,10 @@ typedef enum {
     DEVICE_GETTING,             /* ro */
     DEVICE_MAPPING,             /* the thread maps */
     DEVICE_HELD,
-    DEVICE_LOST,                /* held, and the service is away */
-    DEVICE_ADOPTING,            /* held, and the service looks at it */
-    DEVICE_RELEASING,           /* the thread lets go */
+    DEVICE_LOST,                /* the slot is held, and the service is away */
+    DEVICE_ADOPTING,            /* the slot is held, and the service checks
+                                   it */
+    DEVICE_RELEASING,           /* the thread releases it */
     DEVICE_ASLEEP
 } device_state_t;
 
@@ -116,13 +122,13 @@ typedef struct {
     char             path[32];      /* of the slot's descriptor */
     device_state_t   state;
     redial_t         service;
-    ev_timer         deadline;      /* of what it waits for */
+    ev_timer         deadline;      /* of the current wait */
     double           begun_at;
     slot_t           slot;
     thread_job_t     job;
     char             error[WEIGHTS_ERROR_BYTES];    /* of the job */
-    unsigned         has_written:1; /* the slot: it was rw */
-    unsigned         is_refused:1;  /* and the log has it */
+    unsigned         has_written:1; /* this engine has filled the slot */
+    unsigned         is_refused:1;  /* a refusal was logged */
 } device_t;
 
 struct weights_s {
@@ -135,8 +141,9 @@ struct weights_s {
     device_t             *devices;
     size_t                ndevices;
     unsigned              is_mapped:1;
-    unsigned              is_waking:1;  /* or awake: not in its beginning */
-    unsigned              is_reported:1;    /* ready, to the owner */
+    unsigned              is_waking:1;  /* it is waking or awake, not in its
+                                           first start */
+    unsigned              is_reported:1;    /* on_ready was called */
     unsigned              is_failed:1;
 };
 
@@ -148,30 +155,30 @@ void device_done(device_t *device);
 /* Ends connection and timer; weights stay mapped. */
 void device_stop(device_t *device);
 
-/* Gets the weights, and weights_moved() when it holds them. */
+/* Gets the weights, and calls weights_moved() when it holds them. */
 void device_begin(device_t *device);
 
-/* Lets go of them, and weights_moved() when that is done. */
+/* Releases them, and calls weights_moved() when that is done. */
 void device_sleep(device_t *device);
 
-/* For fetch.c: the end of the engine, with a line in the log. */
+/* For fetch.c: ends the engine, with a line in the log. */
 void device_fail(device_t *device, const char *why);
 
-/* The deadline, from now. */
+/* Sets the deadline, from now. */
 void device_await(device_t *device, uint64_t ms);
 
 /* To be called when all is well: the next problem is logged again. */
 void device_calm(device_t *device);
 
-/* Takes the message over; fd is -1, or goes along. */
+/* Sends a message, and frees it.  fd: sent with it; -1: none. */
 void device_send(device_t *device, json_t *message, int fd);
 
-/* A job of the thread. */
+/* Starts a job of the thread, and enters the state. */
 void device_run(device_t *device, device_state_t state,
     int (*run)(thread_job_t *job), void (*done)(thread_job_t *job, int rc));
 device_t *device_of(thread_job_t *job);
 
-/* Of a message; "": it is not there, or no text. */
+/* A text member of a message; "": it is absent, or no text. */
 const char *device_text(const json_t *message, const char *name);
 
 
@@ -185,10 +192,10 @@ void fetch_on_slot(device_t *device, const json_t *message);
 
 /* --- weights.c, for devices */
 
-/* A device has come to HELD or ASLEEP: the owner hears of the last one. */
+/* A device has come to HELD or ASLEEP: the owner is called when all have. */
 void weights_moved(weights_t *weights);
 
-/* Of a device, whose line is in the log: once. */
+/* A device has failed, and has logged it: calls on_failed, once. */
 void weights_failed(weights_t *weights);
 
 #endif /* WEIGHTS_INNER_H */

@@ -12,7 +12,8 @@
 #define MANIFEST_BLANKS      " \t\r\n"
 
 
-/* Not empty, and without what separates the words of a line. */
+/* Whether it is not empty, and has none of the characters that separate words
+   and lines. */
 static int
 manifest_is_word(const char *word)
 {
@@ -151,7 +152,7 @@ manifest_cut(char *line, char **shape, char **hex)
 }
 
 
-/* Behind those before it.  0, -1: out of memory, or 1: wrong. */
+/* Appends a line.  0, -1: out of memory, or 1: the line is wrong. */
 static int
 manifest_parse_line(manifest_t *m, char *line)
 {

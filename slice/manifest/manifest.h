@@ -1,7 +1,7 @@
 
 /*
  * The manifest of a model identifies its weights, independent of the files that
- * have them.
+ * they are in.
  *
  * It is a text with a line for each tensor,
  *
@@ -10,12 +10,12 @@
  *
  * sorted by name, bytewise: the name in the whole model, ggml's name of the
  * type, the dimensions from the innermost, and the hash of the tensor's bytes
- * as the file has them.  One more line, "settings keys N SHA256", is of the
- * architecture's keys (rotations, epsilons, heads): the same tensors compute
- * something else with others.  The weights id is the SHA-256 of that text.  So
- * a file that holds a part of a model carries the whole text, proves by it
- * which model it belongs to, and checks its own lines: a hash of the whole
- * file could not do either.
+ * as the file has them.  One more line, "settings keys N SHA256", is for the
+ * architecture's keys (rotations, epsilons, heads): with other keys the same
+ * tensors compute something else.  The weights id is the SHA-256 of that text.
+ * So a file that holds a part of a model carries the whole text, proves by it
+ * which model it belongs to, and checks its own lines: a hash of the whole file
+ * could not do either.
  *
  * Nothing here knows of GGUF: unit tests run it without libllama.
  */
@@ -31,8 +31,8 @@
 #define MANIFEST_HEX_BYTES    (2 * MANIFEST_ID_BYTES + 1)
 #define MANIFEST_SHAPE_BYTES  160       /* "q8_0 4096x14336", with a NUL */
 
-/* A text that is longer, or that has more lines, is refused: the largest
-   models have some 2,000 tensors of 150 bytes. */
+/* A text that is longer, or that has more lines, is refused: the largest models
+   have some 2,000 tensors, with lines of 150 bytes. */
 #define MANIFEST_TEXT_BYTES   (16u * 1024 * 1024)
 #define MANIFEST_TENSORS      65536
 
@@ -55,15 +55,16 @@ typedef struct {
 int manifest_add(manifest_t *m, const char *name, const char *shape,
     const uint8_t sha256[MANIFEST_ID_BYTES]);
 
-/* The text, for free(); sorts the lines.  NULL: out of memory, or a name
-   stands twice. */
+/* Sorts the lines, and makes the text, which the caller frees.  NULL: out of
+   memory, or a name is there twice. */
 char *manifest_text(manifest_t *m);
 
-/* From a text.  0, or the number of the line that is wrong, from 1; -1: out
-   of memory or too large.  In both cases m is empty. */
+/* Reads a manifest from its text.  0, or the number of the wrong line, from 1,
+   or -1: out of memory or too large; after an error m is empty. */
 int manifest_parse(manifest_t *m, const char *text);
 
-/* In a manifest whose text was made or parsed; NULL: there is none. */
+/* The line with this name, in a manifest whose text was made or parsed; NULL:
+   there is none. */
 const manifest_line_t *manifest_find(const manifest_t *m, const char *name);
 
 void manifest_done(manifest_t *m);
@@ -73,7 +74,7 @@ void manifest_id(const char *text, uint8_t id[MANIFEST_ID_BYTES]);
 void manifest_hex(const uint8_t id[MANIFEST_ID_BYTES],
     char hex[MANIFEST_HEX_BYTES]);
 
-/* Exactly 64 digits, in small letters.  0 or -1. */
+/* Reads an id of exactly 64 hexadecimal digits, in small letters.  0, or -1. */
 int manifest_unhex(const char *hex, uint8_t id[MANIFEST_ID_BYTES]);
 
 #endif /* MANIFEST_H */

@@ -6,7 +6,7 @@
 #include "slice/manifest/ranges.h"
 
 
-#define RANGES_DIGITS  5                /* more are no layer */
+#define RANGES_DIGITS  5                /* a longer number is no layer */
 
 #define ranges_fail(error, ...)                                               \
     (snprintf(error, RANGES_ERROR_BYTES, __VA_ARGS__), -1)
@@ -56,7 +56,7 @@ ranges_even(ranges_t *r, uint32_t layers, uint32_t n,
 }
 
 
-/* Digits without a sign; NULL: there are none, or too many. */
+/* Reads digits without a sign; NULL: there are none, or too many. */
 static const char *
 ranges_number(const char *text, uint32_t *number)
 {
@@ -106,7 +106,7 @@ ranges_cuts(ranges_t *r, uint32_t layers, const char *text,
 }
 
 
-/* "4-11" or "15"; NULL: it is neither. */
+/* Reads "4-11" or "15"; NULL: it is neither. */
 static const char *
 ranges_range(const char *text, uint32_t *first, uint32_t *last)
 {

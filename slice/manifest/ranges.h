@@ -28,9 +28,9 @@ typedef struct {
  * All functions return 0, or -1 and the valid values; layers are numbered from
  * 0.
  *
- * even    n slices, in order; none has over one layer more than another
+ * even    n slices, in order, whose numbers of layers differ by one at most
  * cuts    "4,8,12": where slices other than the first begin
- * parse   "0-7,4-11,15": each as it is said; they may overlap
+ * parse   "0-7,4-11,15": the range of each; they may overlap
  */
 int ranges_even(ranges_t *r, uint32_t layers, uint32_t n,
     char error[RANGES_ERROR_BYTES]);
@@ -39,7 +39,7 @@ int ranges_cuts(ranges_t *r, uint32_t layers, const char *text,
 int ranges_parse(ranges_t *r, uint32_t layers, const char *text,
     char error[RANGES_ERROR_BYTES]);
 
-/* The layers that no slice has, as "4,8-9"; their number. */
+/* Writes the layers that no slice has, as "4,8-9", and returns their number. */
 uint32_t ranges_gaps(const ranges_t *r, uint32_t layers,
     char text[RANGES_GAPS_BYTES]);
 

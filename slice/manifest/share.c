@@ -17,7 +17,8 @@ share_begins(const char *name, const char *prefix)
 }
 
 
-/* Behind "blk.", where the number ends at a dot; NULL: it is none. */
+/* Reads the number between "blk." and a dot, and returns the rest of the name;
+   NULL: there is none. */
 static const char *
 share_number(const char *name, unsigned long *number)
 {

@@ -11,10 +11,10 @@
  *                   output matrix where there is none of its own
  *   all others      (output_norm, rope_freqs) every slice: libllama does not
  *                   load a model without them, and they are small
- *   SHARE_SETTINGS  every file: it is no tensor, but what else decides what is
- *                   computed, as the base of the rotations
+ *   SHARE_SETTINGS  every file: it is no tensor, but the line of keys that also
+ *                   decide what is computed, as the base of the rotations
  *
- * A slice without the last layer has a token_embd.weight that is none of the
+ * A slice without the last layer has a token_embd.weight that is not the
  * model's: one row of zeros.
  */
 
@@ -42,7 +42,7 @@ int share_has_output(const share_t *share);
 /* Whether the file has this tensor of the model. */
 int share_has(const share_t *share, const char *name);
 
-/* The name in the file of one of its tensors. */
+/* The name that a tensor of the model has in the file. */
 void share_name(const share_t *share, const char *name,
     char local[SHARE_NAME_BYTES]);
 

@@ -11,13 +11,15 @@
 #define ASK_MAX_EDITS  12
 
 
-/* A body under way: what is dropped or replaced, and memory for it. */
+/* A body that is being written: what is dropped or replaced, and memory for
+   it. */
 typedef struct {
     edit_t  edits[ASK_MAX_EDITS];
     size_t  n;
     buf_t   left;           /* max_tokens */
     buf_t   least;          /* min_tokens */
-    buf_t   begun;          /* messages or prompt, with the answer's begin */
+    buf_t   begun;          /* messages or prompt, with the beginning of the
+                               answer */
     buf_t   priority;
 } ask_t;
 
@@ -91,8 +93,8 @@ ask_ready(dialect_call_t *call)
 
 
 /*
- * The request's priority as its engine knows it.  -1: none is sent to an engine
- * that schedules by none, nor under paths where engines have no such key.
+ * The request's priority in the engine's order.  0, or -1: none is sent, since
+ * the engine does not schedule by priority, or has no such key under this path.
  */
 static int
 ask_priority(const dialect_call_t *call, int32_t *priority)
@@ -118,7 +120,7 @@ ask_priority(const dialect_call_t *call, int32_t *priority)
 }
 
 
-/* In place of the client's own. */
+/* Replaces the client's own priority. */
 static void
 ask_edit_priority(dialect_call_t *call, ask_t *ask)
 {
@@ -221,7 +223,7 @@ ask_tokens_left(const dialect_call_t *call)
 }
 
 
-/* What is left of min_tokens; -1: it was not asked for. */
+/* The rest of min_tokens; -1: it was not asked for. */
 static int
 ask_least(const dialect_call_t *call, int64_t *least)
 {
@@ -264,7 +266,7 @@ ask_edit_limits(dialect_call_t *call, ask_t *ask)
 }
 
 
-/* Goes on with a string whose last quote is still missing. */
+/* Appends to a string whose last quote is still missing. */
 static void
 ask_append(buf_t *to, const ProtobufCBinaryData *text)
 {
@@ -280,7 +282,7 @@ ask_append(buf_t *to, const ProtobufCBinaryData *text)
 }
 
 
-/* What was delivered becomes the begin of the answer. */
+/* The delivered text becomes the beginning of the answer. */
 static void
 ask_edit_text(dialect_call_t *call, ask_t *ask)
 {
@@ -419,7 +421,7 @@ ask_render(dialect_call_t *call)
                    call->request->prompt.len);
 
     } else if (!call->body.failed) {
-        call->body.len--;       /* the comma behind the last member */
+        call->body.len--;       /* the comma after the last member */
     }
 
     buf_text(&call->body, "}");
@@ -428,7 +430,7 @@ ask_render(dialect_call_t *call)
 }
 
 
-/* The rendered prompt and what was generated behind it. */
+/* The rendered prompt, and what was generated after it. */
 static void
 ask_write_prompt(dialect_call_t *call)
 {
@@ -454,7 +456,8 @@ ask_write_openai(dialect_call_t *call)
     left = ask_tokens_left(call);
 
     if (left < 0) {
-        /* A completion without a limit ends early: say what a chat has. */
+        /* A completion without a limit ends early, so it gets the limit that a
+           chat has. */
         if (call->context == 0) {
             return call_fail(call, LLMGW_GRPC_FAILED_PRECONDITION,
                              "the engine does not say how long its context"
@@ -522,7 +525,7 @@ ask_rendered(dialect_call_t *call)
 }
 
 
-/* Infer's prompt, with what was delivered by text. */
+/* Infer's prompt, with the delivered text. */
 static dialect_do_t
 ask_prompt(dialect_call_t *call)
 {

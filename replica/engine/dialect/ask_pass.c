@@ -1,6 +1,6 @@
 
 /*
- * Requests that are passed on: their paths, and bodies that are no JSON.
+ * Requests that are passed on: their paths, and bodies that are not JSON.
  */
 
 #include <string.h>
@@ -12,7 +12,7 @@
 #define ASK_MAX_TYPE  256
 
 
-/* It becomes a line of a request: visible ASCII. */
+/* Whether the query is visible ASCII, as a line of a request must be. */
 static int
 ask_query_is_sound(const char *query)
 {
@@ -24,7 +24,8 @@ ask_query_is_sound(const char *query)
 }
 
 
-/* It comes from another process; one with a body has no query. */
+/* The path of another API, checked, since it comes from another process.  With
+   a body there is no query. */
 static const char *
 ask_other_path(dialect_call_t *call)
 {
@@ -71,7 +72,7 @@ ask_path(dialect_call_t *call)
 }
 
 
-/* Of a body that is no JSON, the model's name alone may change. */
+/* In a body that is not JSON, only the model's name may change. */
 static int
 ask_form_body(dialect_call_t *call)
 {
@@ -103,7 +104,7 @@ ask_form_body(dialect_call_t *call)
 }
 
 
-/* It becomes a line of a request. */
+/* Whether the type can be in a line of a request. */
 static int
 ask_type_is_sound(const char *type)
 {
@@ -144,7 +145,7 @@ ask_form(dialect_call_t *call)
 }
 
 
-/* A request without a body, for what the engine keeps. */
+/* A request without a body, for something that the engine keeps. */
 dialect_do_t
 ask_bare(dialect_call_t *call)
 {

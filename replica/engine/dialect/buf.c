@@ -11,7 +11,7 @@
 #define BUF_FIRST_BYTES  64
 
 
-/* Where so many bytes can be written; NULL: the buffer has failed. */
+/* Room for len bytes; NULL: the buffer has failed. */
 static inline char *
 buf_reserve(buf_t *buf, size_t len)
 {

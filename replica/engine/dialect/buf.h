@@ -10,7 +10,8 @@
 #include "proto/json/walk.h"
 
 
-/* A failed one takes nothing more and stays failed. */
+/* A buffer whose write has failed stays failed, and further writes to it do
+   nothing. */
 typedef struct {
     char    *data;
     size_t   len;
@@ -22,15 +23,17 @@ typedef struct {
 void buf_add(buf_t *buf, const void *data, size_t len);
 void buf_text(buf_t *buf, const char *text);
 
-/* As it is written. */
+/* Appends the value as its source writes it. */
 void buf_value(buf_t *buf, llmgw_json_t value);
 
 void buf_number(buf_t *buf, int64_t number);
 
-/* With quotes and escapes; text that is no UTF-8 fails. */
+/* Appends a JSON string, with quotes and escapes.  Text that is not UTF-8
+   fails. */
 void buf_string(buf_t *buf, const void *text, size_t len);
 
-/* A string's text, without quotes and escapes; of no string nothing. */
+/* Appends a JSON string's text, without quotes and escapes.  A value that is no
+   string adds nothing. */
 void buf_unescape(buf_t *buf, llmgw_json_t value);
 
 void buf_free(buf_t *buf);

@@ -1,6 +1,6 @@
 
 /*
- * A call's steps, and what the driver sees of them.
+ * A call's steps, and the driver's functions.
  */
 
 #include <stdarg.h>
@@ -143,9 +143,9 @@ dialect_needs_request(const dialect_call_t *call)
 
 
 /*
- * An engine's refusal of a pass is an answer like any other, also that it does
- * not have it, which llama.cpp says by 501.  A 404 is read before it goes on:
- * it may be of a model.
+ * An engine's refusal of a pass is passed on like any other answer, also a 501,
+ * by which llama.cpp reports that it lacks the API.  A 404 is read before,
+ * since it may be for an unknown model.
  */
 static int
 call_passes(const dialect_call_t *call)
@@ -299,7 +299,7 @@ dialect_bytes(dialect_call_t *call, const char *data, size_t len)
 }
 
 
-/* A step's answer of 2xx has come whole. */
+/* A step's whole answer of 2xx has come. */
 static dialect_do_t
 call_answered(dialect_call_t *call)
 {

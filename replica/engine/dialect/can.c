@@ -1,12 +1,12 @@
 
 /*
- * What can be had of a request.
+ * How a request can be served.
  *
- * To go on by ids, or to have ids of a chat whose stream shows none, the
- * prompt is rendered and asked as a completion.  A completion runs no parser
- * and knows fewer keys, so each key of the body has to be one that either
- * goes on or means nothing there.  To go on by text, the text delivered is
- * given to the engine as the begin of the answer.
+ * To resume by ids, or to get ids for a chat whose stream shows none, the
+ * prompt is rendered and requested as a completion.  A completion runs no
+ * parser and knows fewer keys, so each key of the body has to be one that a
+ * completion has too, or that means nothing there.  To resume by text, the
+ * delivered text is given to the engine as the beginning of the answer.
  */
 
 #include <string.h>
@@ -21,7 +21,8 @@ enum {
     RENDER = KEY_RENDER
 };
 
-/* The keys that a rendered request may have; any other keeps it from that. */
+/* The keys that a rendered request may have; a request with any other is not
+   rendered. */
 static const struct {
     const char     *name;
     unsigned char   rules[KEYS_COLUMNS];
@@ -120,7 +121,7 @@ can_key(keys_column_t column, const char *name)
 }
 
 
-/* What neither way gives. */
+/* What neither ids nor text can resume. */
 static const char *
 can_neither(const dialect_call_t *call)
 {
@@ -181,8 +182,9 @@ can_content(llmgw_json_t content)
 
 
 /*
- * Images and the like are not in the ids; and the last message, which has to
- * be the client's.  absent: messages are none.
+ * Finds whether all contents are text, since images and the like are not in the
+ * ids, and the last message, which has to be the client's.  0, or -1: there are
+ * no messages.
  */
 static int
 can_messages(const dialect_call_t *call, int *has_text_only, llmgw_json_t *last)
@@ -281,7 +283,7 @@ can_ids(dialect_call_t *call)
     }
 
     if (call->features & LLMGATEWAY__FEATURE__FEATURE_STOP) {
-        return "stop strings";      /* text lags behind ids all the time */
+        return "stop strings";      /* text always lags behind ids */
     }
 
     why = call->api == LLMGATEWAY__API__API_CHAT ? can_chat_ids(call)
@@ -308,7 +310,8 @@ can_chat_text(const dialect_call_t *call)
 
     ops = call->dialect->ops;
 
-    /* Of any other server only its operator knows (llmgw_resume text). */
+    /* Whether any other server can, only its operator knows (llmgw_resume
+       text). */
     if (!ops->continues && !ops->prefills
         && !(call->want & LLMGATEWAY__WANT__WANT_TEXT))
     {

@@ -2,10 +2,10 @@
 /*
  * Chunks of OpenAI's kind: one event becomes one message.
  *
- * The engine's object is copied member by member; id, created and model are
- * ours, the role stands in a choice's first chunk alone, what was asked for by
- * us and not by the client is taken out.  A chunk in which nothing is left for
- * the client is not sent.
+ * The engine's object is copied member by member.  id, created and model are
+ * ours; the role is only in a choice's first chunk; what we requested and the
+ * client did not is left out.  A chunk in which nothing is left for the client
+ * is not sent.
  */
 
 #include <string.h>
@@ -22,7 +22,7 @@ typedef struct {
     size_t   nchoices;
 } chunk_t;
 
-/* Of a choice, what is looked at; absent members are absent. */
+/* The members of a choice that are read. */
 typedef struct {
     llmgw_json_t  index;
     llmgw_json_t  delta;
@@ -68,7 +68,7 @@ chunk_never_resume(dialect_call_t *call)
 }
 
 
-/* One member of a delta; 1: it says something. */
+/* Reads one member of a delta; 1: it has content. */
 static int
 chunk_delta_member(dialect_call_t *call, chunk_t *chunk, llmgw_json_t key,
     llmgw_json_t value)
@@ -99,7 +99,7 @@ chunk_delta_member(dialect_call_t *call, chunk_t *chunk, llmgw_json_t key,
 }
 
 
-/* Without the role: what of a delta is written, and whether it says much. */
+/* Writes a delta without its role, and finds whether it has content. */
 static int
 chunk_delta_read(dialect_call_t *call, chunk_t *chunk, llmgw_json_t delta)
 {
@@ -149,7 +149,7 @@ chunk_delta_write(dialect_call_t *call, uint32_t index, llmgw_json_t delta)
 }
 
 
-/* The members of a choice that are the engine's talk with us. */
+/* Reads the members of a choice that we requested for ourselves. */
 static int
 chunk_choice_ours(dialect_call_t *call, chunk_t *chunk, llmgw_json_t key,
     llmgw_json_t value)
@@ -234,8 +234,9 @@ chunk_choice_write(dialect_call_t *call, chunk_t *chunk, uint32_t index,
 
 
 /*
- * A whole answer is made of texts; a thought or a tool call is none.  Before
- * the first text it is not too late to make all of it here.
+ * The gateway makes a whole answer of texts alone, without thoughts or tool
+ * calls.  If one comes before the first text, the whole answer can still be
+ * made here.
  */
 static int
 chunk_out(dialect_call_t *call)
@@ -358,7 +359,7 @@ chunk_count(llmgw_json_t object, const char *name)
 }
 
 
-/* Choices with the same prompt: it is counted once. */
+/* Adds a usage; choices with the same prompt count it once. */
 static int
 chunk_usage_add(dialect_call_t *call, Llmgateway__Usage *usage)
 {
@@ -418,7 +419,8 @@ chunk_usage(dialect_call_t *call, llmgw_json_t usage)
 }
 
 
-/* Of the whole stream, if this is not its only engine, or its only usage. */
+/* Writes the usage of the whole stream, if this is not its only engine, or its
+   only usage. */
 static void
 chunk_usage_write(const dialect_call_t *call, llmgw_json_t usage, buf_t *to)
 {

@@ -1,6 +1,6 @@
 
 /*
- * What engines speak: OpenAI's HTTP API with each engine's own additions.
+ * The dialects of engines: OpenAI's HTTP API with each engine's own additions.
  *
  * A dialect turns one GenerateRequest into HTTP requests and their answers
  * into GenerateResponses.  It is pure: no sockets, no clock.  Its driver
@@ -19,8 +19,8 @@
  *                              v           v
  *                     the answer has ended: dialect_end()
  *
- * Each of these functions says what comes next (dialect_do_t): go on with this
- * answer, send the next request (this answer is done with, whether it has
+ * Each of these functions returns what comes next (dialect_do_t): continue with
+ * this answer, send the next request (this answer is dropped, whether it has
  * ended or not), or end the call.  After each of them the driver takes all
  * messages:
  *
@@ -58,15 +58,15 @@ typedef struct dialect_ops_s dialect_ops_t;
 typedef struct dialect_call_s dialect_call_t;
 
 typedef enum {
-    DIALECT_MORE = 0,   /* goes on: feed more of this answer */
+    DIALECT_MORE = 0,   /* continue: feed more of this answer */
     DIALECT_ASK,        /* send dialect_http(); leave this answer */
-    DIALECT_DONE,       /* the call is over and well; leave this answer */
+    DIALECT_DONE,       /* the call has succeeded; leave this answer */
     DIALECT_FAILED      /* the call is over: dialect_call_status() and _why() */
 } dialect_do_t;
 
 typedef struct {
     const char  *method;
-    const char  *path;          /* with its query, to be put behind the URL */
+    const char  *path;          /* with its query; appended to the URL */
     const char  *type;          /* of the body; NULL: JSON */
     const char  *body;          /* NULL: none, by any method */
     size_t       body_bytes;
@@ -75,36 +75,38 @@ typedef struct {
 } dialect_http_t;
 
 
-/* --- what an engine says about itself --- */
+/* --- what an engine reports about itself --- */
 
 typedef enum {
-    DIALECT_DOWN = 0,   /* says itself that it is dead, or nothing is known */
+    DIALECT_DOWN = 0,   /* reports that it is dead, or nothing is known */
     DIALECT_STARTING,   /* loads its model */
-    DIALECT_UNWILLING,  /* takes nothing: it starts, or it ends */
+    DIALECT_UNWILLING,  /* accepts no request: it starts, or it ends */
     DIALECT_READY
 } dialect_state_t;
 
-/* -1: the engine does not say. */
+/* Figures are -1 where the engine does not report them. */
 typedef struct {
     dialect_state_t  state;     /* of the last health answer */
     int64_t   running;
     int64_t   waiting;
     int32_t   kv_permille;
     int64_t   kv_free_blocks;
-    int64_t   hits;             /* of the prompts' tokens or blocks, found in */
-    int64_t   looked_up;        /* the cache, and all of them: counters */
-    int32_t   hit_permille;     /* of an engine that has a share instead */
+    int64_t   hits;             /* counters of the prompts' tokens or blocks: */
+    int64_t   looked_up;        /* found in the cache; all that were looked
+                                   up */
+    int32_t   hit_permille;     /* of an engine that reports a share instead */
     int64_t   progress;         /* a counter that moves while it generates */
     int32_t   capacity;
     uint32_t  nmodels;          /* the first one is the base model */
     uint32_t  models_bytes;
     char      models[DIALECT_MODELS_BYTES];     /* NUL-ended, one by one */
     char      version[DIALECT_VERSION_BYTES];   /* "": unknown */
-    uint64_t  numerics[2];      /* hashes of what it says that shapes its text,
-                                   by the answer that said it */
+    uint64_t  numerics[2];      /* hashes of reported settings that shape its
+                                   text, one for each answer that reports some
+                                   (facts.h) */
     uint32_t  context;          /* tokens of prompt and answer; 0: unknown */
-    int       priority;         /* 1: the higher one goes first; -1: the lower;
-                                   0: it does not say */
+    int       priority;         /* of requests: 1: the higher goes first; -1:
+                                   the lower; 0: not known */
     int       chat_is_text;     /* a chat's answer is the completion of its
                                    rendered prompt, and nothing else */
 } dialect_facts_t;
@@ -130,7 +132,7 @@ struct dialect_s {
                                            noticing for a second that a client
                                            has gone */
     const dialect_ops_t    *ops;        /* dialect_inner.h */
-    int                     gauges_lag; /* requests are still counted when all
+    int                     gauges_lag; /* the engine may count requests that
                                            have ended */
 };
 
@@ -138,9 +140,10 @@ struct dialect_s {
 const dialect_t *dialect_find(const char *name);
 
 /*
- * `auto`: ask these paths in their order (GET) and hand over each answer,
- * status 0 if there was none, until one tells.  If none of them does, but one
- * was answered by 200, it is any OpenAI server.
+ * For `--engine auto`: GET these paths in their order and pass each answer to
+ * dialect_detect(), with status 0 if there was none, until it returns a
+ * dialect.  If it never does, but one path was answered by 200, the dialect is
+ * "openai".
  */
 extern const char *const dialect_auto_paths[];      /* NULL ends them */
 const dialect_t *dialect_detect(const char *path, unsigned status,
@@ -148,19 +151,20 @@ const dialect_t *dialect_detect(const char *path, unsigned status,
 
 void dialect_facts_init(dialect_facts_t *facts);
 
-/* What was measured is not known any more. */
+/* Sets all figures that the engine has reported to unknown. */
 void dialect_facts_forget(dialect_facts_t *facts);
 
 /*
- * Takes in what a probe was answered.  0: understood; -1: not, and facts are
- * as before (but a health answer of 5xx is understood: it is not READY).
+ * Reads the answer to a probe into the facts.  0: understood; -1: not
+ * understood, and the facts are unchanged. (A health answer of 5xx is
+ * understood: the engine is not READY.)
  */
 int dialect_learn(const dialect_probe_t *probe, dialect_facts_t *facts,
     unsigned status, const char *body, size_t len);
 
 /*
- * The resume group: equal among engines that continue each other's text.
- * Printable, without spaces.  "" until models are known.
+ * The resume group: equal for engines that can continue each other's text.
+ * Printable, without spaces; "" until the models are known.
  */
 void dialect_group(const dialect_t *dialect, const dialect_facts_t *facts,
     char group[DIALECT_GROUP_BYTES]);
@@ -169,9 +173,9 @@ void dialect_group(const dialect_t *dialect, const dialect_facts_t *facts,
 /* --- one call --- */
 
 /*
- * The facts have to outlive the call; the request only as long as it is
- * needed: its body, which may be long, is copied into the HTTP request's.
- * NULL: no memory.
+ * The facts have to outlive the call.  The request is needed as long as
+ * dialect_needs_request() says so: its body, which may be long, is copied into
+ * the HTTP request's.  NULL: no memory.
  */
 dialect_call_t *dialect_call_create(const dialect_t *dialect,
     const dialect_facts_t *facts,
@@ -184,33 +188,35 @@ void dialect_call_destroy(dialect_call_t *call);
  */
 dialect_do_t dialect_start(dialect_call_t *call);
 
-/* What is to be sent; valid until the next DIALECT_ASK or _sent(). */
+/* The request to be sent; valid until the next DIALECT_ASK or _sent(). */
 const dialect_http_t *dialect_http(dialect_call_t *call);
 
 /* Whether the GenerateRequest is needed for a further HTTP request. */
 int dialect_needs_request(const dialect_call_t *call);
 
-/* The request is out and will not be sent again: gives its memory back. */
+/* The HTTP request was sent and will not be repeated: frees its body. */
 void dialect_sent(dialect_call_t *call);
 
-/* Before its head: whether the answer does not say how long it is. */
+/* To be called before dialect_head(). is_open: the answer does not say how long
+   it is. */
 void dialect_open(dialect_call_t *call, int is_open);
 
 /* The head of an answer, not of a 1xx.  content_type may be NULL. */
 dialect_do_t dialect_head(dialect_call_t *call, unsigned status,
     const char *content_type);
 
-/* Whether this answer is read as events; valid behind dialect_head(). */
+/* Whether this answer is read as events; valid after dialect_head(). */
 int dialect_reads_events(const dialect_call_t *call);
 
 /* The data of one event (its lines joined by \n), or a piece of a body. */
 dialect_do_t dialect_event(dialect_call_t *call, const char *data, size_t len);
 dialect_do_t dialect_bytes(dialect_call_t *call, const char *data, size_t len);
 
-/* The answer has ended as HTTP says it should. */
+/* The answer is complete, as HTTP defines it. */
 dialect_do_t dialect_end(dialect_call_t *call);
 
-/* NULL: none is left.  The message is valid until the next dialect_ call. */
+/* The call's next message; NULL: none is left.  It is valid until the next
+   dialect_ call. */
 const Llmgateway__GenerateResponse *dialect_take(dialect_call_t *call);
 
 /*
@@ -219,7 +225,7 @@ const Llmgateway__GenerateResponse *dialect_take(dialect_call_t *call);
  */
 int dialect_call_status(const dialect_call_t *call);
 
-/* 1: and that is since the engine does not know the model's name. */
+/* 1: the call failed because the engine does not know the model's name. */
 int dialect_call_denies_model(const dialect_call_t *call);
 const char *dialect_call_why(const dialect_call_t *call);
 

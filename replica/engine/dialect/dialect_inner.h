@@ -1,16 +1,17 @@
 
 /*
- * A call, as the files of this folder share it.
+ * A call: what the files of this folder share.
  *
- * An HTTP request is one of a call's steps.  What the engine then says comes
- * out in one of three forms:
+ * An HTTP request is one of a call's steps.  The engine's answer is sent on in
+ * one of three forms:
  *
  *   OUT_DATA    chunks as the engine wrote them, with our id, created, model
  *   OUT_TEXT    text, ids, finish, usage: the front writes all JSON
  *   OUT_WHOLE   nothing but an answer in one piece, at the end
  *
- * A stream that goes on by ids, or that is asked as the completion of a
- * rendered chat, is OUT_TEXT: the engine's chunks are not those of the chat.
+ * A stream that is resumed by ids, or that is requested as the completion of a
+ * rendered chat, is OUT_TEXT, since the engine's chunks are not those of the
+ * chat.
  */
 
 #ifndef DIALECT_INNER_H
@@ -32,11 +33,11 @@
 
 typedef enum {
     STEP_PIECES,        /* ids of which only the text is known */
-    STEP_DETOKENIZE,    /* whether the ids delivered end inside a character */
+    STEP_DETOKENIZE,    /* whether the delivered ids end inside a character */
     STEP_RENDER,        /* the prompt as text or ids */
     STEP_GENERATE,      /* a stream of events */
     STEP_WHOLE,         /* an answer in one piece, as the client asked */
-    STEP_PASS           /* whatever it is: raw */
+    STEP_PASS           /* any other API: bytes are passed on as they are */
 } step_t;
 
 typedef enum {
@@ -55,60 +56,61 @@ typedef struct {
     size_t               reason_at[CALL_MAX_FINISH];
 } finishes_t;
 
-/* The last event, if others may be like it (again.c). */
+/* The last event, kept to recognize further ones like it (again.c). */
 typedef struct {
     size_t    begin;
     size_t    end;
-    int       is_text;          /* or ids */
+    int       is_text;          /* 0: it is ids */
 } again_span_t;
 
 typedef struct {
     buf_t         event;
-    again_span_t  spans[2];     /* in it, in their order */
+    again_span_t  spans[2];     /* text and ids in it, in their order */
     size_t        nspans;       /* 0: no event is kept */
-    size_t        chunk_text;   /* where the text stands in the chunk */
-    size_t        chunk_end;    /* and what is behind it */
+    size_t        chunk_text;   /* where the text begins in the chunk */
+    size_t        chunk_end;    /* where the part after the text begins */
     size_t        chunk_len;
 
-    /* of the event under way */
+    /* of the event that is being read */
     llmgw_json_t  text;
     llmgw_json_t  ids;
     int           is_odd;       /* it cannot be kept */
 } again_t;
 
-/* What is counted of an answer that is passed on. */
+/* Units that are counted in an answer that is passed on. */
 typedef enum {
     PASS_INPUT = 0,
-    PASS_CACHE_READ,        /* of the prompt, and not in the input */
+    PASS_CACHE_READ,        /* of the prompt, not included in the input */
     PASS_CACHE_WRITTEN,     /* the same */
     PASS_OUTPUT,
-    PASS_TOTAL,             /* of both, where nothing else is said */
+    PASS_TOTAL,             /* input and output, if only their sum is given */
     PASS_CACHED,            /* of the input */
     PASS_REASONING,         /* of the output */
     PASS_NUNITS
 } pass_unit_t;
 
 typedef struct {
-    unsigned  known;        /* a bit each unit */
+    unsigned  known;        /* a bit for each unit */
     uint32_t  n[PASS_NUNITS];
 } pass_counts_t;
 
-/* An answer that is passed on, as far as it is read (pass.c). */
+/* What pass.c reads of an answer that is passed on. */
 typedef struct {
     unsigned           is_events:1;
-    unsigned           is_data:1;       /* of the line under way */
+    unsigned           is_data:1;       /* of the current line */
     unsigned           was_cr:1;
-    unsigned           has_ended:1;     /* the event's or the answer's text */
-    unsigned           has_text:1;      /* of the event: it is a token */
+    unsigned           has_ended:1;     /* the event's or the answer's text has
+                                           ended */
+    unsigned           has_text:1;      /* the event has text: it is a token */
     unsigned           has_usage:1;     /* call->usage, not reported yet */
-    unsigned           has_id:1;        /* the same of id */
-    unsigned           column;          /* of the line, as far as it matters */
+    unsigned           has_id:1;        /* id is known, not reported yet */
+    unsigned           column;          /* in the current line, up to a limit */
     llmgw_json_scan_t  scan;            /* of the event, or of the answer */
     char               type[64];        /* of the event */
     const char        *object;          /* where its counts were found */
     pass_counts_t      found;           /* in the event, or in the answer */
     pass_counts_t      counts;
-    uint32_t           tokens;          /* that came, not reported yet */
+    uint32_t           tokens;          /* that have come, not reported yet */
     char               id[129];         /* of a response */
 } pass_t;
 
@@ -117,23 +119,25 @@ struct dialect_call_s {
     const dialect_facts_t              *facts;
     const Llmgateway__GenerateRequest  *request;    /* NULL: not needed */
 
-    /* what stays of the request */
+    /* what is kept of the request */
     Llmgateway__Api   api;
     unsigned          want;
     uint32_t          features;
     unsigned          is_infer:1;
-    unsigned          is_plain:1;       /* a caller that knows tokens alone */
-    unsigned          is_stream:1;      /* the client reads one */
+    unsigned          is_plain:1;       /* the caller reads nothing but
+                                           tokens */
+    unsigned          is_stream:1;      /* the client reads a stream */
     unsigned          include_usage:1;
     unsigned          keeps_ids:1;      /* the client itself asked for them */
-    unsigned          is_rendered:1;    /* asked as a rendered prompt */
+    unsigned          is_rendered:1;    /* requested as a rendered prompt */
     unsigned          goes_on:1;        /* something was delivered before */
-    unsigned          by_text:1;        /* it may go on so, without ids, too */
+    unsigned          by_text:1;        /* it may be resumed by text, if ids are
+                                           missing */
     buf_t             id;               /* as JSON, with quotes */
     buf_t             model;
     int64_t           created;
-    uint32_t          nchoices;         /* asked for; 0: unknown */
-    uint32_t          nalike;           /* of each prompt */
+    uint32_t          nchoices;         /* of the request; 0: unknown */
+    uint32_t          nalike;           /* choices of each prompt */
     Llmgateway__ResumeBy  resume_by;
 
     /* what was delivered before */
@@ -143,7 +147,7 @@ struct dialect_call_s {
     uint32_t          base_cached;
     const uint32_t   *given;            /* the request's, or given_ids */
     uint32_t         *given_ids;
-    size_t            nkept;            /* of them, whose text is known */
+    size_t            nkept;            /* of the ids whose text is known */
     buf_t             engine_model;     /* as JSON; empty: as in the body */
     buf_t             path;             /* of another pass; ends with NUL */
     buf_t             type;             /* of its body; the same */
@@ -155,10 +159,11 @@ struct dialect_call_s {
     unsigned          status;
     char              content_type[64];
     unsigned          reads_events:1;
-    unsigned          passes:1;         /* its bytes go on as they come */
-    unsigned          is_open:1;        /* it does not say its length */
-    unsigned          is_bare:1;        /* no body: what the answer counts was
-                                           counted before */
+    unsigned          passes:1;         /* its bytes are passed on as they
+                                           come */
+    unsigned          is_open:1;        /* its length is not given */
+    unsigned          is_bare:1;        /* a request without a body: what its
+                                           answer counts was counted before */
     pass_t            pass;
     buf_t             answer;
 
@@ -171,22 +176,24 @@ struct dialect_call_s {
     /* what has come */
     uint64_t          tokens;
     uint64_t          engine_tokens;    /* as the engine counts them */
-    uint64_t          begun[CALL_MAX_CHOICES / 64];     /* a chunk went out */
+    uint64_t          begun[CALL_MAX_CHOICES / 64];     /* bit set: a chunk of
+                                                           that choice was
+                                                           sent */
     uint64_t          finished[CALL_MAX_CHOICES / 64];
     uint32_t          nfinished;
     uint32_t          ncounted;         /* choices whose usage has come */
-    Llmgateway__Usage counted;          /* its sum */
+    Llmgateway__Usage counted;          /* their sum */
     unsigned          has_prompt:1;     /* known, and not reported yet */
     unsigned          has_reasoned:1;
-    unsigned          has_called:1;     /* a tool */
+    unsigned          has_called:1;     /* a tool was called */
     unsigned          has_text:1;
     unsigned          said_prompt:1;
-    unsigned          said_head:1;      /* of raw */
+    unsigned          said_head:1;      /* the head of a raw answer was sent */
     out_t             out;
     assembly_t       *assembly;
-    extra_t          *extra;            /* NULL: nothing was said */
+    extra_t          *extra;            /* NULL: nothing is kept */
 
-    /* the message under way */
+    /* the current message */
     Llmgateway__GenerateResponse  message;
     Llmgateway__GenerateResponse  raw_message;
     Llmgateway__Prompt            message_prompt;
@@ -204,22 +211,23 @@ struct dialect_call_s {
     size_t            ids_size;
     unsigned          has_message:1;
     unsigned          has_final:1;
-    const char       *raw_at;           /* what is still to be put out */
+    const char       *raw_at;           /* what is still to be sent */
     size_t            raw_left;
 
     int               grpc_status;
     char             *why;              /* NULL: nothing failed, or no memory */
 };
 
-/* What a key of the client's body means for a request of another kind. */
+/* What becomes of a key of the client's body in a request of another kind. */
 typedef enum {
-    KEY_UNKNOWN = 0,    /* perhaps much: there is no such request */
-    KEY_KEEP,           /* goes on, in a completion too */
-    KEY_DROP,           /* has no meaning there, or is written anew */
+    KEY_UNKNOWN = 0,    /* not known: such a request cannot be made */
+    KEY_KEEP,           /* is kept, in a completion too */
+    KEY_DROP,           /* is dropped: it has no meaning there, or is written
+                           anew */
     KEY_RENDER          /* shapes the prompt: rendering has to know it */
 } key_rule_t;
 
-/* Whose rules: a column of the table in can.c. */
+/* Which engine's rules: a column of the table in can.c. */
 typedef enum {
     KEYS_NONE = 0,      /* knows no keys */
     KEYS_VLLM,
@@ -229,9 +237,10 @@ typedef enum {
 } keys_column_t;
 
 struct dialect_ops_s {
-    keys_column_t  keys;            /* that a rendered request may have */
+    keys_column_t  keys;            /* keys that a rendered request may have */
 
-    const char  *render_path;       /* of a chat; NULL: it cannot be had */
+    const char  *render_path;       /* renders a chat; NULL: the engine
+                                       cannot */
     const char  *completion_path;   /* of a rendered prompt */
     const char  *detokenize_path;   /* NULL: an event has one token */
     const char  *tokenize_path;     /* of pieces (piece.c); NULL: it has none */
@@ -241,22 +250,28 @@ struct dialect_ops_s {
     unsigned  has_ids:1;            /* return_token_ids at completions */
     unsigned  has_chat_ids:1;       /* and at chat */
     unsigned  continues:1;          /* knows continue_final_message */
-    unsigned  prefills:1;           /* goes on with a last assistant message */
+    unsigned  prefills:1;           /* continues a last assistant message */
     unsigned  has_min_tokens:1;
     unsigned  counts_prompt:1;      /* penalties count the prompt, too */
-    unsigned  counts_choices:1;     /* each has a usage of its own */
+    unsigned  counts_choices:1;     /* each choice has a usage of its own */
     unsigned  holds_stops:1;        /* withholds what may begin a stop string */
-    unsigned  always_streams:1;     /* a whole answer is asked as a stream */
-    unsigned  assembles:1;          /* what is plain is asked as a stream */
-    unsigned  renders_text:1;       /* and tokenizes by itself; else to ids */
+    unsigned  always_streams:1;     /* a whole answer is requested as a
+                                       stream */
+    unsigned  assembles:1;          /* a whole answer is requested as a stream
+                                       if nothing is lost by that */
+    unsigned  renders_text:1;       /* to text, which it tokenizes itself; 0: to
+                                       ids */
     unsigned  says_context:1;       /* when it renders */
 
-    int       priority;     /* as a fact, of an engine that does not say */
-    int32_t   context_margin;       /* of the context, what is never used */
+    int       priority;     /* as in dialect_facts_t, for an engine that does
+                               not report it */
+    int32_t   context_margin;       /* tokens of the context that are never
+                                       used */
 
-    /* The keys of a completion behind its prompt; NULL: OpenAI's. */
+    /* Writes the keys of a completion after its prompt; NULL: OpenAI's. */
     void         (*generate)(dialect_call_t *call, buf_t *body);
-    /* An event of a rendered prompt; NULL: OpenAI's chunks. */
+    /* Reads an event of the answer to a rendered prompt; NULL: OpenAI's
+       chunks. */
     dialect_do_t (*event)(dialect_call_t *call, llmgw_json_t event);
     /* Whether an answer of 5xx is the request's own fault; may be NULL. */
     int          (*is_fault)(unsigned status, const char *message);
@@ -269,7 +284,7 @@ struct dialect_ops_s {
 dialect_do_t call_fail(dialect_call_t *call, int grpc_status,
     const char *text, ...) __attribute__((format(printf, 3, 4)));
 
-/* What a malformed answer is: another replica may do better. */
+/* Ends the call for a malformed answer: another replica may do better. */
 dialect_do_t call_malformed(dialect_call_t *call, const char *what);
 
 /* Every choice has its finish_reason. */
@@ -287,13 +302,14 @@ typedef struct {
 } edit_t;
 
 /*
- * The client's body with some members dropped, and others written behind the
+ * Writes the client's body with some members dropped, and new ones after the
  * rest.  0, or -1: its Members do not fit it.
  */
 int edit_body(const Llmgateway__OpenaiRequest *openai, const edit_t *edits,
     buf_t *to);
 
-/* Of Members that fit: the last of this name; absent, if there is none. */
+/* The last of the Members, which fit the body, with this name; absent if there
+   is none. */
 llmgw_json_t edit_find(const Llmgateway__OpenaiRequest *openai,
     const char *name);
 
@@ -305,21 +321,22 @@ int edit_is_sound(const Llmgateway__OpenaiRequest *openai);
 
 dialect_do_t plan_start(dialect_call_t *call);
 
-/* Their answers of 2xx. */
+/* Take the answers of 2xx to these steps. */
 dialect_do_t plan_pieces(dialect_call_t *call, llmgw_json_t answer);
 dialect_do_t plan_detokenized(dialect_call_t *call, llmgw_json_t answer);
 dialect_do_t plan_rendered(dialect_call_t *call, llmgw_json_t answer);
 
-/* They were refused: the next step if it goes without, or -1. */
+/* The step was refused.  0 and *next, if the call can continue without it; else
+   -1. */
 int plan_without(dialect_call_t *call, unsigned status, dialect_do_t *next);
 
 
-/* --- can.c: what can be had of a request; NULL: it can, or why not */
+/* --- can.c: whether a request can be served so; NULL: yes; else why not */
 
 const char *can_ids(dialect_call_t *call);
 const char *can_text(dialect_call_t *call);
 
-/* A whole answer from a stream's texts, without a loss. */
+/* Whether a whole answer can be made from a stream's texts without a loss. */
 int can_assemble(const dialect_call_t *call);
 
 /* The rule of a key of the client's body. */
@@ -350,84 +367,89 @@ int64_t ask_tokens_left(const dialect_call_t *call);
 
 /* --- message.c: what goes to the gateway */
 
-/* Empties the message under way; withheld ids stay. */
+/* Empties the current message; withheld ids stay. */
 void message_begin(dialect_call_t *call);
 
 void message_ids(dialect_call_t *call, llmgw_json_t ids, int *is_wrong);
 
-/* Ids are missing from here on: they are not to be had, nor is what needs
-   them. */
+/* Ids are missing from here on: neither they nor what needs them is sent any
+   more. */
 void message_without_ids(dialect_call_t *call);
 
-/* -1: it is no string, or one too many, or there is no memory. */
+/* 0, or -1: reason is no string, there are too many, or out of memory. */
 int message_finish(dialect_call_t *call, uint32_t index, llmgw_json_t reason);
 
-/* counted: by the engine, of what it was asked. */
+/* Sets the usage.  counted: by the engine, for what it was asked. */
 void message_usage(dialect_call_t *call, const Llmgateway__Usage *counted);
 
-/* The same as OpenAI's object, with what else the engine's usage has. */
+/* Writes the same as OpenAI's object, with other members of the engine's
+   usage. */
 void message_usage_write(const dialect_call_t *call, llmgw_json_t usage,
     buf_t *to);
 
 /* The message is whole.  has_data: call->data holds its chunk. */
 dialect_do_t message_end(dialect_call_t *call, int has_data);
 
-/* A prompt's ids, or its text; -1: they are no ids. */
+/* Hash a prompt's ids, or its text; -1: they are not ids. */
 int message_hash_ids(llmgw_json_t ids, uint32_t *count, uint64_t *hash);
 
 uint64_t message_hash_text(const void *text, size_t len);
 
-/* The prompt is known. */
+/* Reports the prompt, which is known now. */
 void message_prompt(dialect_call_t *call, uint32_t tokens, uint64_t hash);
 
 
-/* One more; -1: no memory, or too many. */
+/* Adds an id.  0, or -1: out of memory, or too many. */
 int message_id(dialect_call_t *call, uint32_t id);
 
 
 /* --- extra.c: what is kept for the end of a whole answer */
 
-/* A member of the answer, or of one of its choices. */
+/* Keep a member of the answer, or of one of its choices. */
 void extra_answer(dialect_call_t *call, llmgw_json_t key, llmgw_json_t value);
 void extra_choice(dialect_call_t *call, uint32_t index, llmgw_json_t key,
     llmgw_json_t value);
 
-/* Where the usage belongs; NULL: nowhere. */
+/* The buffer for the usage; NULL: it is not kept. */
 buf_t *extra_usage(dialect_call_t *call);
 
-/* Append what is kept: members, each behind a comma. */
+/* Append the members that are kept, each after a comma. */
 void extra_write_answer(const dialect_call_t *call, buf_t *to);
 void extra_write_choice(const dialect_call_t *call, uint32_t index, buf_t *to);
 
 /* 0: there is none. */
 int extra_write_usage(const dialect_call_t *call, buf_t *to);
 
-/* All of it, in the last message. */
+/* Puts all that is kept into the last message. */
 void extra_fill(dialect_call_t *call);
 void extra_free(dialect_call_t *call);
 
 
 /* --- piece.c: ids of which only the text is known */
 
-/* Puts `missing` ids before the last one; -1: its text does not fit them. */
+/* Puts `missing` ids before the last one.  0, or -1: its text does not fit
+   them. */
 int piece_fill(dialect_call_t *call, uint64_t missing);
 
 int piece_is_one(uint32_t id);
 
-/* What is to be tokenized: a list of strings and ids between them. */
+/* Writes what is to be tokenized: a list of strings and ids between them. */
 void piece_write(const dialect_call_t *call, buf_t *to);
 
-/* The list's ids, into call->given; -1: they are not those that were meant. */
+/* Reads the ids of that list into call->given.  0, or -1: they are not the ids
+   that were meant. */
 int piece_read(dialect_call_t *call, llmgw_json_t ids);
 
 
 /* --- again.c: events like the last one */
 
-/* 1: the event was one; *next is what follows.  0: it is to be walked. */
+/* 1: the event is like the last one, and *next is what follows.  0: it has to
+   be parsed. */
 int again_event(dialect_call_t *call, const char *data, size_t len,
     dialect_do_t *next);
 
-/* Around the walk of an event, and in it: where its text and its ids are. */
+/* To be called before, during and after the parsing of an event: where its text
+   and its ids are. */
 void again_begin(dialect_call_t *call);
 void again_text(dialect_call_t *call, llmgw_json_t text);
 void again_ids(dialect_call_t *call, llmgw_json_t ids);
@@ -438,26 +460,26 @@ void again_keep(dialect_call_t *call, llmgw_json_t event);
 
 dialect_do_t chunk_event(dialect_call_t *call, llmgw_json_t event);
 
-/* 0: it is none, or others have to be added to it. */
+/* 0: usage is no usage, or others have to be added to it. */
 int chunk_usage(dialect_call_t *call, llmgw_json_t usage);
 
 
 /* --- whole.c: answers in one piece */
 
-/* 0, or -1: no memory, or too much of it. */
+/* 0, or -1: out of memory, or the answer is too long. */
 int whole_delta(dialect_call_t *call, uint32_t index, llmgw_json_t choice);
 dialect_do_t whole_end(dialect_call_t *call);
 dialect_do_t whole_answer(dialect_call_t *call);
 void whole_free(dialect_call_t *call);
 
 
-/* --- pass.c: what an answer that is passed on says of tokens */
+/* --- pass.c: counts the tokens of an answer that is passed on */
 
-/* Its head has come. */
+/* The answer's head has come. */
 void pass_begin(dialect_call_t *call);
 void pass_bytes(dialect_call_t *call, const char *data, size_t len);
 
-/* Puts what was found since the last time beside the bytes. */
+/* Adds what was found since the last message to one with bytes. */
 void pass_fill(dialect_call_t *call, Llmgateway__GenerateResponse *message);
 
 

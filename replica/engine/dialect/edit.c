@@ -2,10 +2,10 @@
 /*
  * The client's body with some members changed.
  *
- * The gateway has walked the body and says where its members are.  What is not
- * to be changed is copied byte for byte: a big integer or an escape reaches
- * the engine as it was written.  The positions come from another process, so
- * each is checked before it is used.
+ * The gateway has parsed the body and sends the positions of its members.  What
+ * is not to be changed is copied byte for byte: a big integer or an escape
+ * reaches the engine as it was written.  The positions come from another
+ * process, so each is checked before it is used.
  */
 
 #include <string.h>
@@ -20,7 +20,8 @@ edit_is_space(char c)
 }
 
 
-/* From the key's quote over the colon to behind the value, and in order. */
+/* Whether a member's positions are in order: the key's quote, the colon, the
+   value's end. */
 static int
 edit_member_is_sound(const char *body, size_t len,
     const Llmgateway__Member *m, size_t from)
@@ -45,7 +46,7 @@ edit_member_is_sound(const char *body, size_t len,
 }
 
 
-/* Between two members, or before the first, or behind the last. */
+/* Checks the bytes between two members, before the first, or after the last. */
 static int
 edit_gap_is(const char *p, const char *end, const char *marks)
 {

@@ -1,12 +1,12 @@
 
 /*
- * What an engine says in a whole answer beside its text, reason and numbers:
+ * Members of a whole answer other than its text, reason and numbers:
  * system_fingerprint, stop_reason, timings and the like.
  *
- * A whole answer is asked as a stream, so such members come in its events, many
- * of them in each one, and null until they are known.  Of one key the last
- * value counts that is not null.  What goes on at another engine has what that
- * one says.
+ * A whole answer is requested as a stream, so such members come in its events,
+ * many of them in each event, and null until they are known.  For each key the
+ * last value that is not null counts.  After a failover, the members are those
+ * of the last engine.
  */
 
 #include <stdlib.h>
@@ -15,9 +15,9 @@
 #include "replica/engine/dialect/dialect_inner.h"
 
 
-#define EXTRA_MEMBERS  32       /* of an object; engines have some 10 */
-#define EXTRA_BYTES    16384    /* the same, keys and values; the rest is left
-                                   out */
+#define EXTRA_MEMBERS  32       /* in an object; engines have some 10 */
+#define EXTRA_BYTES    16384    /* of an object's keys and values; the rest is
+                                   left out */
 
 
 typedef struct {
@@ -77,7 +77,8 @@ extra_free(dialect_call_t *call)
 }
 
 
-/* NULL: chunks of this call go on as they are, or it wants tokens alone. */
+/* NULL: chunks of this call are passed on as they are, or it wants only
+   tokens. */
 static extra_t *
 extra_of(dialect_call_t *call)
 {
@@ -293,7 +294,8 @@ extra_fill(dialect_call_t *call)
     extra_write_choice(call, 0, sent);
 
     if (sent->failed || call->extra->usage.failed) {
-        return;             /* no memory: the answer is whole without them */
+        return;             /* out of memory: the answer is complete without
+                               them */
     }
 
     message->answer.data = (uint8_t *) sent->data;

@@ -183,7 +183,7 @@ facts_share(int64_t permille)
 }
 
 
-/* As exact as the share in use is: to a thousandth of the cache. */
+/* Free blocks by the share in use, so exact to a thousandth of the cache. */
 static int64_t
 facts_free_blocks(int64_t blocks, int32_t kv_permille)
 {
@@ -243,7 +243,8 @@ facts_mix_all(uint64_t *numerics, const char *const *names, llmgw_json_t object)
 }
 
 
-/* A name that others can print and split; 0: it was added or is none. */
+/* Adds a name, if others can print and split it.  0: it was added or is no such
+   name. */
 static int
 facts_add_model(dialect_facts_t *facts, llmgw_json_t id)
 {

@@ -1,6 +1,6 @@
 
 /*
- * What several dialects' probes learn in the same way.
+ * Readers of answers that the probes of several dialects share.
  */
 
 #ifndef FACTS_H
@@ -35,13 +35,13 @@ typedef struct {
     const char   *name;         /* NULL ends the table */
     int           field;        /* which value it is, from 0 */
     prom_join_t   join;
-    const char   *label;        /* the number is this label's; NULL: the
-                                   sample's */
+    const char   *label;        /* the number is this label's value; NULL: the
+                                   sample's value */
 } prom_name_t;
 
 /*
- * Reads the names of the table.  Values are thousandths; -1: it is not on the
- * page.  What is no sample of these names is skipped.  -1: none was found.
+ * Reads the samples of the table's names; all others are skipped. values are in
+ * thousandths; -1: the page has no such sample.  0, or -1: none was found.
  */
 int prom_read(const char *text, size_t len, const prom_name_t *names,
     int64_t *values, int nvalues);
@@ -49,31 +49,35 @@ int prom_read(const char *text, size_t len, const prom_name_t *names,
 
 /* --- facts.c */
 
-/* A page of metrics, by its names. */
+/* Reads a page of metrics, whose names are in the table. */
 int facts_metrics(dialect_facts_t *facts, unsigned status, const char *body,
     size_t len, const prom_name_t *names);
 
-/* GET /v1/models: names, the longest context, and what tells weights apart. */
+/* Reads the answer to GET /v1/models: names, the longest context, and what
+   tells weights apart. */
 int facts_models(dialect_facts_t *facts, unsigned status, const char *body,
     size_t len);
 
-/* GET /health: 200, or what a 5xx means to this engine. */
+/* Reads the answer to GET /health: 200 is READY; `ill` is the state that a 5xx
+   of this engine means. */
 int facts_health(dialect_facts_t *facts, unsigned status,
     dialect_state_t ill);
 
-/* An answer of 200 that is an object; -1: it is not. */
+/* 0, and the object, if the answer is 200 and a JSON object; else -1. */
 int facts_object(unsigned status, const char *body, size_t len,
     llmgw_json_t *object);
 
-/* Which answer a part of facts->numerics is from; it replaces its own. */
+/* Which answer each entry of facts->numerics is from: a new answer replaces
+   only its own entry. */
 enum {
     FACTS_OF_MODELS,
     FACTS_OF_SERVER
 };
 
 /*
- * Mixes in what shapes the engine's text, by name: two that are exchanged do
- * not cancel out, their order does not matter, what is absent changes nothing.
+ * Mixes a setting that shapes the engine's text into a hash.  Its name is
+ * hashed too, so that two settings with exchanged values have another hash.
+ * The order of calls does not matter, and an absent value changes nothing.
  */
 void facts_mix(uint64_t *numerics, const char *name, llmgw_json_t value);
 void facts_mix_all(uint64_t *numerics, const char *const *names,

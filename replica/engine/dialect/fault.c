@@ -1,17 +1,17 @@
 
 /*
- * Errors: what an engine says, in OpenAI's shape, and what follows from it.
+ * Errors of an engine, in OpenAI's shape, and what follows from them.
  *
- *   4xx                the request's own fault: passed on; but for a stream
- *                      that goes on here: it cannot
- *   404 of a model     the same, and marked for the gateway as of a model:
- *                      it knows whether this replica reports that name
+ *   4xx                the request's own fault: passed on; of a stream that is
+ *                      resumed here: it cannot continue
+ *   404 of a model     the same, and marked as of a model: the gateway knows
+ *                      whether this replica reports that name
  *   401                our key is wrong: another replica may do better
  *   429, 503           full: another replica, and no try is used up
  *   5xx else           a failure; but 501 is the request's
  *
- * An engine may answer 200 at once and report what is wrong as an event.  After
- * the first token every error is a failure.
+ * An engine may answer 200 at once and report an error as an event.  After the
+ * first token every error is a failure.
  */
 
 #include <string.h>
@@ -23,7 +23,7 @@
 #define FAULT_TYPE_BYTES     64
 
 
-/* What an engine's error says; "" and 0: nothing. */
+/* The members of an engine's error; "" and 0: absent. */
 typedef struct {
     char      message[FAULT_MESSAGE_BYTES];
     char      type[FAULT_TYPE_BYTES];
@@ -131,7 +131,7 @@ fault_member(buf_t *to, const char *key, const char *text)
 }
 
 
-/* The engine does not know the model, and not: has no such path. */
+/* Whether a 404 means an unknown model, and not an unknown path. */
 static int
 fault_is_of_model(unsigned status, const fault_t *fault)
 {
@@ -225,7 +225,7 @@ fault_judge(dialect_call_t *call, unsigned status, fault_t *fault)
 }
 
 
-/* What is no JSON is shown by its first line, if it is text at all. */
+/* Takes the first line of an answer that is not JSON, if it is text. */
 static void
 fault_read_text(const buf_t *answer, fault_t *fault)
 {
@@ -247,8 +247,8 @@ fault_read_text(const buf_t *answer, fault_t *fault)
 
 
 /*
- * An engine's own words go on as they are, but for a model that it does not
- * know: another replica may.
+ * An engine's own error is passed on as it is, unless it does not know the
+ * model, which another replica may know.
  */
 static dialect_do_t
 fault_of_pass(dialect_call_t *call, const fault_t *fault)

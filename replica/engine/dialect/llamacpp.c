@@ -2,19 +2,19 @@
 /*
  * llama.cpp's server.
  *
- * Only its own /completion shows ids, one token an event.  A chat is rendered
- * by /apply-template and asked there, if its template knows no thoughts: else
- * the chat's parser makes more of the text than text.  A whole answer is asked
- * as a stream: the server finds late that the client of one has left.  But with
- * log probabilities it is not, since a stream lacks those of tokens without
- * text of their own.
+ * Only its own /completion shows ids, one token in each event.  A chat is
+ * rendered by /apply-template and requested there, if its template has no
+ * thoughts: otherwise the chat's parser does more than copy the text.  A whole
+ * answer is requested as a stream, since the server notices late that the
+ * client of a whole answer has left; but not with log probabilities, since a
+ * stream lacks those of tokens without text of their own.
  *
- * While a character is not whole it sends nothing, and the event that completes
- * it has the last id alone; its count of tokens tells that others are missing
- * (piece.c has what becomes of them).
+ * While a character is not whole the server sends nothing, and the event that
+ * completes it has only the last id; the event's count of tokens shows that
+ * others are missing (see piece.c).
  *
  * Its penalties count the prompt's tokens as well, so they are the same for a
- * stream that goes on.
+ * stream that is resumed.
  */
 
 #include <string.h>
@@ -25,7 +25,7 @@
 
 #define LLAMACPP_MAX_SLOTS  1000000
 
-/* Metrics have six digits: beyond them a counter that moves stands still. */
+/* Metrics have six digits: above this a moving counter seems to stand still. */
 #define LLAMACPP_MAX_COUNTER  999999
 
 
@@ -47,7 +47,8 @@ llamacpp_generate(dialect_call_t *call, buf_t *body)
 }
 
 
-/* The prompt's count comes with the events, what was delivered included. */
+/* Checks the prompt's count, which comes with the events and includes what was
+   delivered. */
 static int
 llamacpp_check_prompt(dialect_call_t *call, llmgw_json_t event)
 {
@@ -67,7 +68,8 @@ llamacpp_check_prompt(dialect_call_t *call, llmgw_json_t event)
 }
 
 
-/* Ids that are missing: they were held back until a character was whole. */
+/* Counts ids that are missing, since tokens were held back until a character
+   was whole. */
 static void
 llamacpp_count(dialect_call_t *call, llmgw_json_t event, size_t had)
 {
@@ -122,7 +124,8 @@ llamacpp_finish(dialect_call_t *call, llmgw_json_t event, int *is_wrong)
 }
 
 
-/* What it would have said of the chat, or of OpenAI's completion, itself. */
+/* Members that the server itself would have added to the chat, or to OpenAI's
+   completion. */
 static void
 llamacpp_extra(dialect_call_t *call, llmgw_json_t event)
 {
@@ -195,7 +198,7 @@ llamacpp_event(dialect_call_t *call, llmgw_json_t event)
 }
 
 
-/* Its parser's and its types' errors are the request's. */
+/* Errors of its parser and of types are the request's own fault. */
 static int
 llamacpp_is_fault(unsigned status, const char *message)
 {
@@ -228,7 +231,7 @@ llamacpp_learn_metrics(dialect_facts_t *facts, unsigned status,
 }
 
 
-/* A template that writes of thoughts: the server may take them apart. */
+/* Whether the template mentions thoughts, which the server may then parse. */
 static int
 llamacpp_has_thoughts(llmgw_json_t template)
 {

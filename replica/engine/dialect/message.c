@@ -3,9 +3,9 @@
  * Messages to the gateway.
  *
  * Ids may run ahead of the text: a character may take several tokens, and the
- * engine sends text when it is whole.  Ids without text are withheld here
- * until text comes, or the end: so at the border of two messages the text
- * delivered is that of the ids delivered.
+ * engine sends text when it is whole.  Ids without text are withheld here until
+ * text comes, or the end.  So after each message the delivered text is that of
+ * the delivered ids.
  */
 
 #include <endian.h>
@@ -99,7 +99,8 @@ message_finish(dialect_call_t *call, uint32_t index, llmgw_json_t reason)
         return -1;
     }
 
-    /* The reasons' memory may still move: pointers in message_end(). */
+    /* The reasons' memory may still move, so message_end() sets the
+       pointers. */
     f = call->finishes;
     f->reason_at[n] = call->reasons.len;
     buf_unescape(&call->reasons, reason);
@@ -121,8 +122,9 @@ message_finish(dialect_call_t *call, uint32_t index, llmgw_json_t reason)
 
 
 /*
- * Of the whole stream: what the first engine counted, and all its tokens.  An
- * engine that goes on does not know how many of those were reasoning.
+ * The usage of the whole stream: the prompt as the first engine counted it, and
+ * all tokens.  An engine that resumes does not know how many of the earlier
+ * tokens were reasoning.
  */
 void
 message_usage(dialect_call_t *call, const Llmgateway__Usage *counted)
@@ -144,7 +146,7 @@ message_usage(dialect_call_t *call, const Llmgateway__Usage *counted)
 }
 
 
-/* Whether the gateway counts it for the whole stream. */
+/* Whether this member is counted here for the whole stream. */
 static int
 message_usage_is_ours(const dialect_call_t *call, llmgw_json_t key)
 {
@@ -201,7 +203,7 @@ message_bytes(ProtobufCBinaryData *to, const buf_t *buf)
 }
 
 
-/* Whether text comes with the message: without ids it has to be counted. */
+/* Whether the message has text: without ids its text has to be counted. */
 static int
 message_needs_text(const dialect_call_t *call)
 {

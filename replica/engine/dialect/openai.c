@@ -2,12 +2,12 @@
 /*
  * Any server of OpenAI's API.
  *
- * Nothing is asked of it that OpenAI's API does not have: it may answer 400 to
- * a key that it does not know.  It says nothing about its load; its list of
- * models is its health, and a proxy before it may answer 502 to 504 for it.  It
- * shows no ids.  A completion goes on by text; a chat does so only if the
- * operator knows that this server goes on with a last message of the
- * assistant's (`llmgw_resume text`).
+ * Requests use nothing that OpenAI's API does not have, since the server may
+ * answer 400 to an unknown key.  It reports no load; its list of models serves
+ * as its health, and a proxy before it may answer 502 to 504 for it.  It shows
+ * no ids.  A completion is resumed by text; a chat is so only if the operator
+ * knows that this server continues a last message of the assistant's
+ * (`llmgw_resume text`).
  */
 
 #include "replica/engine/dialect/dialect_inner.h"

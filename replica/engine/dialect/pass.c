@@ -1,18 +1,18 @@
 
 /*
- * What an answer that is passed on says of tokens.
+ * Counts the tokens of an answer that is passed on.
  *
- * Its bytes go on as they are, and at once.  Beside them goes what was found
- * in them: the usage, the tokens of the prompt as soon as they are known, and
- * how many tokens came, one for each event that has text.  So the gateway knows
- * what an answer cost, also if it breaks off.
+ * Its bytes are passed on unchanged, and at once.  With them the gateway gets
+ * what was found in them: the usage, the tokens of the prompt as soon as they
+ * are known, and how many tokens came, one for each event that has text.  So it
+ * knows what an answer cost, also if it breaks off.
  *
  *     whole            the answer is one JSON text
  *     event stream     the data of each event are one; a blank line ends it
  *
- * Nothing is kept of a text while it comes (proto/json/scan.h): an answer of
- * any length takes a pass_t.  It counts when it is complete.  Numbers that are
- * none, or that contradict each other, are left out.
+ * Nothing of a text is kept while it comes (proto/json/scan.h): an answer of
+ * any length takes one pass_t.  A text's counts are used when it is complete.
+ * Values that are no numbers, or that contradict each other, are left out.
  */
 
 #include <string.h>
@@ -30,13 +30,13 @@
 #define MESSAGES    LLMGATEWAY__API__API_MESSAGES
 #define OTHER       LLMGATEWAY__API__API_PASS
 
-/* Where a usage stands. */
+/* Where a usage is found. */
 typedef struct {
     Llmgateway__Api   api;
     const char       *event;    /* its type, "*": any; NULL: the answer is
                                    whole */
     const char       *object;   /* the usage's path */
-    unsigned          begins;   /* its output is not all yet */
+    unsigned          begins;   /* its output count is not final */
 } pass_place_t;
 
 static const pass_place_t  pass_places[] = {
@@ -53,7 +53,7 @@ static const pass_place_t  pass_places[] = {
     { OTHER, "*", "usage", 0 }
 };
 
-/* What stands in it. */
+/* The members of a usage. */
 typedef struct {
     Llmgateway__Api   api;
     const char       *path;
@@ -80,9 +80,9 @@ static const pass_member_t  pass_members[] = {
 };
 
 /*
- * Text of an event that is a token: of content_block_delta, and of all of
- * response.*.delta and transcript.text.delta.  A delta may be something else, a
- * signature for example.
+ * Text by which an event counts as a token: of content_block_delta, and of all
+ * of response.*.delta and transcript.text.delta.  Another delta may be, for
+ * example, a signature.
  */
 static const struct {
     Llmgateway__Api   api;
@@ -120,7 +120,8 @@ pass_set(pass_counts_t *counts, pass_unit_t unit, llmgw_json_t value)
 }
 
 
-/* What is behind the path of an object; NULL: it is another one's path. */
+/* The rest of a path after that of an object; NULL: the path is not within
+   it. */
 static const char *
 pass_within(const char *path, const char *object)
 {
@@ -202,7 +203,7 @@ pass_on_value(void *arg, const char *path, llmgw_json_t value)
 }
 
 
-/* At the begin of an answer that is whole, or of an event. */
+/* To be called at the beginning of a whole answer, or of an event. */
 static void
 pass_text_begin(dialect_call_t *call)
 {
@@ -224,7 +225,7 @@ pass_part(uint32_t part, uint32_t whole)
 }
 
 
-/* Rerankers say only how many tokens they have read. */
+/* Rerankers report only the number of tokens that they have read. */
 static void
 pass_total(pass_counts_t *counts)
 {
@@ -237,7 +238,7 @@ pass_total(pass_counts_t *counts)
 }
 
 
-/* Of what is known so far: a usage, or else the prompt. */
+/* Sets what is known so far: a usage, or else the prompt. */
 static void
 pass_settle(dialect_call_t *call)
 {
@@ -276,7 +277,8 @@ pass_settle(dialect_call_t *call)
 }
 
 
-/* A usage with an input has all parts of the prompt: earlier ones are void. */
+/* Takes a usage.  One with an input has all parts of the prompt, so earlier
+   parts are dropped. */
 static void
 pass_take(dialect_call_t *call, const pass_place_t *place)
 {
@@ -354,7 +356,7 @@ pass_line_end(const char *p, const char *end)
 }
 
 
-/* Lines of events (WHATWG HTML, 9.2), of which data alone are read. */
+/* Reads lines of events (WHATWG HTML, 9.2): only their data. */
 static void
 pass_events(dialect_call_t *call, const char *p, const char *end)
 {

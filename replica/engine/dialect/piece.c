@@ -2,19 +2,20 @@
 /*
  * Ids of which only the text is known.
  *
- * llama.cpp holds tokens back until a character is whole, and then names the
- * last of their ids alone.  Those before it are said to the gateway as pieces:
+ * llama.cpp holds tokens back until a character is whole, and then reports only
+ * the last of their ids.  The ids before it are sent to the gateway as pieces:
  * ids that no vocabulary has, with the text of all of them.  The adapter that
- * takes over tokenizes each text again and gets as many ids with the same last
- * one, or refuses: a tokenizer cuts the bytes of one character in one way.
+ * takes over tokenizes each text again and must get as many ids with the same
+ * last one, or it refuses: a tokenizer cuts the bytes of one character in one
+ * way.
  *
  *      31  30..28  27..21           20..0
  *       1  0       ASCII before it  a character
  *                  or 0             or 0: no more text
  *
- * So nothing but ids lies at the gateway, and their number is right.  Without
- * pieces the first emoji of an answer, which has two tokens or three, would end
- * the resume by ids for all of the rest.
+ * So the gateway stores nothing but ids, and their number is right.  Without
+ * pieces, an answer could not be resumed by ids after its first emoji, which
+ * has two tokens or three.
  */
 
 #include <stdio.h>
@@ -35,7 +36,7 @@ piece_is_one(uint32_t id)
 }
 
 
-/* Of text that is UTF-8. */
+/* The next character of text that is UTF-8. */
 static uint32_t
 piece_char(const char **p)
 {
@@ -120,7 +121,7 @@ piece_text(uint32_t c, buf_t *to)
         return;
     }
 
-    /* As an escape, so that it need not be encoded here. */
+    /* It is written as an escape, so that it need not be encoded here. */
     if (c < 0x10000) {
         len = (size_t) snprintf(text, sizeof(text), "\\u%04x", c);
         buf_add(to, text, len);
@@ -166,7 +167,7 @@ piece_write(const dialect_call_t *call, buf_t *to)
 }
 
 
-/* 0: there is a next id. */
+/* Reads the next id.  0, or -1: there is none. */
 static int
 piece_read_one(llmgw_json_items_t *ids, uint64_t *id)
 {
@@ -177,7 +178,7 @@ piece_read_one(llmgw_json_items_t *ids, uint64_t *id)
 }
 
 
-/* 0: it is this one. */
+/* 0: the next id is the expected one. */
 static int
 piece_expect(llmgw_json_items_t *ids, uint32_t expected)
 {

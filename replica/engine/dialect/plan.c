@@ -6,13 +6,13 @@
  *   a whole answer that only the engine can write   WHOLE
  *   a stream as the client asks for it              GENERATE (direct)
  *   the same, if only a completion shows ids        RENDER, GENERATE
- *   goes on by text                                 GENERATE (direct)
- *   goes on by ids              [PIECES | DETOKENIZE,] RENDER, GENERATE
+ *   resumed by text                                 GENERATE (direct)
+ *   resumed by ids              [PIECES | DETOKENIZE,] RENDER, GENERATE
  *
- * To go on by ids is right only if the prompt becomes the same ids here as at
- * the first engine: its count and hash came with the first message.  Where an
- * event may have several tokens, the last ones may be the begin of a character
- * that was not sent: DETOKENIZE tells, and they are generated again.
+ * To resume by ids is right only if the prompt becomes the same ids here as at
+ * the first engine, whose first message had their count and hash.  If an event
+ * may have several tokens, the last ones may be the beginning of a character
+ * that was not sent: DETOKENIZE shows that, and they are generated again.
  */
 
 #include <string.h>
@@ -31,7 +31,8 @@ plan_refused(dialect_call_t *call, const char *why)
 }
 
 
-/* A string, several, ids, which are one prompt, or several lists of ids. */
+/* Number of prompts: a string or a list of ids is one; several strings, or
+   lists of ids, are several. */
 static uint64_t
 plan_prompts(const dialect_call_t *call)
 {
@@ -64,7 +65,7 @@ plan_prompts(const dialect_call_t *call)
 }
 
 
-/* 0, or -1: the answer would have too many. */
+/* Sets the number of choices.  0, or -1: there would be too many. */
 static int
 plan_choices(dialect_call_t *call)
 {
@@ -94,7 +95,7 @@ plan_choices(dialect_call_t *call)
 }
 
 
-/* The prompt is in call->prompt, as it is asked. */
+/* Requests the answer to the prompt in call->prompt. */
 static dialect_do_t
 plan_generate(dialect_call_t *call)
 {
@@ -118,7 +119,7 @@ plan_generate(dialect_call_t *call)
 }
 
 
-/* A list of ids: as JSON without its brackets. */
+/* Sets the prompt to a list of ids: JSON without its brackets. */
 static int
 plan_ids(dialect_call_t *call, llmgw_json_t ids)
 {
@@ -134,7 +135,7 @@ plan_ids(dialect_call_t *call, llmgw_json_t ids)
 }
 
 
-/* A string, as it is written in JSON. */
+/* Sets the prompt to a string, as JSON. */
 static void
 plan_text(dialect_call_t *call, llmgw_json_t text)
 {
@@ -144,7 +145,8 @@ plan_text(dialect_call_t *call, llmgw_json_t text)
 }
 
 
-/* The client gave ids, or what the engine renders by itself. */
+/* Renders the prompt, unless the client gave ids, or the engine renders it
+   itself. */
 static dialect_do_t
 plan_render(dialect_call_t *call)
 {
@@ -185,7 +187,7 @@ plan_render(dialect_call_t *call)
 }
 
 
-/* What was delivered is all that may be generated. */
+/* Ends a call of which all that may be generated was delivered. */
 static dialect_do_t
 plan_complete(dialect_call_t *call)
 {
@@ -306,8 +308,8 @@ plan_direct(dialect_call_t *call)
 
 
 /*
- * How the stream may go on elsewhere.  Its text is looked at only where the
- * gateway keeps it, or where there are no ids.
+ * Sets how the stream may be resumed elsewhere.  Text is considered only if the
+ * gateway keeps it, or if there are no ids.
  */
 static void
 plan_resume_by(dialect_call_t *call, const char *no_ids)
@@ -417,7 +419,7 @@ plan_start(dialect_call_t *call)
 }
 
 
-/* Whether the text ends with what stands for half a character. */
+/* Whether the text ends with U+FFFD, which stands for half a character. */
 static int
 plan_is_cut(llmgw_json_t text)
 {
@@ -467,7 +469,8 @@ plan_detokenized(dialect_call_t *call, llmgw_json_t answer)
         return plan_refused(call, "its last character is not known");
     }
 
-    /* They come a second time: who counts them has one too many for each. */
+    /* These tokens come a second time, so a count of ids would have each of
+       them twice. */
     call->resume_by = LLMGATEWAY__RESUME_BY__RESUME_NEVER;
     call->base_tokens--;
 
@@ -515,7 +518,8 @@ plan_without(dialect_call_t *call, unsigned status, dialect_do_t *next)
     }
 
     if (call->step == STEP_DETOKENIZE && (status == 404 || status == 405)) {
-        *next = plan_render(call);      /* it has no such path: all are kept */
+        *next = plan_render(call);      /* the engine has no such path: all ids
+                                           are kept */
         return 0;
     }
 
@@ -528,7 +532,8 @@ plan_without(dialect_call_t *call, unsigned status, dialect_do_t *next)
         return 0;
     }
 
-    /* Perhaps the request's fault: the answer then says what is wrong. */
+    /* It may be the request's fault: the answer to the request itself then
+       shows that. */
     call->is_rendered = 0;
     plan_resume_by(call, "the engine does not render the prompt");
     *next = plan_direct(call);

@@ -28,7 +28,7 @@ prom_find(const prom_name_t *names, const char *name, size_t len)
 }
 
 
-/* Behind the labels; NULL: they do not end. */
+/* The position after the labels; NULL: they do not end. */
 static const char *
 prom_labels(const char *p, const char *end)
 {

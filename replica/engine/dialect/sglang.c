@@ -3,19 +3,20 @@
  * SGLang.
  *
  * Only the stream of a completion shows ids.  So a chat that is to be resumed
- * by ids is rendered first and asked as a completion, if that is the same: if
- * the server runs no parser for thoughts, and takes its default sampling
- * parameters from OpenAI's API (`--sampling-defaults openai`); by default a
- * chat takes them from the model's files, and a completion does not.  Else a
- * chat goes on by text.
+ * by ids is rendered first and requested as a completion, if that gives the
+ * same answer: if the server runs no parser for thoughts, and takes its default
+ * sampling parameters from OpenAI's API (`--sampling-defaults openai`); by
+ * default a chat takes them from the model's files, and a completion does not.
+ * Otherwise a chat is resumed by text.
  *
  * Of its counters only realtime_tokens_total moves while a request runs (with
- * each prefill and each step); the others count what has ended.  Its gauges
- * are those of the last prefill or fortieth step: an idle server says for half
- * a minute that requests run.
+ * each prefill and each step); the others count what has ended.  Its gauges are
+ * those of the last prefill or fortieth step: an idle server reports running
+ * requests for half a minute.
  *
- * Its stream is cut behind the text where a stop string may begin, so what was
- * sent is not all that was matched: no resume with stop strings.
+ * Its stream withholds text that may be the beginning of a stop string, so what
+ * was sent is not all that was matched: requests with stop strings cannot be
+ * resumed.
  */
 
 #include "replica/engine/dialect/dialect_inner.h"
@@ -32,7 +33,8 @@ static const prom_name_t  sglang_names[] = {
 };
 
 
-/* 503 while it starts, and again while it finishes what runs and ends. */
+/* The server answers 503 while it starts, and again while it finishes its
+   requests before it ends. */
 static int
 sglang_learn_health(dialect_facts_t *facts, unsigned status, const char *body,
     size_t len)
@@ -50,7 +52,8 @@ sglang_learn_metrics(dialect_facts_t *facts, unsigned status, const char *body,
 }
 
 
-/* It can be configured to refuse a priority where it schedules by none. */
+/* The order of priorities, as in dialect_facts_t.  0 if the server does not
+   schedule by them: it may be configured to refuse one then. */
 static int
 sglang_priority(llmgw_json_t server)
 {

@@ -31,7 +31,7 @@ static const prom_name_t  vllm_names[] = {
 };
 
 
-/* Its 503 says that the engine behind the server is dead. */
+/* A 503 means that the engine behind the server is dead. */
 static int
 vllm_learn_health(dialect_facts_t *facts, unsigned status, const char *body,
     size_t len)
@@ -41,8 +41,8 @@ vllm_learn_health(dialect_facts_t *facts, unsigned status, const char *body,
 
 
 /*
- * Steps are counted if a token came of them.  Those of a long prompt's chunks
- * are not, but each takes more of the cache.
+ * The server counts steps that gave a token.  Steps for chunks of a long prompt
+ * are not counted, but each takes more of the cache.
  */
 static int
 vllm_learn_metrics(dialect_facts_t *facts, unsigned status, const char *body,

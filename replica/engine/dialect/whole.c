@@ -2,13 +2,14 @@
 /*
  * Answers in one piece: as the engine wrote it, or from its stream.
  *
- * What came as a stream is written here as the engine would have: contents,
- * thoughts and the arguments of tool calls joined, the other members of a tool
- * call as they came first.  Two kinds of whole answer are asked as a stream.
- * A plain one of any engine is, so that it may be resumed; it needs this file
- * when the model begins with a thought or a tool call (chunk.c).  Of llama.cpp
- * nearly all are: its server notices after a second that the client of a whole
- * answer has left, and computes on in the meantime, in one of its few slots.
+ * What came as a stream is written here as the engine would have written it:
+ * contents, thoughts and the arguments of tool calls are joined, the other
+ * members of a tool call are those that came first.  Two kinds of whole answer
+ * are requested as a stream: plain ones of any engine, so that they may be
+ * resumed, which need this file only if the model begins with a thought or a
+ * tool call (chunk.c); and nearly all of llama.cpp, whose server notices only
+ * after a second that the client of a whole answer has left, and computes in
+ * the meantime in one of its few slots.
  */
 
 #include <stdlib.h>
@@ -312,7 +313,7 @@ whole_write(dialect_call_t *call, buf_t *to)
 }
 
 
-/* The answer stands in call->answer: put it out, and what it counted. */
+/* Sends the answer in call->answer, and its usage. */
 static dialect_do_t
 whole_out(dialect_call_t *call, llmgw_json_t usage)
 {

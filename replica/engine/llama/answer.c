@@ -104,7 +104,8 @@ answer_add_whole(answer_t *a)
 }
 
 
-/* ids, text and data of what goes now; *data is to be freed.  0, or -1. */
+/* Sets the ids, text and data of the tokens that are sent now; the caller frees
+   *data.  0, or -1. */
 static int
 answer_fill(answer_t *a, answer_message_t *message, uint32_t *ids,
     char **data)
@@ -142,7 +143,7 @@ answer_fill(answer_t *a, answer_message_t *message, uint32_t *ids,
 }
 
 
-/* What the message counts is out. */
+/* Counts the tokens of a message that was sent. */
 static void
 answer_went(answer_t *a)
 {
@@ -193,7 +194,7 @@ answer_tokens(answer_t *a)
 }
 
 
-/* The last message, behind all else. */
+/* Sends the last message. */
 static int
 answer_final(answer_t *a)
 {
@@ -206,7 +207,7 @@ answer_final(answer_t *a)
 }
 
 
-/* Why it ended, and what it cost. */
+/* Sends why the answer ended, and its usage. */
 static int
 answer_finish(answer_t *a, const char *reason, char *data)
 {

@@ -1,6 +1,6 @@
 
 /*
- * An answer's JSON, where the gateway cannot write it: with logprobs.
+ * The JSON of an answer with logprobs, which the gateway cannot write itself.
  */
 
 #ifndef CHUNK_H
@@ -10,13 +10,14 @@
 
 
 /*
- * One chunk with what goes now, or with the reason of the end; or the whole
- * answer.  To be freed; NULL: out of memory.
+ * One chunk, with the tokens that are sent now or with the reason of the end;
+ * or the whole answer.  The caller frees it.  NULL: out of memory.
  */
 char *chunk_make(answer_t *answer, const char *reason);
 char *chunk_whole(answer_t *answer, const char *reason);
 
-/* Those of no token, and those of what goes now, added to others. */
+/* The logprobs object of no token; and adds the logprobs of the tokens that are
+   sent now to `all`. */
 json_t *chunk_no_logprobs(const answer_t *answer);
 void chunk_add_logprobs(const answer_t *answer, json_t *all);
 

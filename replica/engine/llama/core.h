@@ -2,10 +2,10 @@
 /*
  * What the replica and its plugin `llmgw-engine-llama.so` agree on.
  *
- * Only the plugin is compiled against libllama's headers and linked with it,
- * so a replica without the library is whole but for `--engine llama`.  The
- * plugin knows nothing of requests: it turns a prompt into token ids, in a
- * thread of its own, since libllama's functions block.
+ * Only the plugin is compiled against libllama's headers and linked with it, so
+ * a replica without the library lacks only `--engine llama`.  The plugin knows
+ * nothing of requests: it turns a prompt into token ids, in a thread of its
+ * own, since libllama's functions block.
  *
  *   replica's thread             |  the core's thread
  *   open()                       |  loads, probes           STARTING
@@ -15,7 +15,7 @@
  *                                |  a sequence that is full pauses
  *   release()        -----------> |  its place is free at the next step
  *
- * Where the model's files come later, or where it stands by, wake() goes on:
+ * If the files come later, or if the replica stands by, wake() continues:
  *
  *   open(is_deferred)            |  waits for the files     WAITING
  *   wake(files)      ----------> |  loads, probes           STARTING
@@ -25,7 +25,7 @@
  *                                |                          READY or BROKEN
  *
  * With is_head the model's layers are elsewhere, in shards: the core has the
- * vocabulary and the embedding of tokens, gives out rows and gets logits.
+ * vocabulary and the embedding of tokens, hands out rows and is given logits.
  *
  *   take_step()      <-- notify() -+  rows of embeddings    SENT
  *   give(logits)     -----------> |  samples, and so on     RUNNING
@@ -55,16 +55,16 @@
 #define CORE_REASON_BYTES     32
 #define CORE_TEXT_BYTES       192
 
-/* The reasons of lose() that say that all shards are full, and that none has
-   room for so long a sequence. */
+/* Reasons of lose(): all shards are full; no shard has room for a sequence of
+   that length. */
 #define CORE_FULL             "shard_full"
 #define CORE_CONTEXT_FULL     "context_full"
 
-/* A client that does not read costs this many tokens of its sequence. */
+/* A sequence whose client does not read pauses after this many tokens. */
 #define CORE_EVENTS_MAX       64
 
-/* Rows of a step, and steps of a sequence without an answer: a prompt of any
-   length costs the memory of these. */
+/* Rows of a step, and unanswered steps of a sequence: they bound the memory
+   that a prompt of any length takes. */
 #define CORE_ROWS_MAX         32
 #define CORE_STEPS_MAX        8
 
@@ -72,10 +72,11 @@ typedef struct core_s      core_t;
 typedef struct core_seq_s  core_seq_t;
 
 
-/* Of a whole model and of a slice (shard_core.h). */
+/* States of a core, with a whole model or with a slice (shard_core.h). */
 typedef enum {
     CORE_STARTING = 0,          /* finds out what its file is */
-    CORE_WAITING,               /* is_deferred: for wake() with the files */
+    CORE_WAITING,               /* is_deferred: waits for wake() with the
+                                   files */
     CORE_ASLEEP,                /* its facts are known; it waits for wake() */
     CORE_LOADING,
     CORE_READY,
@@ -83,18 +84,20 @@ typedef enum {
 } core_state_t;
 
 typedef struct {
-    const char  *file;          /* GGUF, or the first of several; if is_deferred
-                                   it is only called so in messages */
+    const char  *file;          /* GGUF, or the first of several; if
+                                   is_deferred, only its name for messages */
     const char  *cpu;           /* "haswell": of libggml-cpu-haswell.so; NULL:
                                    the best for this processor */
-    uint32_t     sequences;     /* 1 .. CORE_SEQUENCES_MAX; of a slice sessions
-                                   */
+    uint32_t     sequences;     /*
+                                 * 1 .. CORE_SEQUENCES_MAX; sessions of a slice
+                                 *
+                                 */
     uint32_t     context;       /* tokens of a sequence; 0: the model's, at
                                    most CORE_CONTEXT_DEFAULT */
     uint32_t     threads;       /* 0: one for each processor */
     int          is_standby;    /* ASLEEP until wake() */
-    int          is_fp16;       /* rows of a slice, or to and from a head's
-                                   shards, are halves */
+    int          is_fp16;       /* rows of a slice, or rows between a head and
+                                   its shards, are halves */
     void       (*notify)(void *data);
     void        *data;
 
@@ -102,7 +105,7 @@ typedef struct {
 
     int          is_exact;
     int          is_deferred;   /* the files come with wake() */
-    int          is_unmapped;   /* asleep without the model */
+    int          is_unmapped;   /* ASLEEP without the model in memory */
     int          is_head;       /* file has no layers: see take_step() */
     const char  *fallback;      /* is_head: GGUF of the whole model, or NULL */
 } core_options_t;
@@ -112,7 +115,8 @@ typedef struct {
 
 /* Constant while ASLEEP, and from READY on. */
 typedef struct {
-    char          numerics[CORE_NAME_BYTES];    /* equal: equal bits */
+    char          numerics[CORE_NAME_BYTES];    /* equal names: equal results,
+                                                   bit by bit */
     char          cpu[CORE_NAME_BYTES];         /* as in the options */
     char          library[CORE_NAME_BYTES];
     char          error[CORE_ERROR_BYTES];      /* BROKEN */
@@ -121,30 +125,30 @@ typedef struct {
     uint32_t      layers;       /* of the whole model */
     uint32_t      vocabulary;   /* floats of a row's logits; 0: a slice without
                                    the model's last layer */
-    uint32_t      start_ms;     /* of STARTING */
-    uint32_t      load_ms;      /* READY: of its last LOADING */
-    int           is_stepwise;  /* READY: only one row a call is exact, which
-                                   the core keeps to by itself */
+    uint32_t      start_ms;     /* duration of STARTING */
+    uint32_t      load_ms;      /* READY: duration of the last LOADING */
+    int           is_stepwise;  /* READY: results are exact only with one row a
+                                   call; the core then computes so by itself */
 
     /* a head or a slice */
 
-    char          model[CORE_NAME_BYTES];   /* as shards call it */
+    char          model[CORE_NAME_BYTES];   /* the model's name among shards */
     uint8_t       weights_id[CORE_WEIGHTS_BYTES];
-    const float  *norms;        /* layers + 1, one a boundary: the
+    const float  *norms;        /* layers + 1, one for each boundary: the
                                    greatest norm of a row that was seen; the
-                                   core's; NULL: the file does not say */
+                                   core's memory; NULL: the file has none */
 
     /* a whole model or a head */
 
-    char          name[CORE_NAME_BYTES];    /* as the file calls itself */
-    int           is_exact;     /* a resume by ids changes no bit */
+    char          name[CORE_NAME_BYTES];    /* the model's name in the file */
+    int           is_exact;     /* a resume by ids gives the same bits */
 
     /* a slice */
 
     uint32_t      first_layer;
     uint32_t      last_layer;
-    uint64_t      bytes;        /* loaded: weights, the cells of all sessions,
-                                   logits of a call */
+    uint64_t      bytes;        /* taken when loaded: weights, the cells of all
+                                   sessions, logits of a call */
 } core_facts_t;
 
 typedef struct {
@@ -156,8 +160,8 @@ typedef struct {
     /* a whole model or a head */
 
     uint32_t  kv_permille;
-    uint32_t  away;             /* steps taken or to be taken, not answered */
-    uint64_t  fallbacks;        /* sequences that went on with the fallback */
+    uint32_t  away;             /* unanswered steps, taken or not */
+    uint64_t  fallbacks;        /* sequences that continued with the fallback */
 } core_load_t;
 
 typedef struct {
@@ -165,7 +169,7 @@ typedef struct {
     char  *text;
 } core_message_t;
 
-/* One of the three: messages, text or ids. */
+/* A prompt is one of three: messages, text or ids. */
 typedef struct core_job_s  core_job_t;
 
 struct core_job_s {
@@ -176,7 +180,7 @@ struct core_job_s {
     uint32_t        *ids;
     size_t           nids;
 
-    uint32_t        *delivered;         /* ids that the client has */
+    uint32_t        *delivered;         /* ids that the client already has */
     size_t           ndelivered;
     uint32_t         prompt_tokens;     /* as counted before; 0: not known */
     uint64_t         prompt_hash;
@@ -187,19 +191,21 @@ struct core_job_s {
     int              is_endless;        /* no token ends the text */
     sample_params_t  sample;
 
-    void            *data;              /* the submitter's: in its steps */
+    void            *data;              /* the submitter's; also in its steps */
     void           (*free)(core_job_t *job);
 };
 
 typedef enum {
-    CORE_PROMPT = 0,            /* first: it is known and fits */
+    CORE_PROMPT = 0,            /* first: the prompt is known and fits */
     CORE_TOKEN,
     CORE_STOP,                  /* last: the model ended its text */
     CORE_LENGTH,                /* last: max_tokens, or the context is full */
-    CORE_CONTEXT,               /* last: the request is too long for it */
+    CORE_CONTEXT,               /* last: the request is longer than the
+                                   context */
     CORE_NO_TEMPLATE,           /* last: this model cannot chat */
     CORE_BAD_PROMPT,            /* last: empty, or ids that are none */
-    CORE_OTHER_PROMPT,          /* last: not the one that was delivered from */
+    CORE_OTHER_PROMPT,          /* last: not the prompt that the delivered
+                                   tokens followed */
     CORE_FAILED                 /* last: libllama gave an error */
 } core_event_kind_t;
 
@@ -210,20 +216,25 @@ typedef struct {
     uint32_t           tokens;      /* PROMPT, CONTEXT: of the prompt; 0: not
                                        counted, it is far too long */
     uint64_t           hash;        /* PROMPT: XXH3 of its ids */
-    const char        *reason;      /* FAILED, after lose(): as there, until */
-    const char        *text;        /* release(); else NULL */
+    const char        *reason;      /* FAILED after lose(): its arguments,
+                                       valid */
+    const char        *text;        /* until release(); else NULL */
 } core_event_t;
 
 /* Rows that are to go through all layers. */
 typedef struct {
     core_seq_t  *seq;
     void        *data;              /* of its job */
-    uint64_t     name;              /* hash of its prompt, for the log */
-    uint32_t     expected;          /* positions that it will have at most */
+    uint64_t     name;              /* hash of the sequence's prompt, for the
+                                       log */
+    uint32_t     expected;          /* positions that the sequence will have at
+                                       most */
     uint32_t     position;          /* of the first row */
     uint32_t     rows;              /* 1 .. CORE_ROWS_MAX */
-    uint32_t     logits_rows;       /* 1: the last one's are wanted; or 0 */
-    float       *embeddings;        /* rows x width, malloc'd: the taker's */
+    uint32_t     logits_rows;       /* 1: logits of the last row are wanted; or
+                                       0 */
+    float       *embeddings;        /* rows x width, of malloc(): the taker
+                                       frees them */
 } core_step_t;
 
 typedef struct {
@@ -235,10 +246,10 @@ typedef struct {
                          char error[CORE_ERROR_BYTES]);
 
     /*
-     * From WAITING or ASLEEP.  n: 0 where the model is still loaded or has its
-     * file's name from open(); otherwise the paths of all its parts, in their
-     * order, which have to be there until the state is another.  0, or -1: in
-     * another state, or out of memory.
+     * To be called in WAITING or ASLEEP.  n: 0 if the model is still loaded or
+     * open() was given its file; otherwise the number of its parts, with their
+     * paths in order, and the files have to exist until the state changes.  0,
+     * or -1: in another state, or out of memory.
      */
     int          (*wake)(core_t *core, const char *const *files, size_t n);
 
@@ -248,40 +259,47 @@ typedef struct {
     core_state_t (*state)(core_t *core, core_facts_t *facts);
     void         (*load)(core_t *core, core_load_t *load);
 
-    /* Takes the job over, also if it fails.  NULL: out of memory. */
+    /* Starts a sequence.  The job is the core's from now on, also if this
+       fails.  NULL: out of memory. */
     core_seq_t  *(*submit)(core_t *core, core_job_t *job);
 
-    /* 0, or -1: none is waiting.  After a last one no other comes. */
+    /* The sequence's next event.  0, or -1: none is waiting.  After an event
+       that is marked "last" no other comes. */
     int          (*take)(core_seq_t *seq, core_event_t *event);
 
-    /* Ends it in any state, with its steps; the handle is invalid then. */
+    /* Ends the sequence in any state, with its steps; the handle is invalid
+       afterwards. */
     void         (*release)(core_seq_t *seq);
 
-    /* The bytes of a token, not always whole characters: their number. */
+    /* Writes the bytes of a token, which may be parts of characters, and
+       returns their number. */
     size_t       (*piece)(core_t *core, uint32_t id, char *buf, size_t size);
 
     /* --- is_head */
 
-    /* 0, or -1: none is waiting.  Those of a sequence come in their order. */
+    /* The next step to compute.  0, or -1: none is waiting.  The steps of a
+       sequence come in their order. */
     int          (*take_step)(core_t *core, core_step_t *step);
 
     /*
-     * The answer to the oldest step taken of a sequence that has none, each
-     * exactly once: logits (copied) where the step wants them, else NULL.
+     * Answers the oldest unanswered step that was taken of the sequence; each
+     * step is answered exactly once.  logits: copied, if the step wants them;
+     * else NULL.
      */
     void         (*give)(core_seq_t *seq, uint32_t position, uint32_t rows,
                          const float *logits);
 
     /*
-     * The steps of all ids come again, and have to be answered again; those
-     * taken before must not be answered.
+     * Starts the sequence's rows again from position 0: the steps of all ids
+     * come again and have to be answered.  Steps that were taken before must
+     * not be answered.
      */
     void         (*rewind)(core_seq_t *seq);
 
     /*
-     * No shard computes its steps: it continues with the fallback, from
-     * the same ids, or ends CORE_FAILED with reason and text, which are cut
-     * to CORE_REASON_BYTES and CORE_TEXT_BYTES.
+     * No shard computes the sequence's steps: it continues with the fallback,
+     * from the same ids, or without one ends CORE_FAILED with reason and text,
+     * which are cut to CORE_REASON_BYTES and CORE_TEXT_BYTES.
      */
     void         (*lose)(core_seq_t *seq, const char *reason,
                          const char *text);

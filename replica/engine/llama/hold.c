@@ -1,7 +1,7 @@
 
 /*
- * Held text.  All is decided in bytes: up to where characters are whole, then
- * up to where no stop string can begin any more, then back to the end of a
+ * Held text.  What can be sent is found in bytes: up to where characters are
+ * whole, then up to where a stop string may begin, then back to the end of a
  * token.
  */
 
@@ -52,7 +52,7 @@ hold_is_second(uint8_t first, uint8_t second)
 }
 
 
-/* Bytes of the character; 0: it may become one; -1: it will not. */
+/* Bytes of the first character; 0: it is incomplete; -1: it is invalid. */
 static int
 hold_char(const char *text, size_t len)
 {
@@ -85,7 +85,7 @@ hold_char(const char *text, size_t len)
 }
 
 
-/* Up to where characters are whole or will never be. */
+/* Bytes of the text in which each character is whole or invalid. */
 static size_t
 hold_whole_bytes(const hold_t *h)
 {
@@ -125,7 +125,8 @@ hold_find_stop(const hold_t *h, size_t len)
 }
 
 
-/* From where the text may be the begin of a stop string; len: nowhere. */
+/* The position from which the text may be the beginning of a stop string; len:
+   there is none. */
 static size_t
 hold_may_stop(const hold_t *h, size_t len)
 {

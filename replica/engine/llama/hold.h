@@ -1,13 +1,13 @@
 
 /*
- * Text on its way out: tokens are held back until what they say is whole.
+ * Holds tokens back until their text is whole.
  *
  * A token may end in the middle of a character, or in what may become a stop
- * string.  It goes out, and its id is told, with the token that settles it: so
- * the text that was sent is always the text of the ids that were sent, and
- * another replica can go on from there.
+ * string.  Its text and its id are sent together with the token that settles
+ * it.  So the text that was sent is always the text of the ids that were sent,
+ * and another replica can continue from there.
  *
- * Bytes that are no UTF-8 go out as U+FFFD each.
+ * Each byte that is not UTF-8 is sent as U+FFFD.
  */
 
 #ifndef HOLD_H
@@ -25,12 +25,12 @@
 
 typedef struct {
     uint32_t           id;
-    size_t             end;         /* of its bytes in hold->bytes */
+    size_t             end;         /* end of its bytes in hold->bytes */
     sample_logprobs_t  logprobs;
 } hold_token_t;
 
 typedef struct {
-    char          *stops[HOLD_STOPS_MAX];   /* NUL-ended; freed with it */
+    char          *stops[HOLD_STOPS_MAX];   /* NUL-ended; freed with the hold */
     size_t         nstops;
 
     char          *bytes;           /* of the tokens that are held */
@@ -43,27 +43,28 @@ typedef struct {
     char          *text;            /* see hold_take() */
     size_t         text_len;
     size_t         text_size;
-    size_t         nout;            /* tokens that go with it: the first */
+    size_t         nout;            /* the first tokens, which go with text */
     int            is_stopped;
 } hold_t;
 
 
-/* 0, or -1: out of memory. */
+/* Adds a generated token.  0, or -1: out of memory. */
 int hold_add(hold_t *hold, uint32_t id, const char *piece, size_t len,
     const sample_logprobs_t *logprobs);
 
 /*
- * What can go: hold->text, and the first hold->nout tokens, which stay until
- * hold_sent().  is_last: nothing comes behind, all goes.  is_stopped: a stop
- * string came; the text ends before it, and all is over.  0, or -1: out of
- * memory.
+ * Finds what can be sent now: sets hold->text and hold->nout, the number of its
+ * tokens, which stay until hold_sent().  is_last: no token follows, so all can
+ * be sent.  Sets hold->is_stopped if a stop string was found: the text ends
+ * before it, and so does the generation.  0, or -1: out of memory.
  */
 int hold_take(hold_t *hold, int is_last);
 void hold_sent(hold_t *hold);
 
 void hold_done(hold_t *hold);
 
-/* The bytes as UTF-8 into *text, which grows; 0, or -1: out of memory. */
+/* Writes the bytes as valid UTF-8 into *text, which grows.  0, or -1: out of
+   memory. */
 int hold_whole(char **text, size_t *size, size_t *len, const char *bytes,
     size_t nbytes);
 

@@ -2,9 +2,9 @@
 /*
  * Reading requests.
  *
- * Members that are null count as absent, and keys that are not known here are
- * passed over, as OpenAI's clients expect.  What this engine cannot do (tools,
- * formats, several choices) is an error and not left out in silence.
+ * Members that are null count as absent, and unknown keys are ignored, as
+ * OpenAI's clients expect.  What this engine cannot do (tools, formats, several
+ * choices) is an error, and not ignored.
  */
 
 #include <stdlib.h>
@@ -34,7 +34,7 @@ job_free(core_job_t *job)
 }
 
 
-/* The text of a message's parts, one behind the other; NULL: not all text. */
+/* The text of a message's parts, joined; NULL: not all are text. */
 static char *
 job_join(const json_t *parts)
 {

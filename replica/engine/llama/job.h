@@ -1,7 +1,7 @@
 
 /*
- * What a request asks of the model: out of an OpenAI body, or of Infer's
- * prompt.  Pure but for memory.
+ * Reads what a request asks of the model from an OpenAI body, or from Infer's
+ * prompt.  Pure except for memory.
  */
 
 #ifndef JOB_H
@@ -24,8 +24,8 @@ typedef struct {
 
 
 /*
- * The job, and the stop strings into hold->stops.  NULL: see error; status 0:
- * out of memory.
+ * Returns the job, and copies the stop strings into hold->stops.  NULL: see
+ * error, whose status is 0 if memory ran out.
  */
 core_job_t *llama_job_create(const Llmgateway__GenerateRequest *request,
     hold_t *hold, job_error_t *error);

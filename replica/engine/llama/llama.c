@@ -4,8 +4,8 @@
  *
  *   start:  request -> job -> submit()                  (job.c, turn.c)
  *   notify: for each run: take() -> hold -> messages    (hold.c, answer.c)
- *   full:   the run takes no more; the plugin pauses its sequence when
- *           CORE_EVENTS_MAX wait; resume() goes on
+ *   full:   the run takes no more events; the plugin pauses its sequence when
+ *           CORE_EVENTS_MAX wait; resume() continues
  *   cancel: release(), the sequence's place is free at the plugin's next step
  *
  * The plugin calls llama_notify(), which is an ev_async: that merges many calls
@@ -15,7 +15,7 @@
  *
  *   weights_open() --on_ready--> plugin's wake() --> READY
  *                                                    or, standing by: ASLEEP
- *   weights_sleep() <-- ASLEEP, unmapped: the plugin has let go before
+ *   weights_sleep() <-- ASLEEP, unmapped: the plugin has freed the model
  *   llama_wake(): weights_wake() --on_awake--> plugin's wake() --> READY
  */
 
@@ -31,12 +31,12 @@
 
 
 #define LLAMA_CAPACITY         8
-#define LLAMA_CAPACITY_REMOTE  64       /* what a shard takes by default */
+#define LLAMA_CAPACITY_REMOTE  64       /* sessions of a shard by default */
 #define LLAMA_PROGRESS_S       2.0
 
 /* --- the engine's state */
 
-/* 0, or -1: gateways could not route by it. */
+/* Reports the model's name.  0, or -1: gateways could not route by it. */
 static int
 llama_name_model(engine_t *engine, const char *name, size_t n)
 {
@@ -56,7 +56,8 @@ llama_name_model(engine_t *engine, const char *name, size_t n)
 }
 
 
-/* As asked, or as the file is called.  A head says it itself, once loaded. */
+/* The name in the options, or the file's.  A head has its name in the file,
+   which is known once it is loaded. */
 static int
 llama_name_early(llama_t *l, const engine_options_t *options)
 {
@@ -168,7 +169,7 @@ llama_on_ready(llama_t *l)
 }
 
 
-/* Asleep or ready for the first time. */
+/* The core is asleep or ready for the first time. */
 static void
 llama_on_loaded(llama_t *l)
 {
@@ -288,8 +289,11 @@ llama_on_notified(struct ev_loop *loop, ev_async *w, int revents)
 }
 
 
-/* Silence is not standstill: a long prompt, text that is held, or a shard,
-   for which others wait with limits of their own. */
+/*
+ * Sends a sign of progress to runs without messages: silence is not standstill,
+ * but may be a long prompt, text that is held, or a shard, for which the flow
+ * has its own limits.
+ */
 static void
 llama_on_progress(struct ev_loop *loop, ev_timer *w, int revents)
 {
@@ -312,7 +316,8 @@ llama_on_progress(struct ev_loop *loop, ev_timer *w, int revents)
 }
 
 
-/* The core's thread: libev's one function for other threads. */
+/* Called in the core's thread: ev_async_send() is the one libev function that
+   other threads may call. */
 static void
 llama_notify(void *data)
 {
@@ -347,7 +352,8 @@ llama_close(engine_t *engine)
 }
 
 
-/* Unless the options say it: a stream without its layers costs little. */
+/* The capacity if the options have none: a stream without its layers costs
+   little. */
 static int32_t
 llama_capacity(const llama_remote_t *remote)
 {
@@ -408,7 +414,7 @@ llama_go_on(llama_t *l, const char *const *files, size_t n)
 }
 
 
-/* The plugin goes on with what the weights services gave. */
+/* The weights services have the files: the plugin continues with them. */
 static void
 llama_on_weights(void *data)
 {

@@ -1,10 +1,11 @@
 
 /*
- * A real engine in this process: a model of a GGUF file, run by libllama.
- * The plugin beside the program has it; core.h says how they talk.
+ * A real engine in this process: a model of a GGUF file, run by libllama.  It
+ * is run by the plugin beside the program; core.h is the interface.
  *
- * A kind whose layers are computed elsewhere opens by llama_open_remote(), is
- * told when there is something to compute, and has the runs of this kind.
+ * A kind whose layers are computed elsewhere is opened by llama_open_remote().
+ * Its llama_remote_t is called when steps have to be computed; its runs are of
+ * this kind.
  */
 
 #ifndef LLAMA_KIND_H
@@ -15,14 +16,14 @@
 
 #define LLAMA_FAILURE_BYTES  160
 
-/* How what computes a sequence elsewhere failed under it. */
+/* How the shards of a sequence have failed. */
 typedef struct {
     uint32_t  count;
-    char      text[LLAMA_FAILURE_BYTES];    /* the last, for a client; "":
-                                               nothing is to be told */
+    char      text[LLAMA_FAILURE_BYTES];    /* the last failure, for a client;
+                                               "": none */
 } llama_failure_t;
 
-/* Who computes, by functions with `data`. */
+/* What computes the layers; `data` goes to each function. */
 typedef struct {
     const char  *head;          /* file */
     const char  *fallback;      /* file of the whole model; NULL: none */
@@ -30,8 +31,8 @@ typedef struct {
     void        *data;
 
     /*
-     * Once: the core is READY, the engine's facts are written and may be
-     * written over.  0, or -1 and a line in the log.
+     * Called once, when the core is READY.  The engine's facts are written and
+     * may be changed here.  0, or -1 and a line in the log.
      */
     int   (*on_loaded)(void *data, const core_plugin_t *plugin, core_t *core,
                        const core_facts_t *facts);
@@ -40,14 +41,17 @@ typedef struct {
        changes. */
     int   (*is_ready)(void *data);
 
-    /* The core may have steps.  step.data is a void **, zeroed at first and
-       valid until on_release(). */
+    /*
+     * The core may have steps to take.  A step's data points to a void * of its
+     * sequence for the remote's use: NULL at first, valid until on_release().
+     */
     void  (*on_steps)(void *data);
 
-    /* Before it ends, of what it left in its void **. */
+    /* Called before a sequence ends; left: what the remote stored in the
+       sequence's void *. */
     void  (*failure)(void *data, const void *left, llama_failure_t *failure);
 
-    /* The sequence ends: what it left in its void ** is to be let go of. */
+    /* The sequence ends: frees what the remote stored. */
     void  (*on_release)(void *data, void *left);
 } llama_remote_t;
 
@@ -58,12 +62,13 @@ extern const engine_kind_t  llama_kind;
 int llama_open_remote(engine_t *engine, const engine_options_t *options,
     const llama_remote_t *remote);
 
-/* is_ready() has another answer. */
+/* To be called when the result of is_ready() has changed. */
 void llama_remote_changed(engine_t *engine);
 
 void llama_close(engine_t *engine);
 
-/* The remote's, and how many sequences went on with the fallback. */
+/* The remote's data, and how many sequences have continued with the
+   fallback. */
 void *llama_remote_data(const engine_t *engine, uint64_t *fallbacks);
 
 
@@ -72,10 +77,10 @@ void *llama_remote_data(const engine_t *engine, uint64_t *fallbacks);
 typedef struct {
     run_t        run;                   /* must be first */
     core_seq_t  *seq;                   /* NULL: released */
-    void        *remote;                /* of the remote: see its on_steps() */
+    void        *remote;                /* the remote's: see on_steps() */
     hold_t       hold;
     answer_t     answer;
-    int          has_sent;              /* since the progress before */
+    int          has_sent;              /* since the last turn_progress() */
 } llama_run_t;
 
 
@@ -85,10 +90,12 @@ llmgw_grpc_status_t turn_judge(engine_t *engine,
 void turn_start(run_t *run);
 void turn_cancel(run_t *run);
 
-/* Also its resume(): all that waits goes out, unless the client is slow. */
+/* Sends all events that wait, until the client is slow; also the kind's
+   resume(). */
 void turn_pump(run_t *run);
 
-/* Says that it works, where nothing was sent since the time before. */
+/* Sends a sign of progress if nothing was sent since the last call.  has_moved:
+   the engine has worked since then. */
 void turn_progress(run_t *run, int has_moved);
 
 #endif /* LLAMA_KIND_H */

@@ -1,6 +1,6 @@
 
 /*
- * The kind's engine.
+ * The struct of an engine of the kind `llama`.
  */
 
 #ifndef LLAMA_INNER_H
@@ -18,10 +18,11 @@ typedef struct {
     core_state_t          state;
     core_facts_t          facts;
     int                   is_woken;     /* it was asleep */
-    llama_remote_t        remote;       /* head NULL: all is computed here */
+    llama_remote_t        remote;       /* head NULL: all layers are computed
+                                           here */
     ev_async              notified;
     ev_timer              progress;
-    uint64_t              steps;        /* at the progress before */
+    uint64_t              steps;        /* at the last turn_progress() */
     uint64_t              fallbacks;
 } llama_t;
 

@@ -1,6 +1,6 @@
 
 /*
- * Finding the plugin, and what to say where it is not.
+ * Finding the plugin, and the messages if it is absent.
  */
 
 #include <dlfcn.h>
@@ -15,7 +15,7 @@
 #define LOADER_PLUGIN  "llmgw-engine-llama.so"
 
 
-/* Beside the program, or where `make install` puts it. */
+/* The plugin's path: beside the program, or where `make install` puts it. */
 static int
 loader_find(char path[PATH_MAX])
 {
@@ -47,7 +47,7 @@ loader_find(char path[PATH_MAX])
 }
 
 
-/* Its two tables.  0, or -1: it is not of this version. */
+/* Reads the plugin's two tables.  0, or -1: it is not of this version. */
 static int
 loader_read(loader_t *l)
 {

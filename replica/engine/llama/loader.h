@@ -1,6 +1,6 @@
 
 /*
- * The plugin's file.
+ * Loads the plugin's file.
  */
 
 #ifndef LOADER_H

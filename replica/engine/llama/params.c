@@ -16,7 +16,7 @@
 #include "replica/engine/llama/ask_inner.h"
 
 
-/* What this engine cannot do, when asked for. */
+/* Refuses what this engine cannot do. */
 static int
 params_check_abilities(ask_t *r)
 {
@@ -174,7 +174,8 @@ params_read_bias(ask_t *r)
 }
 
 
-/* Chat: a boolean, and a number beside it.  Completions: the number. */
+/* In a chat: a boolean, and a number in another key.  In completions: the
+   number. */
 static int
 params_read_logprobs(ask_t *r)
 {

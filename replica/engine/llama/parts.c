@@ -11,7 +11,8 @@
 #define PARTS_SUFFIX  "00000.gguf"
 
 
-/* What the number of parts follows; NULL: the model is whole. */
+/* The numbers at the end of the name, and how many parts there are; NULL: the
+   model is one file. */
 static const char *
 parts_find(const char *file, size_t *n)
 {
@@ -48,7 +49,7 @@ parts_count(const char *file)
 }
 
 
-/* Of the i-th from 0; NULL: out of memory. */
+/* The path of the i-th part, from 0; NULL: out of memory. */
 static char *
 parts_path(const char *file, size_t i)
 {

@@ -9,10 +9,11 @@
 #include <stddef.h>
 
 
-/* Of the model whose first file this is; 1: it is whole. */
+/* Number of files of the model whose first file this is; 1: it is one file. */
 size_t parts_count(const char *file);
 
-/* The paths of all, for parts_free().  NULL: out of memory. */
+/* The paths of all its files, to be freed by parts_free().  NULL: out of
+   memory. */
 char **parts_list(const char *file, size_t *n);
 void parts_free(char **parts, size_t n);
 

@@ -53,7 +53,8 @@ sample_sink(sample_room_t *room, uint32_t i, uint32_t n)
 }
 
 
-/* All tokens with more than this, by their ids: their number. */
+/* Lists all tokens with more than this, by their ids, and returns their
+   number. */
 static uint32_t
 sample_list(sample_room_t *room, float least)
 {
@@ -80,7 +81,7 @@ sample_heap(sample_room_t *room, uint32_t n)
 }
 
 
-/* The top of the heap goes behind its end, which is now n - 1. */
+/* Moves the top of the heap after its end, which is then n - 1. */
 static uint32_t
 sample_pop(sample_room_t *room, uint32_t n)
 {
@@ -112,7 +113,7 @@ sample_largest(const sample_room_t *room)
 }
 
 
-/* What is not a number never comes. */
+/* Copies the logits; a NaN becomes one that is never chosen. */
 static void
 sample_copy(sample_room_t *room, const float *logits)
 {
@@ -181,7 +182,7 @@ sample_adjust(const sample_params_t *p, sample_room_t *room,
 }
 
 
-/* From 0 to 1 (which it never is). */
+/* A number from 0 to below 1. */
 static double
 sample_chance(uint64_t seed, uint64_t position)
 {
@@ -191,7 +192,8 @@ sample_chance(uint64_t seed, uint64_t position)
 }
 
 
-/* Logits become weights: 1 for the largest, 0 for what cannot come. */
+/* Makes weights of logits: 1 for the largest, 0 for tokens that cannot be
+   chosen. */
 static double
 sample_weigh(sample_room_t *room, uint32_t best, float temperature)
 {
@@ -212,8 +214,9 @@ sample_weigh(sample_room_t *room, uint32_t best, float temperature)
 
 
 /*
- * Cuts the tail off.  The kept ones stand at the end of room->order, the best
- * last: their number, and the sum of their weights.  n: those in the heap.
+ * Cuts the tail off.  The tokens that are kept are at the end of room->order,
+ * the best one last; returns their number, and sets the sum of their weights.
+ * n: tokens in the heap.
  */
 static uint32_t
 sample_keep(const sample_params_t *p, sample_room_t *room, uint32_t n,
@@ -256,7 +259,7 @@ sample_keep(const sample_params_t *p, sample_room_t *room, uint32_t n,
 }
 
 
-/* One of n tokens, each with its weight; sum: of all. */
+/* Draws one of n tokens by their weights; sum: of all weights. */
 static uint32_t
 sample_draw(const sample_room_t *room, const uint32_t *tokens, uint32_t n,
     double left)

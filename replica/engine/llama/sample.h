@@ -1,12 +1,12 @@
 
 /*
- * The next token out of a model's logits: pure, so that the same logits, the
- * same text before and the same seed give the same token at any replica.
+ * Chooses the next token by a model's logits.  Pure, so that the same logits,
+ * the same text before and the same seed give the same token at any replica.
  *
- * In this order: bias, penalties, then without temperature the largest logit;
- * else softmax at the temperature, top_k, top_p, min_p, and one number that is
- * a function of (seed, position) alone: a stream that goes on elsewhere draws
- * there what it would have drawn here.
+ * In this order: bias; penalties; then with temperature 0 the largest logit,
+ * else softmax at the temperature, top_k, top_p, min_p, and a draw by a number
+ * that is a function of (seed, position) alone: a stream that continues at
+ * another replica draws the same there.
  */
 
 #ifndef SAMPLE_H
@@ -40,7 +40,7 @@ typedef struct {
     uint32_t        top;                /* 0 .. SAMPLE_TOP_MAX */
 } sample_params_t;
 
-/* Of the model itself, before bias, penalties and temperature. */
+/* By the model's own logits, before bias, penalties and temperature. */
 typedef struct {
     float     logprob;                  /* of the chosen token */
     uint32_t  ntop;
@@ -63,7 +63,7 @@ typedef struct {
     const uint32_t  *before;            /* ids of the text: all below room->n */
     size_t           nbefore;
     uint64_t         position;          /* tokens generated before this one */
-    const uint32_t  *banned;            /* ids that may not come now */
+    const uint32_t  *banned;            /* ids that may not be chosen now */
     size_t           nbanned;
 } sample_input_t;
 
@@ -75,7 +75,7 @@ void sample_room_done(sample_room_t *room);
 uint32_t sample_token(const sample_params_t *params, sample_room_t *room,
     const sample_input_t *input);
 
-/* What the model gave to `id`, and its params->top most likely tokens. */
+/* Computes the logprobs of `id` and of the params->top most likely tokens. */
 void sample_logprobs(const sample_params_t *params, sample_room_t *room,
     const float *logits, uint32_t id, sample_logprobs_t *out);
 

@@ -37,8 +37,8 @@ turn_release(llama_run_t *r)
 }
 
 
-/* How shards have failed under it, also where others went on, goes out before
-   what ends it. */
+/* Sends how shards have failed under the run, also if others continued; it
+   comes before the run's last message. */
 static int
 turn_report_failures(llama_run_t *r)
 {
@@ -91,7 +91,7 @@ turn_refuse(llama_run_t *r, unsigned status, const char *message,
 }
 
 
-/* The last tokens and why they are the last. */
+/* Sends the last tokens, and why they are the last. */
 static void
 turn_complete(llama_run_t *r, const char *reason)
 {
@@ -148,7 +148,8 @@ turn_on_end(llama_run_t *r, const char *reason)
 }
 
 
-/* tokens: of the prompt; 0: so many that they were not counted. */
+/* Refuses a request that is too long.  tokens: of the prompt; 0: too many to be
+   counted. */
 static void
 turn_on_context(llama_run_t *r, uint32_t tokens)
 {
@@ -178,7 +179,7 @@ turn_on_context(llama_run_t *r, uint32_t tokens)
 }
 
 
-/* The text of the tokens that the client has, for their length. */
+/* Makes the text of the tokens that the client has, for its length. */
 static int
 turn_count_delivered(llama_run_t *r)
 {
@@ -208,8 +209,8 @@ turn_count_delivered(llama_run_t *r)
 }
 
 
-/* A replica that is full gets no token out, and is asked again elsewhere.  A
-   request that is too long is no fault of the replica's. */
+/* The status of a lost sequence: if shards are full, another replica may serve
+   the request.  A request that is too long is not the replica's fault. */
 static llmgw_grpc_status_t
 turn_lost_status(const llama_run_t *r, const char *reason)
 {
@@ -312,7 +313,7 @@ turn_pump(run_t *run)
 }
 
 
-/* Infer has a number of tokens; what OpenAI asks, job.c judges. */
+/* Checks Infer's number of tokens; OpenAI's requests are checked by job.c. */
 llmgw_grpc_status_t
 turn_judge(engine_t *engine, const Llmgateway__GenerateRequest *request,
     char *text, size_t bytes)
@@ -333,7 +334,8 @@ turn_judge(engine_t *engine, const Llmgateway__GenerateRequest *request,
 }
 
 
-/* What cannot be continued here is said before any token. */
+/* Why the request cannot be continued here, which is reported before any
+   token. */
 static const char *
 turn_cannot_resume(const llama_run_t *r, const core_job_t *job)
 {

@@ -5,7 +5,8 @@
 #include "replica/engine/model/delivery.h"
 
 
-/* Room for one more at the end: to the array's begin, or a larger one. */
+/* Makes room for one more at the end: moves the list to the array's beginning,
+   or to a larger array. */
 static int
 model_delivery_reserve(model_deliveries_t *list)
 {

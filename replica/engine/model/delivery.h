@@ -1,8 +1,8 @@
 
 /*
- * Tokens that leave at a known time: a step's at its end.
+ * Tokens that are sent at a known time: those of a step at its end.
  *
- * They are kept in order of time.  Steps follow each other, so a new one nearly
+ * The list is in order of time.  Steps follow each other, so a new one nearly
  * always belongs at the end.
  */
 
@@ -30,10 +30,10 @@ int model_delivery_add(model_deliveries_t *list, void *run, int64_t at_us);
 /* The time of the first one; INT64_MAX: there is none. */
 int64_t model_delivery_at(const model_deliveries_t *list);
 
-/* Takes the first one: its run. */
+/* Removes the first one, and returns its run. */
 void *model_delivery_pop(model_deliveries_t *list);
 
-/* Drops all of a run that ends. */
+/* Drops all tokens of a run that ends. */
 void model_delivery_drop(model_deliveries_t *list, const void *run);
 
 void model_delivery_done(model_deliveries_t *list);

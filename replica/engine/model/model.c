@@ -3,22 +3,22 @@
  * The engine `model`.
  *
  * The machine of sim/model has no clock; here it gets the system's.  A request
- * arrives in it at the time of its call.  One timer stands for what comes next:
- * an event of the machine, or a token that leaves.  A timer that fires late
- * does not make the machine late: events are done at their own times.
+ * arrives in it at the time of its call.  One timer is set to what is due next:
+ * an event of the machine, or a token to be sent.  A timer that fires late does
+ * not make the machine late, since events are processed with their own times.
  *
- * The machine tells a step's tokens when the step begins; they wait in a list
- * for its end.  A token's text follows from prompt and index alone, as the
- * simulated engine's does, so a stream continues anywhere byte by byte; what
+ * The machine reports a step's tokens when the step begins; they wait in a list
+ * for its end.  A token's text depends only on prompt and index, like the
+ * simulated engine's, so a stream continues at any replica byte by byte; what
  * was delivered before is prefilled as a part of the prompt.
  *
  *     made      by the machine, since it last began with this request
- *     promised  in the list, or further
+ *     promised  in the list, or already ready
  *     ready     their time has come
- *     next      of those: sent; less than ready while the client does not read
+ *     next      sent; less than ready while the client does not read
  *
- * A preempted request is made anew by the machine, and its client waits: what
- * it has is not sent again.
+ * A preempted request is computed again by the machine while its client waits:
+ * tokens that were sent are not sent again.
  */
 
 #include <stdio.h>
@@ -37,7 +37,7 @@
 
 
 #define MODEL_ERROR_BYTES  256
-#define MODEL_TURN_EVENTS  4096     /* then sockets are served again */
+#define MODEL_TURN_EVENTS  4096     /* events before sockets are served again */
 
 typedef struct {
     engine_t           *engine;
@@ -46,7 +46,7 @@ typedef struct {
     model_deliveries_t  deliveries;
     hits_t              hits;
     ev_timer            timer;
-    int                 is_short;   /* of memory, within a hook */
+    int                 is_short;   /* memory ran out within a hook */
 } model_engine_t;
 
 typedef struct {
@@ -63,7 +63,7 @@ typedef struct {
 
 /* --- tokens */
 
-/* The machine knows the run no more. */
+/* The machine does not know the run any more. */
 static void
 model_run_forget(model_engine_t *m, model_run_t *r)
 {
@@ -85,7 +85,7 @@ model_run_fail(model_engine_t *m, model_run_t *r, const char *text)
 }
 
 
-/* 0, or -1: no memory for a token. */
+/* Sends a token.  0, or -1: out of memory. */
 static int
 model_token_send(model_run_t *r, int is_final)
 {
@@ -101,7 +101,7 @@ model_token_send(model_run_t *r, int is_final)
 }
 
 
-/* Sends what is ready, as far as the client takes it. */
+/* Sends tokens that are ready, until the client is slow. */
 static void
 model_run_send(model_engine_t *m, model_run_t *r)
 {
@@ -139,7 +139,7 @@ model_deliver(model_engine_t *m, model_run_t *r)
 }
 
 
-/* --- what the machine tells */
+/* --- the machine's hooks */
 
 static void
 model_on_token(void *data, model_request_t *request, int64_t at_us)
@@ -167,7 +167,7 @@ model_on_preempted(void *data, model_request_t *request, int64_t now_us)
 }
 
 
-/* model_judge() lets in what fits, so that is an error of ours. */
+/* model_judge() accepts only what fits, so an early end is an error of ours. */
 static void
 model_on_ended(void *data, model_request_t *request, model_end_t end,
     int64_t now_us, int64_t at_us)
@@ -199,8 +199,7 @@ model_permille(const model_facts_t *facts)
 
 
 /*
- * Free blocks and hits go with the next report; they are not worth one of their
- * own.
+ * Free blocks and hits are sent with the next report, and do not cause one.
  */
 static void
 model_count_prompts(model_engine_t *m)
@@ -253,7 +252,7 @@ model_break(model_engine_t *m)
 }
 
 
-/* The next event, if its time has come.  0: nothing is due. */
+/* Processes the next event if its time has come.  0: nothing is due. */
 static int
 model_do_next(model_engine_t *m, int64_t now_us)
 {
@@ -281,7 +280,7 @@ model_do_next(model_engine_t *m, int64_t now_us)
 }
 
 
-/* Does what is due, and sees to it that the next is done in time. */
+/* Processes what is due, and sets the timer to what is next. */
 static void
 model_advance(model_engine_t *m)
 {
@@ -440,7 +439,7 @@ model_judge(engine_t *engine, const Llmgateway__GenerateRequest *request,
 }
 
 
-/* 0, or -1: memory. */
+/* 0, or -1: out of memory. */
 static int
 model_run_arrive(model_engine_t *m, model_run_t *r)
 {

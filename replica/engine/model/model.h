@@ -2,9 +2,9 @@
 /*
  * The engine `model`: the simulator's replica model in real time.
  *
- * It batches, caches prefixes, preempts and takes as long as the model says,
- * and it says what the simulated engine says.  So a fleet can be simulated by
- * llmgw-sim and really run behind a gateway, and the two compared.
+ * It batches, caches prefixes, preempts and takes as long as the model defines,
+ * and its text is that of the simulated engine.  So a fleet can be simulated by
+ * llmgw-sim and run behind a real gateway, and the two compared.
  */
 
 #ifndef MODEL_ENGINE_H
@@ -15,7 +15,8 @@
 
 /* engine_options_t.own; NULL or 0: as the model's own defaults. */
 typedef struct {
-    const char  *name;              /* of a preset, or in the folder */
+    const char  *name;              /* of a preset, or of a file in the
+                                       folder */
     const char  *latency;
     const char  *alpha;
     const char  *beta;
@@ -37,7 +38,7 @@ typedef struct {
 extern const engine_kind_t  model_engine_kind;
 
 
-/* 0, or -1 and one line: these options are no model. */
+/* 0, or -1 and one line: these options define no model. */
 int model_engine_check(const model_options_t *options, char *error,
     size_t bytes);
 

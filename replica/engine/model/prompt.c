@@ -15,7 +15,8 @@ model_prompt_tokens(size_t prompt_bytes, uint32_t delivered)
 }
 
 
-/* Tokens behind the prompt follow from it, and from how many they are. */
+/* The hash of delivered tokens: they depend only on the prompt and on their
+   number. */
 static uint64_t
 prompt_hash_delivered(const uint8_t *prompt, size_t bytes, size_t end,
     uint64_t before)

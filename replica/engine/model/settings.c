@@ -27,7 +27,7 @@ settings_wrong(char *error, size_t bytes, const char *format, ...)
 }
 
 
-/* "1,2.5,3": how many, or -1. */
+/* Reads "1,2.5,3"; returns the number of values, or -1. */
 static int
 settings_list(const char *text, double *list, size_t max)
 {
@@ -224,7 +224,7 @@ model_settings_read(const model_options_t *o, model_config_t *config,
                   &config->total_blocks);
     settings_take(o->blocks, &config->total_blocks);
 
-    /* A stream that outgrew all blocks would begin anew for ever. */
+    /* A stream that needed more than all blocks would be preempted for ever. */
     config->max_model_len = config->latency.options.card.max_positions;
     settings_take(o->max_len, &config->max_model_len);
 

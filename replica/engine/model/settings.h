@@ -1,5 +1,5 @@
 
-/* From the command line's options to the settings of a replica model. */
+/* Makes the settings of a replica model from the command line's options. */
 
 #ifndef MODEL_SETTINGS_H
 #define MODEL_SETTINGS_H

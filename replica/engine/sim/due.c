@@ -16,7 +16,7 @@ due_place(due_heap_t *h, due_item_t *item, size_t i)
 }
 
 
-/* Both move an item from a hole at i to where it belongs. */
+/* Both move an item from a hole at i to its place, which they return. */
 static size_t
 due_rise(due_heap_t *h, const due_item_t *item, size_t i)
 {

@@ -1,8 +1,8 @@
 
 /*
- * A heap of things that fall due: the earliest is first.  An item is part of
- * its owner's struct and may be in one heap; it is found there without a
- * search, so what was cancelled leaves at once.
+ * A heap of items by the time at which they are due, the earliest first.  An
+ * item is part of its owner's struct, may be in one heap, and knows its place
+ * there, so that it is removed without a search.
  */
 
 #ifndef DUE_H
@@ -30,7 +30,7 @@ typedef struct {
 int due_push(due_heap_t *heap, due_item_t *item);
 void due_remove(due_heap_t *heap, due_item_t *item);
 
-/* Another time for an item of the heap. */
+/* Changes the time of an item of the heap. */
 void due_move(due_heap_t *heap, due_item_t *item, uint64_t at_us);
 
 /* The earliest; NULL: the heap is empty. */

@@ -1,9 +1,8 @@
 
 /*
- * The simulated engine's pace and faults: when it would speak, and what goes
- * wrong; what it says is common/sim_token.h's.  No sockets, no clock, no
- * random source: times and chances are arguments, so a test has them in its
- * hand.
+ * The simulated engine's pace and faults: when a token comes, and what goes
+ * wrong; the text is common/sim_token.h's.  No sockets, no clock, no random
+ * source: times and chances are arguments, so that a test can choose them.
  */
 
 #ifndef FAULTS_H
@@ -12,7 +11,8 @@
 #include <stdint.h>
 
 
-#define FAULTS_CATCH_UP_US  20000       /* lateness made good at any delay */
+#define FAULTS_CATCH_UP_US  20000       /* lateness that is caught up whatever
+                                           the delay */
 #define FAULTS_NO_GATE      (-1)
 
 typedef struct {
@@ -34,22 +34,22 @@ int faults_reject(const faults_t *faults, double chance);
 uint64_t faults_delay_us(const faults_t *faults, int is_first);
 
 /*
- * The time from which the next token's delay counts, after one that was due
- * at due_us and came at now_us: due_us, so that a long stream does not drift
- * though each token is a little late; but now_us for one that is late by a
- * whole delay (and by FAULTS_CATCH_UP_US), so that a stall is not followed by
+ * The time from which the next token's delay counts, after a token that was due
+ * at due_us and came at now_us.  It is due_us, so that a long stream does not
+ * drift though each token is a little late; but now_us if the token is late by
+ * a whole delay (and by FAULTS_CATCH_UP_US), so that a stall is not followed by
  * a burst.
  */
 uint64_t faults_pace_us(uint64_t due_us, uint64_t now_us, uint64_t delay_us);
 
 /*
  * Whether the token with this index has to wait until the faults change.  The
- * index counts in the whole stream, so a stream that goes on at another replica
- * stops at the same token there.
+ * index counts in the whole stream, so a stream that continues at another
+ * replica stops at the same token there.
  */
 int faults_hold(const faults_t *faults, int32_t index);
 
-/* Whether a fault ends a stream that has given out this many tokens. */
+/* Whether a fault ends a stream that has sent this many tokens. */
 int faults_kill(const faults_t *faults, int64_t tokens);
 
 /* NULL, or the name of the first field that is out of bounds. */

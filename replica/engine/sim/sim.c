@@ -2,10 +2,10 @@
 /*
  * The simulated engine.
  *
- * All generations hang in one heap, keyed by the time of their next token.
- * One libev timer stands for the earliest.  It fires a moment late on purpose
- * (SIM_SLACK_US), so that streams of nearly the same rhythm share an
- * event-loop iteration, and their tokens a write.
+ * All generations are in one heap, by the time of their next token.  One libev
+ * timer is set to the earliest.  It fires a moment late on purpose
+ * (SIM_SLACK_US), so that streams of nearly the same rhythm share an event-loop
+ * iteration, and their tokens a write.
  *
  *                          queue over its limit
  *   started  --> RUNNING ------------------------> PAUSED
@@ -20,9 +20,9 @@
  * A paused or held generation stays in the heap at DUE_NEVER: so the heap is
  * also the list of all.
  *
- * A turn's work is bounded (SIM_TURN_TOKENS, and SIM_BATCH_TOKENS a stream):
- * without a delay between tokens every stream is always due, and sockets have
- * to be served too.
+ * The work of an iteration is bounded (SIM_TURN_TOKENS, and SIM_BATCH_TOKENS
+ * for each stream): without a delay between tokens every stream is always due,
+ * and sockets have to be served too.
  */
 
 #include <stdio.h>
@@ -112,7 +112,7 @@ sim_finish(sim_t *sim, sim_run_t *r, engine_end_t end,
 }
 
 
-/* 0, or -1: no memory for a token. */
+/* Sends a token.  0, or -1: out of memory. */
 static int
 sim_token_send(sim_run_t *r, int is_final)
 {
@@ -134,7 +134,7 @@ sim_token_send(sim_run_t *r, int is_final)
 }
 
 
-/* Gives out the token that is due.  0, or -1: the generation has ended. */
+/* Sends the token that is due.  0, or -1: the generation has ended. */
 static int
 sim_step(sim_t *sim, sim_run_t *r, uint64_t now_us)
 {
@@ -172,7 +172,7 @@ sim_step(sim_t *sim, sim_run_t *r, uint64_t now_us)
 }
 
 
-/* Gives out what a stream owes by now.  Returns the number of tokens. */
+/* Sends the tokens of a stream that are due by now.  Returns their number. */
 static int
 sim_run(sim_t *sim, sim_run_t *r, uint64_t now_us)
 {
@@ -397,8 +397,8 @@ sim_set_faults(engine_t *engine, const faults_t *faults)
     due_item_t  *item;
 
     /*
-     * Every key may have changed at once: the same array is filled again from
-     * its beginning, an item read before its place is written.
+     * Each key may have changed: the heap is built again in the same array,
+     * where an item is read before its place is written.
      */
 
     sim = engine->data;

@@ -1,6 +1,6 @@
 
 /*
- * The simulated engine: made-up tokens onto gRPC streams, each at its time,
+ * The simulated engine: sends made-up tokens on gRPC streams, each at its time,
  * and faults on demand.
  */
 
@@ -11,7 +11,7 @@
 #include "replica/engine/sim/faults.h"
 
 
-#define SIM_TOKEN_DELAY_MS  50      /* of an option that is not given */
+#define SIM_TOKEN_DELAY_MS  50      /* default of the option */
 
 /* engine_options_t.own */
 typedef struct {
@@ -25,10 +25,10 @@ typedef struct {
 extern const engine_kind_t  sim_kind;
 
 
-/* Both for an engine of this kind. */
+/* Both functions are for an engine of this kind. */
 const faults_t *sim_faults(const engine_t *engine);
 
-/* They hold for running streams, too, from now on. */
+/* Sets the faults from now on, for running streams too. */
 void sim_set_faults(engine_t *engine, const faults_t *faults);
 
 #endif /* SIM_H */

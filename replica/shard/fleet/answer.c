@@ -1,10 +1,10 @@
 
 /*
- * A session: which answers may come, and what they are.
+ * A session's answers: which may come, and what they must look like.
  *
- * Steps are answered in their order, so a ring of those outstanding says what
- * a Started or a Result must look like, down to its number of bytes: nothing
- * is allocated because a shard says so.
+ * Steps are answered in their order, so the ring of outstanding steps
+ * determines what a Started or a Result must look like, down to its number of
+ * bytes: no allocation depends on a number that a shard sends.
  */
 
 #include <stdlib.h>
@@ -14,7 +14,8 @@
 #include "shard.pb-c.h"
 
 
-/* Behind a callback.  0: it has closed the session, or made it lost. */
+/* To be called after a callback.  0: it has closed the session, or the session
+   is lost. */
 static int
 answer_called(link_session_t *s)
 {
@@ -92,7 +93,7 @@ answer_started(link_session_t *s, const Llmgateway__Shard__Started *started)
 }
 
 
-/* What the whole result of a step is: rows of so many numbers. */
+/* The shape of a step's whole result: rows, and numbers in each row. */
 static void
 answer_result_shape(const link_session_t *s, const link_wanted_t *wanted,
     uint32_t *rows, uint32_t *width, tensor_dtype_t *dtype)
@@ -110,7 +111,7 @@ answer_result_shape(const link_session_t *s, const link_wanted_t *wanted,
 }
 
 
-/* The message is the next chunk of just that tensor. */
+/* Whether the message is the next chunk of that tensor. */
 static int
 answer_result_is_right(const link_session_t *s,
     const Llmgateway__Shard__Result *result, uint32_t rows, uint64_t bytes)
@@ -306,7 +307,8 @@ answer_on_message(link_session_t *s, const uint8_t *message, size_t len)
 }
 
 
-/* Without a Refused: a server that is no shard, or one that gave up. */
+/* The stream ended without a Refused: the server is no shard, or has given
+   up. */
 void
 answer_on_end(link_session_t *s, int status, const char *text)
 {

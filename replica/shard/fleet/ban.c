@@ -9,7 +9,7 @@ ban_is_on(const ban_t *ban, uint64_t now_ms)
 }
 
 
-/* A term is on that does for this reason, too. */
+/* Whether the current ban, if any, also covers this reason. */
 static int
 ban_covers(const ban_t *ban, shard_reason_t reason, uint64_t now_ms)
 {

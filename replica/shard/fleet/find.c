@@ -4,15 +4,16 @@
  *
  * A suspicion may be false: an agent that did not run for half a second is
  * suspected.  And a shard that was late may have had no processor for a second.
- * So where those that are ALIVE and not excluded do not lead over all layers,
- * full ones included, those that were late are asked, too; where these do not,
- * shards whose agents are SUSPECT; and at last those that failed, since who is
- * not asked cannot do better either.  One that lied is not.
+ * So if the shards that are ALIVE and not excluded, full ones included, do not
+ * make a whole path, late ones are used, too; then shards whose agents are
+ * SUSPECT; and at last those that failed, since a path with them is better than
+ * none.  A shard with corrupt results is never used.
  *
- * What is told is what would help.  With room enough everywhere there would be
- * a path: the fleet is full, which passes.  Other shards of the model lead over
- * the layer where the way ends, by other ids: somebody deployed the wrong
- * file.  Else there is a gap, and whoever is excluded there is named.
+ * The reason without a path is the one that can be helped.  If there would be a
+ * path with full shards, the fleet is full, which passes.  If other shards of
+ * the model have the layer where the path ends, but with other ids, a wrong
+ * file was deployed.  Otherwise there is a gap, and shards that are excluded
+ * there are named.
  */
 
 #include <stdarg.h>
@@ -22,7 +23,8 @@
 #include "replica/shard/fleet/peer.h"
 
 
-#define WHY_NAMES_MAX  3        /* ids in a text; more make it no clearer */
+#define WHY_NAMES_MAX  3        /* ids in a text; more would not make it
+                                   clearer */
 
 
 const char *
@@ -66,7 +68,7 @@ shard_leads_over(const fleet_shard_t *s, uint32_t layer)
 }
 
 
-/* Its list was named by a shard before this one already. */
+/* Whether an earlier shard with the same list has been named. */
 static int
 is_named(const fleet_t *f, size_t i, uint32_t layer)
 {
@@ -84,7 +86,8 @@ is_named(const fleet_t *f, size_t i, uint32_t layer)
 }
 
 
-/* Names the ids that lead over the layer and are not ours; returns how many. */
+/* Names the ids, other than ours, of shards with this layer; returns their
+   number. */
 static size_t
 why_mismatch(const fleet_t *f, fleet_path_t *path)
 {
@@ -113,7 +116,7 @@ why_mismatch(const fleet_t *f, fleet_path_t *path)
 }
 
 
-/* Names those that would lead over the layer if they were not excluded. */
+/* Names the shards that would compute the layer if they were not excluded. */
 static void
 why_excluded(const fleet_t *f, fleet_path_t *path)
 {
@@ -208,9 +211,12 @@ find_write(fleet_t *f, const path_hop_t *hops, size_t n, fleet_path_t *path)
 }
 
 
-/* What the query avoids leaves out a turn, not those behind it.  Full ones are
-   waited for before others are asked.  *layer, if PATH_GAP is returned: where
-   the best of all ends. */
+/*
+ * Tries the kinds of shards in turn; a kind that the query avoids is left out,
+ * the later ones are not.  A path with full shards is waited for before the
+ * next kind is tried.  *layer, if PATH_GAP is returned: where the longest path
+ * ends.
+ */
 static path_rc_t
 find_in_turn(fleet_t *f, const fleet_query_t *query, path_hop_t *hops,
     size_t *nhops, uint32_t *layer)

@@ -1,11 +1,11 @@
 
 /*
- * The fleet: its clock, its shards' standing, and how a path is asked for.
+ * The fleet: its clock, the state of its shards, and whether there is a path.
  *
- * Every 100 ms: the segment is looked at; connections to shards that are gone
- * are dropped; shards that nothing holds any more are forgotten; and if
- * anything has changed, a bare path over all layers says whether the replica
- * can serve.  Places do not matter for that: a full fleet is one to wait for.
+ * Every 100 ms the segment is looked at; connections to shards that are gone
+ * are closed; shards that nothing refers to are forgotten; and if anything has
+ * changed, the replica can serve if there is a path over all layers.  Free
+ * places do not matter for that, since it is worth waiting for a full fleet.
  */
 
 #include <assert.h>
@@ -28,7 +28,7 @@ fleet_now_ms(void)
 }
 
 
-/* --- each shard's standing */
+/* --- each shard's state */
 
 fleet_shard_t *
 fleet_shard_of(const fleet_t *f, uint64_t key)
@@ -64,8 +64,9 @@ fleet_count(fleet_shard_t *s, int more)
 
 
 /*
- * What a shard says of its sessions has ours in it, as they were a while ago.
- * So the most that we had lately is taken off, and what we have now is put on.
+ * The sessions that a shard reports include ours as they were a while ago.  So
+ * the most that we had lately is subtracted, and the number that we have now is
+ * added.
  */
 uint32_t
 fleet_load(const fleet_shard_t *s)
@@ -261,7 +262,7 @@ fleet_has_path(fleet_t *f)
 }
 
 
-/* While there is none, each other reason is logged once. */
+/* While there is no pipeline, each new reason is logged once. */
 static void
 fleet_say_why(fleet_t *f)
 {
@@ -321,7 +322,7 @@ fleet_is_ready(const fleet_t *f)
 
 /* --- the clock */
 
-/* A ban that ends changes who may serve, and so does the end of a second. */
+/* The end of a ban, and of a second, may change which shards can serve. */
 static void
 fleet_age(fleet_t *f, uint64_t now_ms)
 {
@@ -411,7 +412,8 @@ fleet_init(fleet_t *f)
     TAILQ_INIT(&f->lost);
     f->chunk = malloc(SHARD_CHUNK_BYTES);
 
-    /* A number that a stolen token names is never chosen again. */
+    /* Sessions are numbered from a random number on, so that the number in a
+       stolen token is not used again. */
 
     if (f->chunk == NULL
         || getrandom(&f->last_session, sizeof(f->last_session), 0)

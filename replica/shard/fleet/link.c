@@ -2,9 +2,9 @@
 /*
  * A session: what is sent, and how it ends.
  *
- * A loss is noted where it is found and told from the loop (`lost`, the
- * teller), so that no callback comes from within a call, and a broken
- * connection has settled before anybody opens the next session.
+ * A lost session is put into `lost`, and on_lost() is called from the loop (the
+ * teller).  So no callback comes from within a call, and a broken connection is
+ * closed before a new session is opened.
  */
 
 #include <assert.h>
@@ -30,7 +30,7 @@ link_uncount(link_session_t *s)
 }
 
 
-/* What a shard says is for a log line: printable, one line, short. */
+/* Makes a shard's text fit for a log line: printable, one line, short. */
 static void
 link_clean_text(char *text)
 {
@@ -69,7 +69,7 @@ link_lose(link_session_t *s, shard_reason_t reason, const char *format, ...)
 }
 
 
-/* The shard broke the protocol: its stream is worth nothing any more. */
+/* The shard broke the protocol: its stream is of no use any more. */
 void
 link_break(link_session_t *s, shard_reason_t reason, const char *text)
 {
@@ -81,7 +81,8 @@ link_break(link_session_t *s, shard_reason_t reason, const char *text)
 }
 
 
-/* Tells those that are lost now; what their callbacks lose comes next. */
+/* Calls on_lost() for sessions that are lost now; those that are lost by these
+   callbacks come later. */
 static void
 link_on_teller(struct ev_loop *loop, ev_prepare *w, int revents)
 {

@@ -5,14 +5,14 @@
 #include "replica/shard/fleet/path.h"
 
 
-/* The best path from a boundary to the end, as far as one pass knows. */
+/* The best path from a boundary to the end that a pass has found. */
 typedef struct {
     uint32_t   skipped;
     uint32_t   hops;
     uint32_t   far;
     uint32_t   unloaded;
     uint32_t   queue;           /* the worst */
-    uint32_t   next;            /* boundary behind the first hop */
+    uint32_t   next;            /* boundary after the first hop */
     size_t     shard;           /* of the first hop */
     int        is_known;
 } path_node_t;
@@ -20,12 +20,16 @@ typedef struct {
 typedef struct {
     const path_shard_t  *shards;
     const path_query_t  *query;
-    uint32_t             end;           /* boundary behind the last layer */
-    uint32_t             queue_max;     /* longer ones are left out */
+    uint32_t             end;           /* boundary after the last layer */
+    uint32_t             queue_max;     /* shards with a longer queue are left
+                                           out */
     int                  is_by_id;      /* the second pass */
 
-    /* Shards in the order of their first layers, and where each layer's begin;
-       all by layers counted from the query's first one. */
+    /*
+     * Shards in the order of their first layers, and the index at which the
+     * shards of each layer begin; layers are counted from the query's first
+     * one.
+     */
     size_t              *order;
     size_t              *begins;
     uint32_t            *kept;          /* boundaries to keep before this one */
@@ -33,7 +37,8 @@ typedef struct {
 } path_walk_t;
 
 
-/* It can be a hop: begins within the path, and may do so. */
+/* Whether the shard can be a hop: its first layer is within the path, and it
+   may be used there. */
 static int
 shard_is_eligible(const path_walk_t *w, const path_shard_t *s)
 {
@@ -52,7 +57,8 @@ walk_done(path_walk_t *w)
 }
 
 
-/* Counts, then places: begins[l] is where the shards that begin at l begin. */
+/* Counts, then sorts: begins[l] is the index of the first shard whose first
+   layer is l. */
 static void
 walk_sort(path_walk_t *w, size_t nshards, uint32_t layers)
 {
@@ -183,7 +189,8 @@ is_better(const path_walk_t *w, const path_node_t *a, const path_node_t *b)
 }
 
 
-/* The shard's hop from its first layer up to that boundary, and on from it. */
+/* Tries a path: the shard's hop from its first layer up to that boundary, and
+   the best path from there. */
 static void
 walk_try(path_walk_t *w, size_t shard, uint32_t next)
 {
@@ -255,7 +262,7 @@ walk_pass(path_walk_t *w, uint32_t queue_max, int is_by_id)
 }
 
 
-/* The first layer that nothing leads over: shards in order reach so far. */
+/* The first layer that no shard computes, by the shards in order. */
 static uint32_t
 walk_reach(const path_walk_t *w)
 {

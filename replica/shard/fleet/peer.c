@@ -2,9 +2,9 @@
 /*
  * Connections to shards.
  *
- * A connection that breaks closes its streams one by one, and only then says
- * why; so a line that closes by a broken connection is freed, and its session
- * stays in the peer's list until the reason is known.
+ * A connection that breaks closes its streams one by one, and only then reports
+ * why.  So a line that is closed by a broken connection is freed, and its
+ * session stays in the peer's list until the reason is known.
  */
 
 #include <errno.h>
@@ -50,7 +50,7 @@ peer_free(peer_t *p, const char *text)
 }
 
 
-/* We end it: streams that close later find nobody. */
+/* This end closes the connection: streams that close later have no session. */
 static void
 peer_drop(peer_t *p, const char *text)
 {
@@ -225,7 +225,7 @@ peer_create(fleet_t *f, fleet_shard_t *shard)
 }
 
 
-/* The shard's, unless that takes no streams any more; else a new one. */
+/* The shard's peer, or a new one if that accepts no streams any more. */
 static peer_t *
 peer_get(fleet_t *f, fleet_shard_t *shard)
 {
@@ -314,7 +314,7 @@ line_leave(line_t *line)
 }
 
 
-/* Once: what is left to do is nghttp2's. */
+/* To be called once; the rest is nghttp2's. */
 void
 line_reset(line_t *line)
 {
@@ -326,7 +326,8 @@ line_reset(line_t *line)
 
 /* --- the clock */
 
-/* Why a connection is worth nothing any more, by what members say. */
+/* Why a connection is of no use any more, by the members' states; NULL: it
+   is. */
 static const char *
 peer_lost_by(const peer_t *p, uint64_t now_ms)
 {

@@ -3,12 +3,12 @@
  * Private to replica/shard/fleet/: connections to shards and the streams on
  * them.
  *
- *   session (link.c) <--> line --> stream     one each, while asked for
+ *   session (link.c) <--> line --> stream     one each, while it is open
  *                          |
  *                    peer (peer.c) --> grpc_conn_t
  *
- * A line is one stream of Forward.  It outlives its session: a stream that
- * nobody asks any more has PEER_LEAVE_MS to end by itself, then it is reset.
+ * A line is one stream of Forward.  It outlives its session: a stream without a
+ * session has PEER_LEAVE_MS to end by itself, then it is reset.
  */
 
 #ifndef FLEET_PEER_H
@@ -20,16 +20,16 @@
 #define PEER_LEAVE_MS      10000
 
 /*
- * A dead agent may have died with its host, which resets no connection: a peer
- * that owes an answer gets so long yet.  Not if our own agent is cut off: then
- * all others are dead to it.
+ * If a peer's agent is DEAD, its host may have died, which resets no
+ * connection: a peer that has not answered yet is lost after this time.  Not if
+ * our own agent is cut off, since it then takes all others for DEAD.
  */
 #define PEER_SILENT_MS     2000
 
 #define PEER_REASON_BYTES  32
 #define PEER_TEXT_BYTES    128
 
-/* A shard that has refused a session as full is taken for full so long. */
+/* A shard that has refused a session as full counts as full for this time. */
 #define PEER_FULL_MS       100
 
 typedef struct line_s  line_t;
@@ -46,13 +46,15 @@ typedef enum {
     LINK_OPEN,
     LINK_LOST,          /* in fleet->lost */
     LINK_TOLD,
-    LINK_CLOSED         /* within a callback of its own: freed behind it */
+    LINK_CLOSED         /* closed within its own callback: freed after it */
 } link_state_t;
 
 struct link_session_s {
-    TAILQ_ENTRY(link_session_s)  entry;     /* the peer's, or the lost */
+    TAILQ_ENTRY(link_session_s)  entry;     /* in the peer's list, or in
+                                               fleet->lost */
     fleet_t                     *fleet;
-    fleet_shard_t               *shard;     /* NULL: counts there no more */
+    fleet_shard_t               *shard;     /* NULL: not counted at a shard any
+                                               more */
     peer_t                      *peer;
     line_t                      *line;
     const link_callbacks_t      *callbacks;
@@ -60,13 +62,15 @@ struct link_session_s {
     uint64_t                     id;
     link_state_t                 state;
     int                          is_calling;
-    int                          is_last;       /* up to the last layer */
+    int                          is_last;       /* it ends with the model's last
+                                                   layer */
     uint32_t                     max_rows;
 
     link_wanted_t                steps[SHARD_STEPS_MAX];
     size_t                       oldest;
     size_t                       nsteps;
-    uint32_t                     chunk;         /* the next of the oldest's */
+    uint32_t                     chunk;         /* the next one of the oldest
+                                                   step's result */
     float                       *values;
     size_t                       values_bytes;
 
@@ -77,15 +81,16 @@ struct link_session_s {
 struct line_s {
     peer_t               *peer;
     llmgw_grpc_stream_t  *stream;
-    link_session_t       *session;      /* NULL: nobody asks any more */
-    uint64_t              leave_ms;     /* then: reset at that time */
-    char                  reason[PEER_REASON_BYTES];    /* its trailer */
+    link_session_t       *session;      /* NULL: the session is closed */
+    uint64_t              leave_ms;     /* without a session: when it is
+                                           reset */
+    char                  reason[PEER_REASON_BYTES];    /* from its trailer */
     TAILQ_ENTRY(line_s)   entry;
 };
 
 struct peer_s {
     fleet_t                *fleet;
-    fleet_shard_t          *shard;      /* NULL: takes no new session */
+    fleet_shard_t          *shard;      /* NULL: accepts no new session */
     uint64_t                key;
     grpc_conn_t            *conn;
     fleet_sessions_t        sessions;
@@ -97,37 +102,39 @@ struct peer_s {
 
 
 /*
- * A new stream to the shard for the session, which enters the peer's list;
- * connects if need be.  SHARD_OK, or why there is none.
+ * Makes a new stream to the shard for the session, which enters the peer's
+ * list; connects if necessary.  SHARD_OK, or why there is none.
  */
 shard_reason_t peer_call(fleet_t *fleet, fleet_shard_t *shard,
     link_session_t *session, line_t **line);
 
-/* Room for a message of the line's, to be filled at once.  NULL: no memory. */
+/* Room for a message on the line, to be filled at once.  NULL: out of
+   memory. */
 uint8_t *line_reserve(line_t *line, size_t len);
 
-/* The session lets go of it; what is queued is still sent. */
+/* Detaches the line from its session; what is queued is still sent. */
 void line_leave(line_t *line);
 
 /* The same, and the stream is reset. */
 void line_reset(line_t *line);
 
-/* No new sessions; ends with its streams. */
+/* The peer accepts no new sessions, and ends when its streams have ended. */
 void peer_leave(peer_t *peer);
 
-/* Each tick: who is gone by what members say, streams to be reset. */
+/* To be called at each tick: finds peers that are gone by the members' states,
+   and streams to be reset. */
 void peers_look(fleet_t *fleet, uint64_t now_ms);
 
 /* Ends all connections. */
 void peers_done(fleet_t *fleet);
 
 
-/* answer.c: what a line hears, while it has a session. */
+/* answer.c: events of a line that has a session. */
 void answer_on_message(link_session_t *session, const uint8_t *message,
     size_t len);
 void answer_on_end(link_session_t *session, int status, const char *text);
 
-/* link.c: the session is lost, which is told from the loop. */
+/* link.c: the session is lost; on_lost() is called later, from the loop. */
 void link_lose(link_session_t *session, shard_reason_t reason,
     const char *format, ...) __attribute__((format(printf, 3, 4)));
 

@@ -2,13 +2,12 @@
 /*
  * The segment's shards.
  *
- * A view is taken whole when the generation has moved; between that only the
- * load records are.  Whatever goes wrong with the segment, the shards stay as
- * they were: an agent that died, a file that somebody removed or damaged, a
- * list that belongs to the next view already.
+ * A whole view is read when the generation has changed; in between, only the
+ * load records are read.  If the segment cannot be used, the shards stay as
+ * they were: if the agent died, if the file was removed or damaged, or if a
+ * list belongs to the next view already.
  *
- * Who may be forgotten is not decided here: fleet.c has to close connections
- * first.
+ * Shards are not forgotten here, since fleet.c has to close connections first.
  */
 
 #include <stdlib.h>
@@ -43,7 +42,7 @@ list_judge(const fleet_t *f, fleet_list_t *list)
 }
 
 
-/* The index of a list, or -1: it is of no shard, or not there (any more). */
+/* The index of a list, or -1: it is not a shard's, or is not in the segment. */
 static ssize_t
 list_find(fleet_t *f, uint64_t hash)
 {
@@ -134,7 +133,8 @@ shards_grow(fleet_t *f)
 }
 
 
-/* The shard of this id among the first n, which are in order, or a new one. */
+/* The shard with this id among the first n, which are in order, or a new
+   one. */
 static fleet_shard_t *
 shard_get(fleet_t *f, const char *id, size_t n)
 {
@@ -185,7 +185,7 @@ shard_set(fleet_t *f, fleet_shard_t *s, const llmgw_member_t *member,
 {
     uint64_t  key;
 
-    /* A new agent does not know yet when its process has started. */
+    /* A restarted agent does not know yet when its process has started. */
 
     key = member->replica_start_ms == 0 && s->key != 0 ? s->key
                                                        : key_of(member);
@@ -265,8 +265,9 @@ view_take_loads(fleet_t *f)
 
 
 /*
- * Unlisted ones stay, as nothing that may serve.  Lists that were read for
- * other views are forgotten when there is no place for new ones.
+ * Takes the shards of a view.  Unlisted ones stay, and are not usable.  Lists
+ * that were read for other views are forgotten when there is no space for new
+ * ones.
  */
 static void
 view_take(fleet_t *f)
@@ -302,7 +303,7 @@ view_take(fleet_t *f)
 
 /* --- the segment */
 
-/* DONE and UNCHANGED: the view is what the segment says. */
+/* Reads the segment.  DONE and UNCHANGED: the view is that of the segment. */
 static llmgw_members_rc_t
 view_read(fleet_t *f, char *error)
 {

@@ -1,9 +1,9 @@
 
 /*
  * Audits: a share of what shards compute is computed a second time, at another
- * shard with the same layers, and compared.  A row that looks right and is
- * wrong is found by nothing else (check.h); and only shards whose bits are the
- * same can be compared so.
+ * shard with the same layers, and compared.  Nothing else finds a wrong row
+ * that passes check.h.  Only shards whose results are equal bit by bit can be
+ * compared so.
  *
  *   hop    ----- steps ----> first shard ---- results ---> the stream
  *    |                                           |
@@ -11,21 +11,23 @@
  *                            |                   no |
  *                            '---> third shard -----+-> which one differs
  *
- * A row depends on all rows before it, so what is audited is a whole session of
- * a hop, from its first row on.  The stream does not wait: the audit keeps what
- * the hop sent and a digest of what it got, and goes on after the stream has
- * ended.  If a step differs, a third shard computes the session up to that
+ * A row depends on all rows before it, so a whole session of a hop is audited,
+ * from its first row on.  The stream does not wait: the audit keeps the rows
+ * that the hop sent and digests of its results, and continues after the stream
+ * has ended.  If a step differs, a third shard computes the session up to that
  * step.
  *
- * Of all rows that shards have computed no more than the share is audited: an
- * audit begins when the share of those so far covers all positions that the
- * stream may need.  It takes them, and gives back those that the stream did not
- * need.  One that is due and cannot begin, or does not end well, is skipped and
- * keeps them: it is not made up for.  The hops of streams are audited by turns.
+ * No more than the share of all rows that shards have computed is audited: an
+ * audit begins when the share of the rows so far covers all positions that the
+ * stream may need.  The audit takes these from the share, and gives back those
+ * that the stream did not need.  An audit that is due and cannot begin, or
+ * breaks off, is skipped: it gives nothing back, and is not repeated.  The hops
+ * of streams are audited by turns.
  *
- * Audits take no place that streams need: a shard is asked only while more than
- * half of its places are free, is loaded and not suspected of anything; and the
- * rows that they keep are within the budget of histories, and go first.
+ * Audits take nothing that streams need: a shard is used only if more than half
+ * of its places are free, it is loaded, and it is neither SUSPECT nor excluded;
+ * and the rows that audits keep are within the budget of histories, and are
+ * dropped first.
  */
 
 #include <inttypes.h>
@@ -42,7 +44,7 @@
 
 #define NS_PER_MS           1000000ULL
 
-/* A step, and what two shards computed: of rows or logits. */
+/* A step, and digests of what two shards computed for it, rows or logits. */
 typedef struct {
     uint32_t  position;
     uint32_t  rows;
@@ -54,18 +56,19 @@ typedef struct {
 struct audit_s {
     flows_t         *flows;
     audit_t         *next;
-    hop_t           *hop;               /* NULL: sends no more */
+    hop_t           *hop;               /* NULL: it sends no more steps */
     uint64_t         name;              /* the stream's */
-    uint32_t         expected;          /* positions, as taken of the share */
+    uint32_t         expected;          /* positions that were taken from the
+                                           share */
     uint32_t         rows;              /* compared */
 
     fleet_hop_t      at[AUDIT_SHARDS];
-    unsigned         turn;              /* 1: the second computes, 2: the
+    unsigned         turn;              /* 1: the second shard computes, 2: the
                                            third */
-    link_session_t  *session;           /* of that one */
-    flow_shard_t    *shard;             /* the same */
+    link_session_t  *session;           /* the session with that shard */
+    flow_shard_t    *shard;             /* that shard */
     uint32_t         rows_max;          /* of a step; 0: not opened yet */
-    size_t           sent;              /* steps, to that one */
+    size_t           sent;              /* steps that were sent to that shard */
     size_t           done;
     uint64_t         moved_ns;
 
@@ -73,7 +76,8 @@ struct audit_s {
     audit_step_t    *steps;
     size_t           n;
     size_t           room;
-    size_t           answered;          /* by the first */
+    size_t           answered;          /* steps that the first shard has
+                                           answered */
     size_t           compared;
 };
 
@@ -153,7 +157,8 @@ audit_blame(flows_t *flows, const fleet_hop_t *at)
 }
 
 
-/* third: its digest of the step that differs; NULL: there is none. */
+/* third: the third shard's digest of the step that differs; NULL: there is
+   none. */
 static void
 audit_judge(audit_t *a, const uint8_t *third)
 {
@@ -197,7 +202,7 @@ audit_judge(audit_t *a, const uint8_t *third)
 static int  audit_ask(audit_t *a);
 
 
-/* As much as it may have now. */
+/* Sends as many steps as the shard may have now. */
 static void
 audit_feed(audit_t *a)
 {
@@ -220,7 +225,8 @@ audit_feed(audit_t *a)
 }
 
 
-/* It was not told in time, or its session is lost. */
+/* Ends an audit whose shard did not answer in time, or whose session is
+   lost. */
 static void
 audit_give_up(audit_t *a)
 {
@@ -233,7 +239,8 @@ audit_give_up(audit_t *a)
 }
 
 
-/* The session up to this step is asked for once more. */
+/* A step differs: the session up to it is computed once more, by a third
+   shard. */
 static void
 audit_differs(audit_t *a)
 {
@@ -368,7 +375,8 @@ static const link_callbacks_t  audit_callbacks = {
 };
 
 
-/* A shard that has not computed it yet.  0, or -1: there is none. */
+/* Opens a session with a shard that has not computed it yet.  0, or -1: there
+   is none. */
 static int
 audit_ask(audit_t *a)
 {

@@ -1,8 +1,7 @@
 
 /*
- * What a client may be told of shards that failed under its stream: which
- * layers, and what the shard did.  Names and addresses of shards are for the
- * log.
+ * The text about failed shards that a client gets: the layers, and what the
+ * shard did.  Names and addresses of shards are only in the log.
  */
 
 #include <stdio.h>
@@ -20,7 +19,7 @@ failure_by_shard(flow_t *flow, const hop_t *hop, shard_reason_t reason)
 }
 
 
-/* Nobody else computes the layers, or nobody at all. */
+/* Adds why no other shard, or none at all, computes the layers. */
 void
 failure_by_path(flow_t *flow, fleet_rc_t rc)
 {

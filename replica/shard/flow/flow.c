@@ -104,8 +104,8 @@ flows_due(flows_t *flows, uint64_t at_ns)
 }
 
 
-/* It begins with one hop over all layers that has no session: it is replaced
-   like any other that was lost. */
+/* A flow begins with one hop over all layers that has no session: it is
+   replaced like any lost hop. */
 flow_t *
 flow_open(flows_t *flows, uint64_t name, uint32_t expected,
     const flow_callbacks_t *callbacks, void *data)
@@ -154,7 +154,7 @@ flow_forget_asked(flow_t *flow)
 }
 
 
-/* Whatever it holds but itself. */
+/* Frees all that the flow has but itself. */
 static void
 flow_release(flow_t *flow)
 {
@@ -233,7 +233,7 @@ flow_asked(const flow_t *flow, uint32_t position)
 }
 
 
-/* What was asked for before a rewind may be there already. */
+/* Adds an entry for logits, unless there is one from before a rewind. */
 static int
 flow_ask(flow_t *flow, uint32_t position)
 {
@@ -279,8 +279,8 @@ flow_take(flow_t *flow, const flow_todo_t *todo, const float *values)
 }
 
 
-/* The core's mistakes: rows that are not next, and logits that can only be
-   had by computing all again. */
+/* 0 is a mistake of the core: rows that are not the next, or logits that would
+   need all rows to be computed again. */
 static int
 flow_is_due(const flow_t *flow, const flow_todo_t *todo)
 {
@@ -306,7 +306,8 @@ flow_step(flow_t *flow, uint32_t position, uint32_t rows,
     flow_todo_t  todo = { position, rows, logits_rows > 0 };
 
     if (flow->is_lost || flow->tell_rewind) {
-        free(values);           /* it was on its way when that happened */
+        free(values);           /* the step was in transit when the flow was
+                                   lost */
         return;
     }
 
@@ -342,8 +343,8 @@ flow_lost_hop(const flow_t *flow)
 }
 
 
-/* Why there is no way: what the fleet says of it, unless it is only this flow
-   that may not ask some shard again. */
+/* Why there is no path: the fleet's reason; or the cause of the flow's last
+   loss, if only this flow excludes the shard. */
 static const char *
 flow_reason(const flow_t *flow, fleet_rc_t rc)
 {
@@ -364,7 +365,8 @@ flow_reason(const flow_t *flow, fleet_rc_t rc)
 }
 
 
-/* Behind the text of the last loss, if there was one. */
+/* Loses the flow; the reason is added after the text of the last loss, if
+   any. */
 static void
 flow_lose_by(flow_t *flow, fleet_rc_t rc, const char *why)
 {
@@ -378,8 +380,8 @@ flow_lose_by(flow_t *flow, fleet_rc_t rc, const char *why)
 }
 
 
-/* It was late and gossip doubts it: one that is SUSPECT is no better, and it
-   may be the very same. */
+/* Whether the lost shard was late and is doubted by gossip: then a shard that
+   is SUSPECT is no better, and may be the same one. */
 static int
 flow_left_doubted(const flow_t *flow, const hop_t *lost)
 {
@@ -389,9 +391,11 @@ flow_left_doubted(const flow_t *flow, const hop_t *lost)
 }
 
 
-/* Over a wide stretch rather than by a shard that was late, and by that one
-   rather than by one whose agent is SUSPECT.  That somebody has the layers by
-   other ids is no reason to give up before. */
+/*
+ * Prefers a path over more hops to a shard that was late, and that one to a
+ * shard whose agent is SUSPECT.  Shards that have the layers with other ids are
+ * no reason to give up earlier.
+ */
 int
 flow_find(flow_t *flow)
 {
@@ -428,8 +432,8 @@ flow_find(flow_t *flow)
 
 
 /*
- * A session that ended while nothing is to be done is not missed yet: a
- * stream that pauses must not be replayed again and again.
+ * Replaces lost hops.  A session that ended while nothing is to be computed is
+ * not replaced yet: a stream that pauses must not be replayed again and again.
  */
 static void
 flow_mend(flow_t *flow)
@@ -442,7 +446,7 @@ flow_mend(flow_t *flow)
 }
 
 
-/* Out of the list: the caller's. */
+/* Removes an entry from the list; the caller frees it. */
 static flow_asked_t *
 flow_unask(flow_t *flow, uint32_t position)
 {
@@ -503,9 +507,9 @@ flow_answer_one(flow_t *flow)
 
 
 /*
- * The oldest step has its answer when the last hop is done with it, and when
- * the first one needs its rows no more: so a rewind holds no more rows than
- * any prompt does.
+ * Whether the oldest step is answered: the last hop has computed it, and the
+ * first one does not need its rows any more.  So a rewind keeps no more rows
+ * than a prompt does.
  */
 static int
 flow_is_answered(const flow_t *flow)

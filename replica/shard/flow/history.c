@@ -2,7 +2,7 @@
 #include "replica/shard/flow/flow_inner.h"
 
 
-/* What was sent is given up; what is still to be sent stays. */
+/* Rows that were sent are freed; rows that are still to be sent stay. */
 static void
 history_drop(flow_t *flow)
 {

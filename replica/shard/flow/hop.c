@@ -1,5 +1,5 @@
 
-/* One shard's session: what it is sent, and what comes back. */
+/* A hop's session with its shard: sends steps, and takes results. */
 
 #include <assert.h>
 #include <inttypes.h>
@@ -44,7 +44,7 @@ hop_create(flow_t *flow, const fleet_hop_t *at)
 }
 
 
-/* Its steps are nobody's any more. */
+/* Ends the hop's session; its steps are dropped. */
 static void
 hop_end_session(hop_t *hop)
 {
@@ -79,9 +79,9 @@ hop_destroy(hop_t *hop)
 /* --- sending */
 
 /*
- * Rows that can go as one step now: any, but the last one alone can have
- * logits.  What is asked for stays so over a rewind, when rows that had been
- * asked for are still on their way between hops.
+ * The number of rows that can be sent as one step now; only the last one of a
+ * step can have logits.  Logits stay asked for over a rewind, when their rows
+ * may still be between hops.
  */
 static uint32_t
 hop_rows(const hop_t *hop)
@@ -177,13 +177,15 @@ hop_feed(hop_t *hop)
 /* --- the end of a session */
 
 typedef enum {
-    LOSS_FAULT = 0,     /* of the shard: nobody is to ask it for a while */
-    LOSS_BUSY,          /* it may serve others: this flow asks another */
+    LOSS_FAULT = 0,     /* the shard's fault: all flows exclude it for a
+                           while */
+    LOSS_BUSY,          /* it may serve others: only this flow excludes it */
     LOSS_EXPIRED        /* it may serve this very flow again */
 } loss_t;
 
 
-/* It waits for rows: another hop replays, or its shard loads. */
+/* Whether the hop had long had no rows to send, since another hop replays, or
+   its shard loads. */
 static int
 hop_was_idle(const hop_t *hop)
 {
@@ -193,8 +195,8 @@ hop_was_idle(const hop_t *hop)
 }
 
 
-/* A session that was of no use at all did not expire by rights, unless it was
-   not asked for anything for about as long as that takes. */
+/* An expired session is the shard's fault if the flow got no answer in it,
+   unless the hop had sent nothing for about as long as expiry takes. */
 static loss_t
 hop_loss(const hop_t *hop, shard_reason_t reason)
 {
@@ -215,8 +217,11 @@ hop_loss(const hop_t *hop, shard_reason_t reason)
 }
 
 
-/* What keeps a shard busy passes, but a context that is too short.  With the
-   table full it is the last shard that this flow has lost. */
+/*
+ * Excludes the shard from the flow's paths: for a while if it was busy, and for
+ * good for another reason, a context that is too short included.  If the table
+ * is full, the flow gives up.
+ */
 static void
 hop_exclude(hop_t *hop, shard_reason_t reason, loss_t loss)
 {
@@ -283,7 +288,8 @@ hop_lose(hop_t *hop, shard_reason_t reason, int is_stall, const char *text)
              text);
     flow->cause = reason;
     flow->is_stalled = is_stall;
-    hop_end_session(hop);           /* the text may be the session's */
+    hop_end_session(hop);           /* the text may be in the session's
+                                       memory */
 
     if (loss != LOSS_EXPIRED) {
         failure_by_shard(flow, hop, is_stall ? SHARD_LATE : reason);
@@ -296,7 +302,7 @@ hop_lose(hop_t *hop, shard_reason_t reason, int is_stall, const char *text)
 }
 
 
-/* --- what the session says */
+/* --- the session's callbacks */
 
 static void
 hop_on_opened(void *data, uint32_t max_rows)
@@ -371,7 +377,8 @@ hop_measure(hop_t *hop, const hop_step_t *step, uint64_t now)
 }
 
 
-/* Below the next hop's end they are known: the hop has replayed. */
+/* Passes rows to the next hop.  Rows below the end of its input are there
+   already, since the hop has replayed them. */
 static int
 hop_pass_on(hop_t *hop, const hop_step_t *step, const float *values)
 {
@@ -395,7 +402,7 @@ hop_pass_on(hop_t *hop, const hop_step_t *step, const float *values)
 }
 
 
-/* Logits that were answered before a replay are dropped. */
+/* Keeps logits for the answer, unless they were answered before a replay. */
 static void
 hop_keep_logits(hop_t *hop, uint32_t position, const float *values)
 {
@@ -464,7 +471,7 @@ hop_took(hop_t *hop, const hop_step_t *step)
 }
 
 
-/* 0: the values are where they belong; -1: no memory. */
+/* Takes a result.  0, or -1: out of memory. */
 static int
 hop_take(hop_t *hop, const hop_step_t *step, uint32_t rows,
     const float *values)

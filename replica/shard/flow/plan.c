@@ -2,12 +2,12 @@
 /*
  * Which hops replace one that was lost.
  *
- * The narrowest stretch of hops around it that some path of shards covers: the
- * lost one alone, then with a neighbour, and so on up to all.  A stretch can
- * begin where the input is there from position 0 on: at a boundary with its
- * history, or before the first hop, whose rows are to be had again.  Hops
- * behind it go on as they are: what they have is dropped before it reaches
- * them.
+ * It is the narrowest stretch of hops around the lost one that a path of shards
+ * covers: the lost one alone, then with a neighbour, and so on up to all.  A
+ * stretch can begin where the input is there from position 0 on: at a boundary
+ * with a history, or before the first hop, whose rows can be had again.  Hops
+ * after the stretch stay: rows that they have already are dropped before they
+ * reach them.
  */
 
 #include <inttypes.h>
@@ -24,7 +24,7 @@ plan_may_begin(const flow_t *flow, size_t from)
 }
 
 
-/* 1: the path has the cuts of the hops that it replaces. */
+/* 1: the path has the same boundaries as the hops that it replaces. */
 static int
 plan_keeps_cuts(const flow_t *flow)
 {
@@ -44,7 +44,7 @@ plan_keeps_cuts(const flow_t *flow)
 }
 
 
-/* What the fleet found may be of no use to this flow. */
+/* Checks whether this flow can use the path that the fleet has found. */
 static fleet_rc_t
 plan_judge(flow_t *flow)
 {
@@ -72,8 +72,11 @@ plan_judge(flow_t *flow)
 }
 
 
-/* Those that the flow does not ask now; returns how many.  It goes on without
-   shards rather than ask one again that was late for it, or failed others. */
+/*
+ * Lists the shards that the flow excludes now; returns their number.  With a
+ * fallback, it prefers that to a shard that was late for it, or has failed
+ * others.
+ */
 static size_t
 plan_excluded(const flow_t *flow, plan_with_t with, uint64_t *keys)
 {
@@ -137,7 +140,7 @@ plan_ask(flow_t *flow, size_t from, size_t to, plan_with_t with)
 }
 
 
-/* The last that is asked for is all layers: its answer is the reason. */
+/* The last query is for all layers: its result is the reason. */
 fleet_rc_t
 plan_find(flow_t *flow, const hop_t *lost, plan_with_t with)
 {
@@ -166,7 +169,8 @@ plan_find(flow_t *flow, const hop_t *lost, plan_with_t with)
 }
 
 
-/* Asked of a copy: the flow's own plan may be waiting for a turn. */
+/* Uses a copy of the flow, since the flow's own plan may be waiting for a
+   turn. */
 int
 plan_has_detour(const hop_t *hop, plan_with_t with)
 {
@@ -228,7 +232,7 @@ plan_log(const flow_t *flow, uint32_t replay_to, int is_rewind)
 }
 
 
-/* The first hop's rows are asked for again; a new history begins with them. */
+/* Asks for the first hop's rows again, with which new histories begin. */
 static void
 plan_rewind(flow_t *flow)
 {
@@ -262,7 +266,8 @@ plan_create(flow_t *flow, hop_t **hops)
 }
 
 
-/* hops take the places from `from` to `to`, and what went into the first. */
+/* Puts hops in place of those from `from` to `to`; the first one gets the input
+   of the first that it replaces. */
 static void
 plan_put(flow_t *flow, hop_t **hops)
 {

@@ -89,7 +89,7 @@ rows_at(const rows_t *rows, uint32_t position)
 }
 
 
-/* How many rows from the position on lie side by side, at most n. */
+/* How many rows from the position on are in one block, at most n. */
 static uint32_t
 rows_run(uint32_t position, uint32_t n)
 {
@@ -101,7 +101,7 @@ rows_run(uint32_t position, uint32_t n)
 }
 
 
-/* What is appended last is in the last block: those before it are full. */
+/* Rows are appended to the last block; all blocks before it are full. */
 int
 rows_append(rows_t *rows, const float *values, uint32_t n)
 {

@@ -1,11 +1,11 @@
 
 /*
  * Rows of floats by their positions, base .. end - 1: appended at the end,
- * given up from the beginning.
+ * freed from the beginning.
  *
- * They lie in blocks of SHARD_ROWS_MAX, so that a long history is never
- * copied to grow, and what is given up is free at once.  The steps of a prompt
- * begin at multiples of that number: most are read where they lie.
+ * They are stored in blocks of SHARD_ROWS_MAX, so that a long history is never
+ * copied to grow, and its beginning can be freed at once.  The steps of a
+ * prompt begin at multiples of that number, so most are read without a copy.
  */
 
 #ifndef FLOW_ROWS_H
@@ -25,24 +25,25 @@ typedef struct {
     uint32_t    width;
     uint32_t    base;
     uint32_t    end;
-    uint64_t   *bytes;      /* of the blocks of many: what we have is in it */
+    uint64_t   *bytes;      /* bytes of all blocks of several rows_t, this one's
+                               included */
 } rows_t;
 
 
 void rows_init(rows_t *rows, uint32_t width, uint64_t *bytes);
 
-/* Empty again, and may be filled from position 0. */
+/* Frees all rows; it may then be filled again from position 0. */
 void rows_done(rows_t *rows);
 
-/* 0, or -1: no memory, and nothing is appended. */
+/* 0, or -1: out of memory, and nothing is appended. */
 int rows_append(rows_t *rows, const float *values, uint32_t n);
 
-/* 1 .. SHARD_ROWS_MAX rows that are there; scratch has room for them, and the
-   result may lie in it. */
+/* Returns n rows that are stored, 1 .. SHARD_ROWS_MAX; scratch has room for
+   them, and the result may be in it. */
 const float *rows_get(const rows_t *rows, uint32_t position, uint32_t n,
     float *scratch);
 
-/* Gives up what is below `base`, which is at most the end. */
+/* Frees the rows below `base`, which is at most the end. */
 void rows_trim(rows_t *rows, uint32_t base);
 
 #endif /* FLOW_ROWS_H */

@@ -5,7 +5,7 @@
 
 #include "replica/shard/flow/shards.h"
 
-/* The mean is of about so many. */
+/* The mean is over about this many results. */
 #define FLOW_SHARD_RECENT  16
 
 
@@ -38,7 +38,8 @@ flow_shards_find(const flow_shards_t *shards, const char *id)
 }
 
 
-/* Beyond the limit, the one that has been unused for longest. */
+/* If there are more unused shards than the limit, forgets the one that has been
+   unused for longest. */
 static void
 flow_shards_forget(flow_shards_t *shards)
 {

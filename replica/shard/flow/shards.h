@@ -1,11 +1,11 @@
 
 /*
  * What flows remember of each shard, by its member's id: how long its rows
- * take, whose replay it computes, what it did wrong.
+ * take, which flow's replay it computes, how it failed.
  *
- * A row alone takes longer than one of a chunk, so there are two means.  As
- * long as a mean is not known the bound is at least FLOW_SHARD_UNKNOWN_MS: the
- * first rows of a large slice wait for its pages.
+ * A single row takes longer than each row of a chunk, so there are two means.
+ * As long as a mean is not known, the bound is at least FLOW_SHARD_UNKNOWN_MS,
+ * since the first rows of a large slice wait for its pages.
  */
 
 #ifndef FLOW_SHARDS_H
@@ -18,12 +18,13 @@
 #include "replica/shard/fleet/fleet.h"
 
 
-/* From Started to the whole Result: so many times the mean, at least ... */
+/* Limits from Started to the whole Result: this many times the mean, and at
+   least ... */
 #define FLOW_SHARD_FACTOR      20
 #define FLOW_SHARD_LEAST_MS    1000
 #define FLOW_SHARD_UNKNOWN_MS  10000
 
-/* Of shards that no flow uses, so many are remembered. */
+/* How many shards that no flow uses are remembered. */
 #define FLOW_SHARDS_UNUSED_MAX  64
 
 typedef struct {
@@ -31,17 +32,21 @@ typedef struct {
     uint32_t     first;
     uint32_t     last;
     uint32_t     users;         /* hops */
-    uint64_t     used;          /* when, by flow_shards_t.uses */
+    uint64_t     used;          /* number of its last use, of
+                                   flow_shards_t.uses */
 
     const void  *turn;          /* the flow whose replay it computes */
-    uint64_t     claim;         /* by turn.c: it is promised in this round */
+    uint64_t     claim;         /* turn.c's: the round in which it is
+                                   promised */
 
-    uint64_t     row_ns[2];     /* alone, of a chunk; 0: not known */
+    uint64_t     row_ns[2];     /* mean of a single row, and of a chunk's; 0:
+                                   not known */
     histogram_t  latency;       /* from a step to its result, in us */
     uint64_t     steps;
     uint64_t     failovers;
     uint64_t     corruptions;
-    uint64_t     differed;      /* audits in which two others agreed */
+    uint64_t     differed;      /* audits in which two other shards agreed
+                                   against this one */
 } flow_shard_t;
 
 typedef struct {
@@ -54,17 +59,19 @@ typedef struct {
 
 void flow_shards_done(flow_shards_t *shards);
 
-/* One more user: flow_shard_leave().  NULL: no memory. */
+/* The shard, with one more user, until flow_shard_leave().  NULL: out of
+   memory. */
 flow_shard_t *flow_shards_enter(flow_shards_t *shards, const fleet_hop_t *hop);
 void flow_shard_leave(flow_shard_t *shard);
 
 /* NULL: none has this id. */
 flow_shard_t *flow_shards_find(const flow_shards_t *shards, const char *id);
 
-/* rows took so long, from Started to Result; it is a row's mean. */
+/* Counts that `rows` took `ns` from Started to Result, and returns the time for
+   each row. */
 uint64_t flow_shard_took(flow_shard_t *shard, uint32_t rows, uint64_t ns);
 
-/* After Started; for all of the rows. */
+/* The time that `rows` may take after Started. */
 uint64_t flow_shard_bound_ns(const flow_shard_t *shard, uint32_t rows);
 
 #endif /* FLOW_SHARDS_H */

@@ -108,7 +108,7 @@ stats_times_json(const flow_times_t *times)
 }
 
 
-/* By their reasons; those that never came are left out. */
+/* Failovers by their reasons; reasons that never came are left out. */
 static json_t *
 stats_failovers_json(const flows_t *flows)
 {
@@ -153,7 +153,7 @@ stats_shard_json(const flows_t *flows, const flow_shard_t *shard)
 }
 
 
-/* Those in use first: the others may be too many. */
+/* Shards in use come first, since there may be too many others. */
 static json_t *
 stats_shards_json(const flows_t *flows)
 {
@@ -180,7 +180,7 @@ stats_shards_json(const flows_t *flows)
 }
 
 
-/* What the fleet says of a shard goes beside what flows know of it. */
+/* Adds what the fleet knows of a shard to what flows know of it. */
 static void
 stats_add_info(void *data, const fleet_shard_info_t *info)
 {

@@ -1,7 +1,7 @@
 
 /*
- * What flows have counted, as the report to the agent says it under
- * "pipelines" (docs/control.md).
+ * What flows have counted: "pipelines" of the report to the agent
+ * (docs/control.md).
  */
 
 #ifndef FLOW_STATS_H
@@ -24,20 +24,21 @@ typedef struct {
     uint64_t  p95_us;
 } flow_times_t;
 
-/* Now, and since the start. */
+/* Current values, and counts since the start. */
 typedef struct {
     size_t        flows;
-    size_t        waiting;          /* for their turn to build */
+    size_t        waiting;          /* flows that wait for their turn to
+                                       build */
     size_t        building;
     uint64_t      history_bytes;
     uint64_t      history_max;
     flow_times_t  construct;        /* from the first row to all Opened */
-    flow_times_t  first_token;      /* from there to the first logits */
+    flow_times_t  first_token;      /* from all Opened to the first logits */
     uint64_t      tokens;
     double        tokens_per_s;     /* of the last ten seconds */
     uint64_t      failovers;        /* shards lost to a fault */
-    uint64_t      stalls;           /* those that did not answer in time */
-    uint64_t      corruptions;      /* those that computed nonsense */
+    uint64_t      stalls;           /* shards that did not answer in time */
+    uint64_t      corruptions;      /* shards that computed nonsense */
     uint64_t      replays;
     uint64_t      replayed_rows;
     uint64_t      rewinds;
@@ -47,7 +48,7 @@ typedef struct {
 
 void flows_stats(flows_t *flows, flow_stats_t *stats);
 
-/* fallbacks: streams that went on without shards.  NULL: no memory. */
+/* fallbacks: streams that continued without shards.  NULL: out of memory. */
 json_t *flows_report(flows_t *flows, int is_ready, uint64_t fallbacks);
 
 #endif /* FLOW_STATS_H */

@@ -1,7 +1,7 @@
 
 /*
- * What is due at some time: deadlines of sessions, turns that nobody uses, and
- * the callbacks that must not come from within a call.
+ * What is due at some time: deadlines of sessions, turns that are not used, and
+ * callbacks that must not come from within a call.
  */
 
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #define NS_PER_MS  1000000ULL
 
 
-/* It waits since then, for a step that has begun since its Started. */
+/* Since when the hop waits; for a step that has begun, since its Started. */
 static uint64_t
 tick_since(const hop_t *hop)
 {
@@ -23,7 +23,7 @@ tick_since(const hop_t *hop)
 }
 
 
-/* Its oldest step has Started. */
+/* Whether the hop's oldest step has Started. */
 static int
 tick_is_computing(const hop_t *hop)
 {
@@ -31,7 +31,7 @@ tick_is_computing(const hop_t *hop)
 }
 
 
-/* Nobody is waited for longer. */
+/* The longest time that any shard is waited for. */
 static uint64_t
 tick_limit(const hop_t *hop)
 {
@@ -42,9 +42,11 @@ tick_limit(const hop_t *hop)
 }
 
 
-/* What gossip says of its shard counts before Started, too, but for the first
-   rows of a prompt, which may take their time.  One that loads is not silent
-   either: it reports to its agent. */
+/*
+ * Whether gossip about the hop's shard counts before Started: it does but for
+ * the first rows of a prompt, which may take long.  A shard that loads is not
+ * silent either, since it reports to its agent.
+ */
 static int
 tick_heeds_gossip(const hop_t *hop)
 {
@@ -84,8 +86,8 @@ tick_hop_due(const hop_t *hop)
 }
 
 
-/* It may be at work, or nobody else computes its step and nobody knows that it
-   will not. */
+/* Whether a late hop may be waited for: its shard may be working, or no other
+   shard computes its step and nothing shows that this one will not. */
 static int
 tick_may_wait(const hop_t *hop, uint64_t now)
 {
@@ -161,7 +163,7 @@ tick_hop(hop_t *hop, uint64_t now)
 }
 
 
-/* 0, or when the turns that it has are to go on. */
+/* When the flow's turns are to pass to the next flow; 0: never. */
 static uint64_t
 tick_idle_ns(const flow_t *flow)
 {
@@ -235,7 +237,7 @@ tick_flow(flow_t *flow, uint64_t now)
 }
 
 
-/* The flow may be closed behind it. */
+/* Makes the flow's callbacks; the flow may be closed afterwards. */
 static void
 tick_tell(flow_t *flow)
 {

@@ -1,16 +1,16 @@
 
 /*
- * Who may build a pipeline, or replay, now.
+ * Which flow may build a pipeline, or replay, now.
  *
  * Flows wait in one queue, in the order in which they asked.  A flow needs one
  * of SHARD_BUILDS_MAX places and, for a replay, the turn of each shard of its
  * path.  It gets all of that at once or nothing, and has nothing while it
- * waits: so no two wait for each other.  What one that came earlier waits for
- * is promised to it, so a replay over several shards is not overtaken for
- * ever.
+ * waits, so no two flows wait for each other.  A turn that an earlier flow
+ * waits for is promised to it, so a replay over several shards is not overtaken
+ * for ever.
  *
- * A path that was found when the flow began to wait may be none any more when
- * it is its turn: it is found again.
+ * A path that was found when the flow began to wait may not exist any more when
+ * its turn comes, so it is found again.
  */
 
 #include "replica/shard/flow/flow_inner.h"
@@ -124,7 +124,8 @@ turn_built(flow_t *flow)
 }
 
 
-/* 1: the turns of its path are free, and promised to nobody. */
+/* 1: the turns of the flow's path are free, and not promised to another
+   flow. */
 static int
 turn_is_free(const flow_t *flow)
 {
@@ -170,7 +171,7 @@ turn_try(flow_t *flow)
     flows = flow->flows;
 
     if (turn_is_free(flow) && flow_find(flow) != 0) {
-        return;                             /* it is lost */
+        return;                             /* the flow is lost */
     }
 
     if (!turn_is_free(flow)) {

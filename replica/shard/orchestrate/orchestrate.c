@@ -1,27 +1,27 @@
 
 /*
- * What joins an orchestrating replica's parts, none of which knows another.
+ * Connects the parts of an orchestrating replica, none of which knows another.
  *
- *   engine/llama/   requests, vocabulary, sampling: gives out rows
+ *   engine/llama/   requests, vocabulary, sampling: hands out rows
  *        | take_step()             ^ give(), rewind(), lose()
  *        v                         |
- *   flow/           a stream's rows through the shards, whatever fails
+ *   flow/           sends a stream's rows through the shards, whatever fails
  *        | find(), link_open()     ^ results
  *        v                         |
- *   fleet/          which shards there are; connections and sessions
+ *   fleet/          knows which shards there are; connections and sessions
  *
  * A sequence has a flow from its first step on, until it ends or the flow is
- * lost.  What then remains is the fallback's, or nobody's; how shards failed
- * under it is known until it ends.
+ * lost.  Then the fallback computes the rest, or the sequence fails; its record
+ * of failed shards is kept until it ends.
  *
  * The replica is READY while shards exist for all layers, full or not, and
- * STARTING otherwise: gateways send requests elsewhere, and streams that run
- * go on as long as their own shards do.
+ * STARTING otherwise: then gateways send requests elsewhere, and running
+ * streams continue as long as their own shards do.
  *
- * Its resume group is the numerics of the shards: any replica that has them,
- * with other shards or cut elsewhere, continues the stream as if nothing had
- * happened.  If rows travel as halves, cuts change bits, so the cuts of the
- * pipeline that would be built now are part of the group.
+ * Its resume group is the numerics of the shards: any replica that has the same
+ * numerics continues the stream with the same bits, also with other shards or
+ * other boundaries.  If rows are sent as halves, boundaries change bits, so
+ * those of the pipeline that would be built now are part of the group.
  */
 
 #include <stdio.h>
@@ -40,7 +40,7 @@
 #include "replica/shard/shard_tls.h"
 
 
-/* How often the cuts are looked at, which move the group. */
+/* How often the boundaries are looked at, which may change the group. */
 #define ORCHESTRATE_LOOK_S  1.0
 
 typedef struct {
@@ -56,12 +56,12 @@ typedef struct {
     ev_timer                 look;
 } orchestrate_t;
 
-/* What a run has of us: its sequence has steps. */
+/* What is kept for a run whose sequence has had steps. */
 typedef struct {
     orchestrate_t  *o;
     core_seq_t     *seq;
-    flow_t         *flow;               /* NULL: it was lost */
-    flow_failure_t  failure;            /* of that one, then */
+    flow_t         *flow;               /* NULL: the flow was lost */
+    flow_failure_t  failure;            /* of the lost flow */
 } orchestrate_stream_t;
 
 
@@ -88,8 +88,11 @@ orchestrate_on_rewind(void *data)
 }
 
 
-/* The core says what becomes of it: the fallback, or the run's end.  Names of
-   shards are in the log alone: what the core gets, clients may see. */
+/*
+ * The core decides what follows: the fallback, or the run's end.  Names of
+ * shards are only in the log, since clients may see the text that the core
+ * gets.
+ */
 static void
 orchestrate_on_lost(void *data, const char *reason, const char *text)
 {
@@ -115,7 +118,7 @@ static const flow_callbacks_t  orchestrate_callbacks = {
 };
 
 
-/* NULL: out of memory. */
+/* Makes the stream of a sequence; NULL: out of memory. */
 static orchestrate_stream_t *
 orchestrate_stream_make(orchestrate_t *o, const core_step_t *step)
 {
@@ -161,7 +164,8 @@ orchestrate_step(orchestrate_t *o, const core_step_t *step)
     }
 
     if (s->flow == NULL) {
-        free(step->embeddings);     /* it was on its way when that happened */
+        free(step->embeddings);     /* the step was in transit when the flow was
+                                       lost */
         return;
     }
 
@@ -212,7 +216,8 @@ orchestrate_on_release(void *data, void *left)
 
 /* --- the fleet */
 
-/* With halves: a pipeline that is cut elsewhere has other bits. */
+/* Names the resume group; with halves a pipeline with other boundaries gives
+   other bits. */
 static void
 orchestrate_name_group(orchestrate_t *o)
 {
@@ -388,7 +393,7 @@ orchestrate_close(engine_t *engine)
 }
 
 
-/* Of all connections to shards. */
+/* Opens the TLS of all connections to shards. */
 static int
 orchestrate_open_tls(orchestrate_t *o)
 {

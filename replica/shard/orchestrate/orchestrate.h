@@ -1,7 +1,7 @@
 
 /*
- * The kind of replica that has a model's vocabulary and none of its layers:
- * shards compute them (--orchestrate).
+ * The kind of engine that has a model's vocabulary and none of its layers,
+ * which shards compute (--orchestrate).
  */
 
 #ifndef ORCHESTRATE_H

@@ -20,7 +20,7 @@ caller_add(caller_t *to, const caller_t *from)
 }
 
 
-/* Free for another name: a new one, or that of the caller without sessions
+/* An entry for another name: a new one, or that of the caller without sessions
    that was used least recently.  NULL: all have sessions. */
 static caller_t *
 callers_make_room(callers_t *callers)

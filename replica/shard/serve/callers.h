@@ -1,14 +1,15 @@
 
 /*
- * What each caller of a shard has asked of it.  A caller is an orchestrating
- * replica, by the member id in its Open; a shard with keys counts a name only
- * after a key has signed it.
+ * What each caller of a shard has asked for.  A caller is an orchestrating
+ * replica, named by the member id in its Open; a shard with keys counts a name
+ * only if a key has signed it.
  *
  * A caller chooses its name, so names are bounded: CALLERS_MAX.  Beyond that,
  * the caller that has been without a session for longest is forgotten, and its
  * counts are added to CALLERS_OTHERS; as long as all have sessions, new ones
  * are counted as CALLERS_OTHERS themselves.  So the sums over all names never
- * fall.  What is refused before the caller is known counts there, too.
+ * fall.  Refusals before the caller is known are counted as CALLERS_OTHERS,
+ * too.
  */
 
 #ifndef SERVE_CALLERS_H
@@ -28,7 +29,8 @@
 
 typedef struct {
     char      id[LLMGW_MEMBERS_NAME_BYTES];
-    uint64_t  used;                 /* when, by callers_t.uses */
+    uint64_t  used;                 /* number of its last use, of
+                                       callers_t.uses */
     uint32_t  sessions;             /* now */
     uint64_t  opened;
     uint64_t  rows;                 /* computed, with their results sent */
@@ -45,17 +47,17 @@ typedef struct {
 
 
 /*
- * The caller of that id, a valid name.  It stays what it is while it has
- * sessions (caller_opened()), and otherwise until the next call.
+ * The caller with that id, which is a valid name.  The pointer is valid while
+ * the caller has sessions (caller_opened()), and otherwise until the next call.
  */
 caller_t *callers_find(callers_t *callers, const char *id);
 
-/* A session more, and the same one less. */
+/* Count a session of the caller, and its end. */
 void caller_opened(caller_t *caller);
 void caller_closed(caller_t *caller);
 
 /* {"ID": {"sessions", "opened", "rows", "refused": {REASON: n}}}, without
-   those that asked nothing.  NULL: no memory. */
+   callers that asked for nothing.  NULL: no memory. */
 json_t *callers_report(const callers_t *callers);
 
 #endif /* SERVE_CALLERS_H */

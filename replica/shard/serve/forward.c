@@ -15,8 +15,8 @@
  */
 #define FORWARD_STREAMS  (2 * SHARD_SESSIONS_MAX)
 
-/* Of messages that are not whole, of all streams without a session: an Open has
-   some hundred bytes, and there are SERVE_STREAMS_MAX of them at most. */
+/* Limit of incomplete messages of all streams without a session: an Open has
+   some hundred bytes, and there are at most SERVE_STREAMS_MAX of them. */
 #define FORWARD_UNFINISHED_BYTES  (4 * 1024 * 1024)
 
 typedef struct {
@@ -26,7 +26,7 @@ typedef struct {
 } forward_t;
 
 
-/* --- what a session says */
+/* --- a session's calls */
 
 static void
 forward_wake(const forward_t *f)
@@ -94,7 +94,7 @@ static const session_calls_t  forward_calls = {
 };
 
 
-/* --- what the stream says */
+/* --- the stream's events */
 
 static const grpc_conn_options_t *
 forward_conn(engine_t *engine)

@@ -2,12 +2,12 @@
 /*
  * The kind `shard`: a serve.h with libev around it.
  *
- * notified   the plugin's thread has something to tell: merged by ev_async
- * tick       looks at all that waits
+ * notified   the plugin has events; ev_async merges notifications
+ * tick       ends what has waited too long
  *
- * To the agent and to SIGTERM its sessions are what runs are to other kinds:
- * they are counted as active, a draining replica takes no new ones, and one
- * that stops ends them.
+ * For the agent and at SIGTERM, sessions are treated like the runs of other
+ * kinds: they are counted as active, a draining replica accepts no new ones,
+ * and a stopping one ends them.
  */
 
 #include <stdlib.h>
@@ -75,7 +75,8 @@ kind_on_tick(struct ev_loop *loop, ev_timer *w, int revents)
 }
 
 
-/* The core's thread: libev's one function for other threads. */
+/* Called in the core's thread: ev_async_send() is the one libev function that
+   other threads may call. */
 static void
 kind_notify(void *data)
 {
@@ -86,7 +87,7 @@ kind_notify(void *data)
 }
 
 
-/* --- what the serve says */
+/* --- callbacks of the serve */
 
 static void
 kind_log_loaded(const kind_t *k)
@@ -158,7 +159,7 @@ kind_on_lost(void *data, const char *caller, shard_reason_t reason,
 }
 
 
-/* --- what the engine says */
+/* --- reports */
 
 static void
 kind_report(const engine_t *engine, json_t *report)

@@ -27,11 +27,11 @@ typedef struct {
     int                      is_loaded;
 } kind_t;
 
-/* Before anything is asked of the serve: what time it is, and whether this
+/* To be called before calls of serve.h: passes on the time and whether this
    replica is draining. */
 void kind_enter(kind_t *kind);
 
-/* Behind it: what the engine says of itself. */
+/* To be called after them: updates the engine's facts. */
 void kind_leave(kind_t *kind);
 
 extern const engine_stream_t  forward_stream;

@@ -1,9 +1,9 @@
 
 /*
- * Which sessions a shard takes.
+ * Which sessions a shard accepts.
  *
- * First the token, so that a stranger learns nothing; then what needs no
- * facts; last the model, which has to be the same one to the bit.
+ * The token is checked first, so that a stranger learns nothing; then what
+ * needs no facts; last the model, whose ids have to be equal.
  */
 
 #include <stdio.h>
@@ -40,7 +40,8 @@ open_judge_token(const serve_t *v, const Llmgateway__Shard__Open *open,
 }
 
 
-/* The layers begin where the slice does, and end within it. */
+/* Checks that the session's layers begin where the slice does, and end within
+   it. */
 static shard_reason_t
 open_judge_layers(const core_facts_t *f, const Llmgateway__Shard__Open *open,
     char text[SERVE_TEXT_BYTES])

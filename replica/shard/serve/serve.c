@@ -2,9 +2,9 @@
 /*
  * The slice and its sessions; serve.h has the drawing.
  *
- * The plugin tells its state and its events by one notification.  What follows
- * from a state is done here at once: the first load and those that an Open
- * asks for, the sessions that waited for it, the unloading.
+ * The plugin has one notification for a new state and for events.  What follows
+ * from a state is done here at once: loading, for the first time or for an
+ * Open; opening the sessions that waited for it; unloading.
  */
 
 #include <stdarg.h>
@@ -15,7 +15,8 @@
 #include "replica/shard/serve/serve_inner.h"
 
 
-/* A session's callbacks may end it, never free it: the list stays. */
+/* A session's callbacks may end it, but never free it, so the list stays
+   valid. */
 static void
 serve_each(serve_t *v, session_state_t state, void (*visit)(session_t *s))
 {
@@ -55,7 +56,8 @@ serve_break(serve_t *v, const char *error)
 }
 
 
-/* Asleep, and its facts are known: is it allowed to be loaded? */
+/* Whether the slice, whose facts are known, fits into the memory that it may
+   take. */
 static int
 serve_fits(serve_t *v)
 {
@@ -98,7 +100,7 @@ serve_on_loaded(serve_t *v)
 }
 
 
-/* Asks for the plugin's state, and does what follows from a new one. */
+/* Gets the plugin's state, and does what follows from a new one. */
 static void
 serve_look(serve_t *v)
 {

@@ -3,10 +3,10 @@
  * A shard: one slice of a model, and the sessions that have layers of it
  * computed.
  *
- * It is a machine without clock and sockets.  Messages of a stream go in,
- * what is to be sent comes out by the table that the session was opened with;
- * the plugin's table computes.  So unit tests and the fuzzer run it with a
- * plugin of their own and a time of their own.
+ * It has neither clock nor sockets.  A stream's messages are passed in; answers
+ * are sent by the session's table of calls, and rows are computed by the
+ * plugin's table.  So unit tests and the fuzzer run it with a plugin and a time
+ * of their own.
  *
  *   stream --> session_message() --> checked, gathered --> plugin->submit()
  *   stream <-- calls->send()     <-- serve_notified()  <-- plugin->take()
@@ -70,19 +70,19 @@ typedef struct serve_s    serve_t;
 typedef struct session_s  session_t;
 
 
-/* How a session speaks to its client. */
+/* How a session sends to its client. */
 typedef struct {
     /* 0, or -1: out of memory, or the stream is gone. */
     int     (*send)(void *data, const Llmgateway__Shard__Reply *reply);
 
-    /* Bytes that were sent and have not left. */
+    /* Bytes that are queued and have not left. */
     size_t  (*queued)(void *data);
 
-    /* The last word; reason: "" for an orderly end. */
+    /* Ends the stream.  reason: "" for an orderly end. */
     void    (*finish)(void *data, llmgw_grpc_status_t status,
                       const char *reason, const char *text);
 
-    /* The client does not even take that. */
+    /* Resets the stream of a client that does not read even the end. */
     void    (*reset)(void *data);
 } session_calls_t;
 
@@ -90,7 +90,7 @@ typedef struct {
     /* The slice is loaded, for the first time or again; or unloaded. */
     void  (*on_loaded)(void *data, int is_loaded);
 
-    /* It cannot be: the shard will never serve. */
+    /* The slice cannot be loaded: the shard will never serve. */
     void  (*on_broken)(void *data, const char *error);
 
     /* A session that computed ends with an error. */
@@ -112,49 +112,50 @@ typedef struct {
 
 
 /*
- * core was opened with is_standby, and as many sessions; its notify() leads to
- * serve_notified() in the shard's thread.  NULL: out of memory.
+ * core was opened with is_standby and with as many sessions as the options
+ * have; its notify() leads to serve_notified() in the shard's thread.  NULL:
+ * out of memory.
  */
 serve_t *serve_create(const shard_plugin_t *plugin, core_t *core,
     const serve_options_t *options, const serve_calls_t *calls);
 
-/* No session is left.  Closes the core. */
+/* Closes the core, too; no session is left. */
 void serve_destroy(serve_t *serve);
 
 /*
- * The time of all that follows: of a clock that never goes back, and of the
- * wall clock.
+ * Sets the time for the calls that follow: of a clock that never goes back, and
+ * of the wall clock.
  */
 void serve_at(serve_t *serve, uint64_t now_ms, uint64_t unix_s);
 
-/* The plugin has something to tell. */
+/* Takes the plugin's events and its new state. */
 void serve_notified(serve_t *serve);
 
-/* Looks at all that waits; to be called a few times a second. */
+/* Ends what has waited too long; to be called a few times a second. */
 void serve_tick(serve_t *serve);
 
-/* Takes no new session; or takes them again. */
+/* Accepts no new session; or accepts them again. */
 void serve_drain(serve_t *serve, int is_draining);
 
 /* Ends all sessions: `draining`. */
 void serve_stop(serve_t *serve, const char *text);
 
-/* NULL: not known yet. */
+/* The core's facts; NULL: not known yet. */
 const core_facts_t *serve_facts(const serve_t *serve);
 
-/* Opened or held. */
+/* Number of sessions that are open or held. */
 uint32_t serve_sessions(const serve_t *serve);
 
-/* By whom it was asked for what. */
+/* The counts of each caller. */
 const callers_t *serve_callers(const serve_t *serve);
 
-/* Of tensors, those included that the plugin has in hand. */
+/* Bytes of all tensors, including those that the plugin is using. */
 uint64_t serve_tensor_bytes(const serve_t *serve);
 
 
 /*
- * calls live as long as the session.  NULL: out of memory, or there are
- * SERVE_STREAMS_MAX already.
+ * A session for a new stream; calls live as long as it.  NULL: out of memory,
+ * or there are SERVE_STREAMS_MAX already.
  */
 session_t *session_create(serve_t *serve, const session_calls_t *calls,
     void *data);
@@ -162,18 +163,18 @@ session_t *session_create(serve_t *serve, const session_calls_t *calls,
 /* One message of the client's. */
 void session_message(session_t *session, const uint8_t *data, size_t len);
 
-/* It was opened, and has not ended: its client has shown who it is, and it is
-   one of the sessions that are counted. */
+/* The session is open or held: its Open was accepted, and it is one of the
+   sessions that are counted. */
 int session_is_open(const session_t *session);
 
-/* The client sends no more: OK, or what was wrong with its stream. */
+/* The client has ended its side: OK, or what was wrong with its stream. */
 void session_closing(session_t *session, llmgw_grpc_status_t status,
     const char *text);
 
 /* calls->queued() has fallen to zero. */
 void session_drained(session_t *session);
 
-/* The stream is gone; calls is not used any more. */
+/* The stream is closed; calls is not used any more. */
 void session_destroy(session_t *session);
 
 #endif /* SHARD_SERVE_H */

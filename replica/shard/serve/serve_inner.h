@@ -1,6 +1,6 @@
 
 /*
- * Private to this folder: a shard and its sessions as they are.
+ * Private to this folder: the structs of a shard and its sessions.
  */
 
 #ifndef SHARD_SERVE_INNER_H
@@ -17,18 +17,18 @@ typedef enum {
     STEP_COMPUTING                  /* the plugin's */
 } step_state_t;
 
-/* A step's tensors stand behind it, in one piece of memory. */
+/* A step's tensors follow it, in the same piece of memory. */
 struct step_s {
     shard_step_t    core;           /* must be first */
     serve_t        *serve;
     session_t      *session;        /* NULL: it has ended */
-    step_t         *next;           /* of the session, in their order */
-    step_t         *next_in_hand;   /* COMPUTING: of all such */
+    step_t         *next;           /* the session's next one, in order */
+    step_t         *next_in_hand;   /* the next of all that are COMPUTING */
     step_t        **in_hand;
     step_state_t    state;
     uint64_t        in_bytes;
     uint32_t        chunks;
-    uint32_t        chunk;          /* the next one */
+    uint32_t        chunk;          /* number of the next one */
     size_t          bytes;          /* of memory, this struct included */
 };
 
@@ -52,9 +52,9 @@ struct session_s {
     uint32_t                   place;
     uint32_t                   position;        /* of the next row */
     int                        has_logits;
-    step_t                    *steps;   /* without a whole result */
+    step_t                    *steps;   /* steps without a whole result */
     uint32_t                   nsteps;
-    int                        is_closing;      /* no other step comes */
+    int                        is_closing;      /* no further step comes */
 
     uint64_t                   born_ms;
     uint64_t                   active_ms;       /* the last progress */
@@ -73,22 +73,24 @@ struct serve_s {
     int                    is_draining;
 
     session_t             *all;         /* NEW and ENDED ones, too */
-    uint32_t               streams;     /* of these */
+    uint32_t               streams;     /* number of these */
     uint32_t               sessions;    /* HELD or OPEN */
-    callers_t              callers;     /* that many sessions, together */
+    callers_t              callers;     /* their sessions add up to that
+                                           number */
     uint64_t               tensor_bytes;
-    step_t                *in_hand;     /* the plugin's, in no order */
+    step_t                *in_hand;     /* steps that the plugin has, in no
+                                           order */
 
     uint64_t               now_ms;
     uint64_t               unix_s;
-    uint64_t               used_ms;     /* a session was there, or it was
-                                           loaded */
+    uint64_t               used_ms;     /* when there last was a session, or it
+                                           was loaded */
 };
 
 
 /* --- serve.c */
 
-/* The reason, with its words in text. */
+/* Returns the reason, and writes the formatted text. */
 shard_reason_t serve_why(char text[SERVE_TEXT_BYTES],
     shard_reason_t reason, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -97,15 +99,17 @@ shard_reason_t serve_why(char text[SERVE_TEXT_BYTES],
 /* --- open.c */
 
 /*
- * Who asks: SHARD_OK, or the reason and a text.  Once, when the Open comes: a
- * token is of its minute, and the slice may take longer.
+ * Checks the caller of an Open: SHARD_OK, or the reason and a text.  To be
+ * called once, when the Open comes, since a token holds for its minute and the
+ * slice may take longer to load.
  */
 shard_reason_t open_judge_caller(const serve_t *serve,
     const Llmgateway__Shard__Open *open, char text[SERVE_TEXT_BYTES]);
 
 /*
- * Whether this shard would serve the session.  Before its facts are known only
- * part of it can be looked at, so it is asked again when the slice is loaded.
+ * Whether this shard would serve the session.  Before the core's facts are
+ * known only part of the Open can be checked, so this is called again when the
+ * slice is loaded.
  */
 shard_reason_t open_judge(const serve_t *serve,
     const Llmgateway__Shard__Open *open, char text[SERVE_TEXT_BYTES]);
@@ -114,50 +118,51 @@ shard_reason_t open_judge(const serve_t *serve,
 /* --- step.c */
 
 /*
- * A chunk of an open session: SHARD_OK and it was taken, or the reason and
- * a text.  *whole: the step that it completed, now WAITING; else NULL.
+ * Takes a chunk of an open session: SHARD_OK, or the reason and a text.
+ * *whole: the step that it has completed, which is WAITING now; else NULL.
  */
 shard_reason_t step_take(session_t *session,
     const Llmgateway__Shard__Step *chunk, step_t **whole,
     char text[SERVE_TEXT_BYTES]);
 
-/* Why a step that the plugin took did not end well; SHARD_OK: it did. */
+/* Why a step that the plugin took has failed; SHARD_OK: it has not. */
 shard_reason_t step_fault(const step_t *step);
 
 /* The same in words. */
 void step_explain(const step_t *step, char text[SERVE_TEXT_BYTES]);
 
-/* From WAITING to COMPUTING; and back from the plugin, to no state. */
+/* step_submit() takes a step from WAITING to COMPUTING; step_returned() takes
+   it out of the plugin's list. */
 void step_submit(step_t *step);
 void step_returned(step_t *step);
 
-/* It is the first of its session's. */
+/* Removes a step, the first one, from its session. */
 void step_shift(step_t *step);
 
-/* It is in no session. */
+/* Frees a step, which is in no session. */
 void step_free(step_t *step);
 
 
 /* --- session.c */
 
-/* The slice is loaded: what waits for it goes on. */
+/* The slice is loaded: continues a session that waits for it. */
 void session_begin(session_t *session);
 
-/* What the plugin says of a step of this session's. */
+/* The plugin has started, or finished, a step of this session. */
 void session_started(session_t *session, const step_t *step);
 void session_done(session_t *session, step_t *step);
 
-/* Whether it has waited too long for something. */
+/* Ends the session if it has waited too long. */
 void session_tick(session_t *session);
 
-/* Says why, and ends it.  position: of the step that was wrong, or 0. */
+/* Sends Refused, and ends the session.  position: of the wrong step, or 0. */
 void session_refuse(session_t *session, uint32_t position,
     shard_reason_t reason, const char *text);
 
 
 /* --- serve.c */
 
-/* A session waits for the slice. */
+/* A session waits for the slice: loads it if it is not loaded. */
 void serve_want(serve_t *serve);
 
 #endif /* SHARD_SERVE_INNER_H */

@@ -1,7 +1,7 @@
 
 /*
- * One session: what its client says, what the plugin says of its steps, and
- * how it ends.  serve.h has the drawing.
+ * One session: its client's messages, the plugin's events for its steps, and
+ * its end.  serve.h has the drawing.
  */
 
 #include <stdio.h>
@@ -13,7 +13,8 @@
 
 /* --- the end */
 
-/* Those that the plugin has come back by serve_notified(). */
+/* Frees the session's steps, except those that the plugin has, which come back
+   by serve_notified(). */
 static void
 session_drop_steps(session_t *s)
 {
@@ -29,7 +30,7 @@ session_drop_steps(session_t *s)
 }
 
 
-/* Gives back all that it holds, once. */
+/* Releases all that the session holds; only the first call does. */
 static void
 session_release(session_t *s)
 {
@@ -87,7 +88,8 @@ session_refuse(session_t *s, uint32_t position, shard_reason_t reason,
     refused.text = (char *) text;
     reply.kind_case = LLMGATEWAY__SHARD__REPLY__KIND_REFUSED;
     reply.refused = &refused;
-    (void) s->calls->send(s->data, &reply);     /* the trailer says it, too */
+    (void) s->calls->send(s->data, &reply);     /* the trailer has the reason,
+                                                   too */
 
     session_finish(s, shard_reason_status(reason), shard_reason_name(reason),
                    text);
@@ -152,7 +154,7 @@ session_begin(session_t *s)
 }
 
 
-/* Takes the request over. */
+/* Opens the session; the request is its own from now on. */
 static void
 session_open(session_t *s, Llmgateway__Shard__Request *request)
 {
@@ -210,7 +212,8 @@ session_is_computing(const session_t *s)
 }
 
 
-/* No step is whole: of a client that sends no more, none will be. */
+/* Whether the session has no whole step: after the client's end, none will
+   come. */
 static int
 session_is_through(const session_t *s)
 {
@@ -218,7 +221,7 @@ session_is_through(const session_t *s)
 }
 
 
-/* As long as the client reads, the plugin gets what there is. */
+/* Gives whole steps to the plugin as long as the client reads. */
 static void
 session_pump(session_t *s)
 {
@@ -280,7 +283,8 @@ session_started(session_t *s, const step_t *step)
 }
 
 
-/* In chunks; a step that asked for no logits has a result without data. */
+/* Sends a result in chunks; a step without logits that ends with the last layer
+   has a result without data. */
 static int
 session_send_result(session_t *s, const step_t *step)
 {
@@ -360,7 +364,7 @@ session_done(session_t *s, step_t *step)
 
 /* --- messages */
 
-/* What any client may send; other than an Open it needs a session. */
+/* Handles a message; any but an Open needs a session. */
 static void
 session_take(session_t *s, const Llmgateway__Shard__Request *request,
     uint64_t number)

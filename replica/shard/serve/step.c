@@ -1,11 +1,11 @@
 
 /*
- * A step on its way in: from chunks to the tensor that the plugin gets.
+ * Incoming steps: from chunks to the tensor that the plugin gets.
  *
- * All that is said of a tensor is checked at its first chunk, before there is
- * memory for it; later chunks have to say the same.  The plugin works on the
- * wire's numbers, so nothing is converted here; whether this model can have
- * such numbers, the plugin checks.
+ * A tensor's description is checked at its first chunk, before memory is
+ * allocated for it; later chunks have to repeat it.  The plugin works on the
+ * wire's numbers, so nothing is converted here; the plugin also checks whether
+ * the model can have such numbers.
  */
 
 #include <assert.h>
@@ -25,7 +25,7 @@ step_aligned(uint64_t bytes)
 }
 
 
-/* The one that waits for chunks; it is the last of its session. */
+/* The step that waits for chunks, which is the last of its session. */
 static step_t **
 step_filling(session_t *s)
 {
@@ -41,7 +41,7 @@ step_filling(session_t *s)
 }
 
 
-/* What is the same whatever the session is in. */
+/* Checks that do not depend on the session's other steps. */
 static shard_reason_t
 step_judge_shape(const session_t *s, const Llmgateway__Shard__Step *m,
     char text[SERVE_TEXT_BYTES])
@@ -172,7 +172,7 @@ step_create(session_t *s, const Llmgateway__Shard__Step *m, step_t **made,
 }
 
 
-/* It goes on with the tensor that its chunks before began. */
+/* Whether the chunk continues the tensor of the step's earlier chunks. */
 static int
 step_is_next(const step_t *step, const Llmgateway__Shard__Step *m)
 {
@@ -200,7 +200,7 @@ step_take_data(step_t *step, const ProtobufCBinaryData *data,
 }
 
 
-/* The first chunk makes the step, the others find it. */
+/* Finds the chunk's step; the first chunk makes it. */
 static shard_reason_t
 step_find(session_t *s, const Llmgateway__Shard__Step *m, step_t **found,
     char text[SERVE_TEXT_BYTES])

@@ -54,7 +54,8 @@ backend_variant(const char *file, char name[CORE_NAME_BYTES])
 }
 
 
-/* As the file judges itself: 0 if this processor cannot run it. */
+/* The score that the file computes for this processor; 0: it cannot run
+   here. */
 static int
 backend_score(const char *path)
 {
@@ -76,7 +77,8 @@ backend_score(const char *path)
 }
 
 
-/* The variant asked for, or the best; its score. */
+/* Finds the variant that was asked for, or the best one, and returns its
+   score. */
 static int
 backend_find(const char *folder, const char *cpu, char best[CORE_NAME_BYTES])
 {
@@ -115,8 +117,8 @@ backend_find(const char *folder, const char *cpu, char best[CORE_NAME_BYTES])
 
 
 /*
- * Which code computes, once it is loaded: its file is asked for, since another
- * core of this process may have loaded it.
+ * Reads which code is loaded.  Its file is found by the loaded code, since
+ * another core of this process may have loaded it.
  */
 static int
 backend_read(const atomic_int *is_stopping, backend_t *backend)
@@ -152,7 +154,8 @@ backend_read(const atomic_int *is_stopping, backend_t *backend)
 }
 
 
-/* "0.5.0-dev" is 0.5.0 here: its release process adds such words late. */
+/* "0.5.0-dev" counts as 0.5.0, since such suffixes differ within one
+   release. */
 static int
 backend_is_same_version(const char *a, const char *b)
 {

@@ -19,8 +19,9 @@ typedef struct {
 
 
 /*
- * Loads the variant asked for, or the best one, unless this process has one.
- * 0; or -1 and why, also where libllama is not the one of the headers.
+ * Loads the variant `cpu`, or the best one if it is NULL, unless this process
+ * has loaded one already.  0, or -1 and an error, also if libllama is of
+ * another version than the headers.
  */
 int backend_load(const char *cpu, const atomic_int *is_stopping,
     backend_t *backend, char error[CORE_ERROR_BYTES]);

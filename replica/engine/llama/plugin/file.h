@@ -1,6 +1,6 @@
 
 /*
- * Files that decide what is computed, by what is in them.
+ * Hashes of files that decide what is computed, and memory.
  */
 
 #ifndef FILE_H
@@ -16,14 +16,15 @@
 int file_hash(const char *path, const atomic_int *is_stopping, uint64_t *hash,
     uint64_t *bytes);
 
-/* The same of all parts of a model: of one its own hash. */
+/* The same for all parts of a model; of one part it is the file's own hash. */
 int file_hash_parts(char *const *parts, size_t n,
     const atomic_int *is_stopping, uint64_t *hash, uint64_t *bytes);
 
-/* Whether it begins as GGUF does: 0, -1 and errno, or 1: another kind. */
+/* 0: the file begins as GGUF does; 1: it does not; -1 and errno. */
 int file_check_gguf(const char *path);
 
-/* What this process may use: of the machine, and of its control groups. */
+/* Memory that this process may use, by the machine's size and the limits of its
+   control groups. */
 uint64_t file_memory_bytes(void);
 
 #endif /* FILE_H */

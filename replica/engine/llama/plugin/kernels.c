@@ -1,8 +1,8 @@
 
 /*
- * Operations on fixed numbers: a matrix of each type times a row, and what else
- * a layer consists of.  Two machines on which one of them differs in a bit get
- * different hashes, whatever their processors and libraries are called.
+ * Operations on fixed numbers: a matrix of each type times a row, and the other
+ * operations of a layer.  Two machines on which one of them differs in a bit
+ * get different hashes, whatever their processors and libraries are called.
  */
 
 #include <ggml-alloc.h>
@@ -19,7 +19,8 @@
 #define KERNELS_WIDTH    256            /* the largest block of any type */
 #define KERNELS_ROWS     32
 #define KERNELS_HEAD     64             /* floats of an attention head */
-#define KERNELS_CELLS    256            /* positions that it looks back at */
+#define KERNELS_CELLS    256            /* positions that attention looks back
+                                           at */
 #define KERNELS_TENSORS  256
 #define KERNELS_RESULTS  (GGML_TYPE_COUNT + 8)
 
@@ -32,7 +33,7 @@ typedef struct {
 } kernels_t;
 
 
-/* From -1 to 1, the same for each i. */
+/* A number from -1 to 1, always the same for one i. */
 static float
 kernels_number(uint32_t i)
 {
@@ -108,7 +109,7 @@ kernels_build(kernels_t *k, const uint8_t types[GGML_TYPE_COUNT])
 }
 
 
-/* Some types are quantized by what each column is worth. */
+/* Fills a matrix; some types are quantized by the importance of each column. */
 static int
 kernels_fill(struct ggml_tensor *t, uint32_t seed)
 {

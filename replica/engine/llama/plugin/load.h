@@ -10,21 +10,23 @@
 #include "replica/engine/llama/plugin/thread.h"
 
 
-/* Sets backend, and the facts that say which.  0, or -1 and facts.error. */
+/* Loads the backend, and sets the facts that name it.  0, or -1 and
+   facts.error. */
 int load_backend(core_t *core);
 
-/* A model in n files, which messages call `file`, by the parameters that are
-   set.  NULL: see facts.error. */
+/* Loads a model of n files, called `file` in messages, with the given
+   parameters.  NULL: see facts.error. */
 struct llama_model *load_model(core_t *core, const char *file,
     struct llama_model_params params, char *const *files, size_t n);
 
-/* Of a sequence: as many as were asked for, at most what the model knows. */
+/* Tokens of a sequence's context: by the options or CORE_CONTEXT_DEFAULT, at
+   most `trained`. */
 uint32_t load_context_tokens(const core_t *core, uint32_t trained);
 
 /*
- * Opens core->context: n sequences of so many tokens, calls of at most so many
- * rows, whose tensors on_tensor sees, if it is not NULL; sets
- * facts.is_stepwise.  0, or -1: libllama.error may say why.
+ * Opens core->context for n sequences of `tokens` each and calls of at most
+ * `rows`; sets facts.is_stepwise.  on_tensor, if not NULL, sees the tensors of
+ * calls.  0, or -1: libllama.error may say why.
  */
 int load_context(core_t *core, uint32_t n, uint32_t tokens, uint32_t rows,
     ggml_backend_sched_eval_callback on_tensor);

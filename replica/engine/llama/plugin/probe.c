@@ -18,7 +18,7 @@ probe_clear(const probe_t *p)
 }
 
 
-/* Rows of sequence 0 in calls of so many. */
+/* Computes rows of sequence 0, `step` of them in each call. */
 static int
 probe_rows(const probe_t *p, uint32_t to, uint32_t step, probe_found_t *found)
 {
@@ -36,7 +36,8 @@ probe_rows(const probe_t *p, uint32_t to, uint32_t step, probe_found_t *found)
 }
 
 
-/* The last rows beside another sequence's first ones, or by turns. */
+/* Computes the last rows beside another sequence's first ones, or in calls by
+   turns. */
 static int
 probe_beside(const probe_t *p, probe_found_t *found)
 {
@@ -65,7 +66,8 @@ probe_beside(const probe_t *p, probe_found_t *found)
 }
 
 
-/* 0: equal to rows one by one; 1: not; -1: a call failed. */
+/* 0: results are equal to those of rows one by one; 1: they are not; -1: a call
+   failed. */
 static int
 probe_compare(const probe_t *p, const probe_found_t *single)
 {

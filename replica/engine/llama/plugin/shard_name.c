@@ -11,7 +11,7 @@
 #include "slice/manifest/manifest.h"
 #include "slice/tensors.h"
 
-/* All that goes by the name. */
+/* All that the name depends on. */
 typedef struct {
     uint64_t  weights;
     uint64_t  cpu;
@@ -50,7 +50,7 @@ shard_name_type(const char *shape, uint8_t types[GGML_TYPE_COUNT])
 }
 
 
-/* The weights id, and which types there are in the whole model. */
+/* Reads the weights id, and the types of the whole model. */
 static int
 shard_name_weights(const tensors_t *t, uint64_t *hash,
     uint8_t types[GGML_TYPE_COUNT])

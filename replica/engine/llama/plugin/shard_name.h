@@ -1,9 +1,9 @@
 
 /*
- * What names the numerics of a sharded model: all its slices that compute the
- * same bits have the same name, and so has the model's head, which computes
- * nothing.  So nothing of a slice's own weights is tried, but ggml's
- * operations on weights of the kinds that the model has.
+ * The name of a sharded model's numerics.  All its slices that compute the same
+ * bits have the same name, and so has the model's head, which computes nothing.
+ * So what is tried is not a slice's own weights, but ggml's operations on
+ * weights of the model's types.
  *
  * In the name: the weights id, the library, the processor's code, what that
  * code makes of some numbers (kernels.h), and whether activations are halves
@@ -19,7 +19,8 @@
 
 
 /*
- * Of a slice or a head; ggml's code must be loaded.  0, or -1 and why.
+ * Makes the name for a slice or a head; ggml's code must be loaded.  0, or -1
+ * and an error.
  */
 int shard_name(const char *file, const backend_t *backend, int is_fp16,
     char name[CORE_NAME_BYTES], char error[CORE_ERROR_BYTES]);

@@ -22,7 +22,7 @@ thread_become(core_t *core, core_state_t state)
 }
 
 
-/* Until it is in this state; -1: the core is closing. */
+/* Waits until the core is in this state; -1: it is closing. */
 static int
 thread_await(core_t *core, core_state_t state)
 {
@@ -38,7 +38,8 @@ thread_await(core_t *core, core_state_t state)
 }
 
 
-/* Until there is work; -1: the core is closing, or is to sleep and has none. */
+/* Waits until there is work; -1: the core is closing, or is to sleep and has
+   none. */
 static int
 thread_await_work(core_t *core)
 {
@@ -78,7 +79,7 @@ thread_time(core_t *core, int (*step)(core_t *core), uint32_t *ms)
 }
 
 
-/* 0: it is LOADING, or will be. */
+/* Runs start().  0: the core is LOADING, or will be. */
 static int
 thread_start(core_t *core)
 {

@@ -12,11 +12,12 @@
  *                                 +------start()----> ASLEEP <-------------+
  *                                                            thread_sleep()
  *
- * In READY the thread calls work() as long as has_work() finds some.
+ * In READY the thread calls work() as long as has_work() is true.
  *
- * start() and load() may fail: BROKEN, and the thread ends.  thread_wake() and
- * thread_sleep() change the state at once and the thread follows: one that
- * sleeps and wakes before the thread looked is loaded again.
+ * start() and load() may fail: then the core is BROKEN, and the thread ends.
+ * thread_wake() and thread_sleep() change the state at once, and the thread
+ * follows: a core that sleeps and wakes before the thread looked is loaded
+ * again.
  *
  * What both threads use is under `lock`, which is not held while libllama
  * computes.  All else belongs to the core's thread.
@@ -34,27 +35,31 @@
 #include "slice/libllama.h"
 
 
-/* Each in the core's thread, but for init().  0, or -1: facts.error says why.
+/*
+ * Each but init() is called by the core's thread.  0, or -1: facts.error says
+ * why.
+ *
  */
 typedef struct {
-    size_t       bytes;         /* of the kind's struct: its first is core_t */
-    const char  *sequences;     /* what they are called in messages */
+    size_t       bytes;         /* of the kind's struct, which begins with a
+                                   core_t */
+    const char  *sequences;     /* what messages call its sequences */
 
     /* In thread_open(), which calls done() if it fails. */
     int        (*init)(core_t *core);
 
-    /* STARTING: all facts.  With is_standby it keeps no memory that another
-       process may need until this one wakes. */
+    /* STARTING: sets all facts.  With is_standby it keeps no memory that
+       another process may need before this one wakes. */
     int        (*start)(core_t *core);
 
-    /* LOADING: the model and the context are there. */
+    /* LOADING: loads the model and opens the context. */
     int        (*load)(core_t *core);
 
-    /* Under the lock: work() would find something to do. */
+    /* Whether work() would find something to do; called under the lock. */
     int        (*has_work)(core_t *core);
     void       (*work)(core_t *core);
 
-    /* The kind's own memory; the thread has ended or never began. */
+    /* Frees the kind's own memory; the thread has ended or never began. */
     void       (*done)(core_t *core);
 } core_ops_t;
 
@@ -92,10 +97,12 @@ void thread_close(core_t *core);
 core_state_t thread_state(core_t *core, core_facts_t *facts);
 void thread_load(core_t *core, core_load_t *load);
 
-/* Under the lock: from WAITING or ASLEEP.  0, or -1: in another state. */
+/* To be called under the lock, in WAITING or ASLEEP.  0, or -1: another
+   state. */
 int thread_wake(core_t *core);
 
-/* From READY without sequences.  0, or -1: not so. */
+/* To be called in READY without sequences.  0, or -1: another state, or there
+   are some. */
 int thread_sleep(core_t *core);
 
 #endif /* THREAD_H */

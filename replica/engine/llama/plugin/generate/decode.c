@@ -3,9 +3,9 @@
  * Decoding: which rows of which sequences are computed next, and what follows
  * from their logits.
  *
- * Where they are computed is a sequence's way: here (local.c), or by shards
- * (remote.c).  Chunks and running tokens take turns, so that a long prompt
- * does not silence all others.
+ * A sequence's way decides where its rows are computed: here (local.c), or by
+ * shards (remote.c).  Chunks and running tokens take turns, so that a long
+ * prompt does not stop all others.
  *
  *              +---------------------- step ----------------------+
  *   PREFILL -->| chunk of the next place in turn                  |
@@ -14,7 +14,7 @@
  *              |   sample for each                                |
  *              +--------------------------------------------------+
  *
- * What comes later than its step, comes by way of SENT.
+ * A sequence whose logits come later than its step is SENT until then.
  */
 
 #include <string.h>
@@ -67,7 +67,7 @@ decode_generated(const core_seq_t *seq)
 }
 
 
-/* Whether the text is as long as it may become. */
+/* Whether the text has its greatest length. */
 static int
 decode_is_full(const core_seq_t *seq)
 {
@@ -80,7 +80,7 @@ decode_is_full(const core_seq_t *seq)
 }
 
 
-/* The token after all ids. */
+/* Samples the token after all ids. */
 static void
 decode_sample(core_seq_t *seq, const float *logits)
 {
@@ -136,7 +136,7 @@ decode_computed(core_seq_t *seq, const float *logits)
 }
 
 
-/* The next chunk of one prompt. */
+/* Computes the next chunk of one prompt. */
 static void
 decode_prefill(core_seq_t *seq)
 {
@@ -152,7 +152,8 @@ decode_prefill(core_seq_t *seq)
 }
 
 
-/* A last event follows a token at once, so room for two is needed. */
+/* Whether a sequence in this state can have a token: it needs room for two
+   events, since a last event may follow at once. */
 static int
 decode_may(core_seq_t *seq, seq_state_t state)
 {
@@ -170,7 +171,7 @@ decode_may(core_seq_t *seq, seq_state_t state)
 }
 
 
-/* The place whose turn it is among those whose prompt is not decoded yet. */
+/* The next sequence, in turn, whose prompt is not decoded yet. */
 static core_seq_t *
 decode_next_prefill(generator_t *g)
 {
@@ -191,7 +192,7 @@ decode_next_prefill(generator_t *g)
 }
 
 
-/* One token of each running sequence.  Returns their number. */
+/* Computes one token of each running sequence.  Returns their number. */
 static uint32_t
 decode_running(generator_t *g)
 {

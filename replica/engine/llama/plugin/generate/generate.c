@@ -12,7 +12,8 @@
 #include "replica/engine/llama/plugin/generate/generate_inner.h"
 
 
-/* The names of what start() loads, unless they come with wake(). */
+/* Stores the names of the files that start() loads, unless they come with
+   wake(). */
 static int
 generate_init(core_t *core)
 {
@@ -166,7 +167,7 @@ generate_take(core_seq_t *seq, core_event_t *event)
         seq->first_event = (seq->first_event + 1) % CORE_EVENTS_MAX;
         rc = 0;
 
-        /* One that had paused runs again. */
+        /* A sequence that had paused runs again. */
 
         if (seq->nevents-- == CORE_EVENTS_MAX / 2) {
             worker_call(g);

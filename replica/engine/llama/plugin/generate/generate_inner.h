@@ -11,8 +11,8 @@
 
 
 /*
- * Tokens of a prompt in one call: running sequences wait for it, and with
- * more of them a call is hardly faster.
+ * Tokens of a prompt in one call.  Running sequences wait for the call, and
+ * more tokens hardly make it faster for each.
  */
 #define CHUNK_TOKENS       32
 #define CHUNK_TOKENS_FAST  256      /* --exact off */
@@ -23,24 +23,26 @@ typedef struct head_s       head_t;
 typedef enum {
     SEQ_WAITING = 0,                /* for a place */
     SEQ_PREFILL,
-    SEQ_SENT,                       /* the logits of its last token come */
+    SEQ_SENT,                       /* the logits of its last token are
+                                       awaited */
     SEQ_RUNNING,                    /* its last token is not decoded yet */
-    SEQ_ENDED                       /* its last event is out */
+    SEQ_ENDED                       /* its last event was reported */
 } seq_state_t;
 
 /* Where the rows of a sequence are computed. */
 typedef struct {
-    int       (*may)(core_seq_t *seq);      /* takes rows of it now */
+    int       (*may)(core_seq_t *seq);      /* whether it takes rows of the
+                                               sequence now */
     uint32_t  (*chunk_rows)(const generator_t *g);
 
-    /* Its ids from ndecoded to `to`: ndecoded moves on.  Behind the last id
-       of all decode_computed() is called, at once or later. */
+    /* Computes its ids from ndecoded to `to`, and advances ndecoded.  After the
+       last id of all decode_computed() is called, at once or later. */
     void      (*chunk)(core_seq_t *seq, uint32_t to);
 
-    /* Its last id, in a call with those of others. */
+    /* Computes its last id, in a call with those of other sequences. */
     void      (*row)(core_seq_t *seq);
 
-    void      (*leave)(core_seq_t *seq);    /* its place */
+    void      (*leave)(core_seq_t *seq);    /* frees its place */
 } way_t;
 
 typedef struct remote_step_s  remote_step_t;
@@ -61,15 +63,18 @@ struct core_seq_s {
     llama_token    *ids;            /* prompt, then what was generated */
     uint32_t        nids;
     uint32_t        nprompt;
-    uint32_t        ndecoded;       /* of the ids: given to its way */
-    float          *logits;         /* as given; NULL: none were asked for */
+    uint32_t        ndecoded;       /* number of ids that were given to its
+                                       way */
+    float          *logits;         /* copied from give(); NULL: none were asked
+                                       for */
 
     int             is_released;    /* under lock, like all that follows */
-    int             has_logits;     /* given, and not sampled from */
-    int             is_again;       /* by rewind() */
+    int             has_logits;     /* logits are there, and not sampled from
+                                       yet */
+    int             is_again;       /* rewind() was called */
     int             is_lost;
     uint32_t        naway;          /* steps without an answer */
-    uint32_t        nanswered;      /* rows of those with one */
+    uint32_t        nanswered;      /* rows of those that were answered */
     char            reason[CORE_REASON_BYTES];
     char            text[CORE_TEXT_BYTES];
     uint32_t        nevents;
@@ -92,12 +97,13 @@ struct generator_s {
 
     /* the thread's */
 
-    int                    is_busy;     /* the last work() found something */
+    int                    is_busy;     /* the last work() found something to
+                                           do */
     core_seq_t            *fresh;       /* has a place, and no ids yet */
     head_t                *head;        /* NULL: none */
     const struct llama_vocab  *vocab;
     const char            *template;    /* NULL: it cannot chat */
-    uint32_t               trained;     /* tokens of a context */
+    uint32_t               trained;     /* tokens of the model's context */
     core_seq_t           **places;      /* by libllama's sequence */
     uint32_t               chunk;
     uint32_t               turn;        /* the place that is to be prefilled */
@@ -117,8 +123,8 @@ generator_of(core_t *core)
 
 /* model.c */
 
-/* The operations start() and load().  Of one that stands by no context is left
-   between them, of an unmapped one no model. */
+/* The operations start() and load().  If the core stands by, no context is left
+   between them; if it is unmapped, no model either. */
 int model_start(core_t *core);
 int model_load(core_t *core);
 int model_is_repacked(const core_t *core);
@@ -129,20 +135,20 @@ int numerics_probe(generator_t *g, uint64_t file_hash);
 
 /* prompt.c */
 
-/* The ids of a job, or an event that says why there are none. */
+/* Makes the ids of a job, or an event with the reason why there are none. */
 int prompt_make(core_seq_t *seq, core_event_t *event);
 
 /* head.c */
 
-/* Vocabulary, template and embeddings of a head, and facts that it says.  0,
-   or -1: facts.error says why. */
+/* Opens a head: its vocabulary, template and embeddings, and the facts in it.
+   0, or -1: facts.error says why. */
 int head_open(generator_t *g);
 void head_close(generator_t *g);
 
-/* What names the numerics of a head and its shards.  0, or -1. */
+/* Makes the name of the numerics of a head and its shards.  0, or -1. */
 int head_name(generator_t *g);
 
-/* width floats for each of n ids, all of which are in the vocabulary. */
+/* Writes width floats for each of n ids, which are all in the vocabulary. */
 void head_embed(const generator_t *g, const llama_token *ids, uint32_t n,
     float *out);
 
@@ -153,20 +159,22 @@ extern const way_t  way_local;
 void local_add(generator_t *g, llama_token id, uint32_t position,
     int32_t place, int is_output);
 
-/* Decodes the batch and empties it.  0, or -1: its sequences are spoilt. */
+/* Decodes the batch and empties it.  0, or -1: its sequences cannot
+   continue. */
 int local_decode(generator_t *g);
 
-/* The rows that wait for others. */
+/* Decodes the rows that have waited for other sequences'. */
 void local_flush(generator_t *g);
 
 /* remote.c */
 
 extern const way_t  way_remote;
 
-/* What came for sequences since the last time.  0: nothing. */
+/* Takes what came for sequences since the last call.  0: nothing. */
 int remote_collect(generator_t *g);
 
-/* Under the lock: forgets its steps and what their answers would be. */
+/* To be called under the lock: drops the sequence's steps, and their
+   answers. */
 void remote_drop(core_seq_t *seq);
 
 /* core.h's functions. */
@@ -178,16 +186,18 @@ void remote_lose(core_seq_t *seq, const char *reason, const char *text);
 
 /* decode.c */
 
-/* The logits behind its last id are there. */
+/* The logits for the sequence's last id were computed. */
 void decode_computed(core_seq_t *seq, const float *logits);
 
-/* All its ids are to be computed from the first on, this way. */
+/* Has all ids of the sequence computed again, from the first on, by this
+   way. */
 void decode_again(core_seq_t *seq, const way_t *way);
 
 void decode_end(core_seq_t *seq, core_event_kind_t kind);
 void decode_lost(core_seq_t *seq);
 
-/* One chunk of a prompt or one token of each sequence.  0: nothing to do. */
+/* Computes one chunk of a prompt or one token of each sequence.  0: there was
+   nothing to do. */
 int decode_step(generator_t *g);
 
 /* worker.c */
@@ -197,8 +207,11 @@ int worker_has_work(core_t *core);
 void worker_work(core_t *core);
 void worker_done(generator_t *g);
 
-/* Under the lock: decode_step() may find something to do.  The thread may be
-   in it at this moment, so a signal alone would be lost. */
+/*
+ * To be called under the lock when decode_step() may find something to do.  The
+ * thread may be in decode_step() at this moment, so a signal alone would be
+ * lost.
+ */
 void worker_call(generator_t *g);
 
 void worker_event(core_seq_t *seq, const core_event_t *event);

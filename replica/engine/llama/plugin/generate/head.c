@@ -3,10 +3,9 @@
  * A head: a file of llmgw-slice with a model's vocabulary, chat template and
  * embedding of tokens, and without its layers (slice/sliced.h).
  *
- * The vocabulary is libllama's to read (vocab_only), which then leaves all
- * tensors alone; the embedding is mapped and its rows are dequantized as
- * ggml's own get_rows does, so that a row is exactly what the model's first
- * layer would have got.
+ * libllama reads the vocabulary (vocab_only), and then ignores all tensors.
+ * The embedding is mapped, and its rows are dequantized as ggml's own get_rows
+ * does, so that a row is exactly what the model's first layer would have got.
  */
 
 #include <stdio.h>
@@ -39,7 +38,7 @@ struct head_s {
 };
 
 
-/* --- what it says */
+/* --- facts in the file */
 
 static int
 head_read_facts(generator_t *g)
@@ -91,7 +90,8 @@ head_read_context(generator_t *g, const tensors_t *t)
 
 /* --- the embedding */
 
-/* mmap takes whole pages: from the file's beginning on. */
+/* Maps the embedding, from the file's beginning on, since mmap takes whole
+   pages. */
 static int
 head_map(generator_t *g, const tensor_t *tensor)
 {

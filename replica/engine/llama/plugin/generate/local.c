@@ -2,9 +2,9 @@
 /*
  * Rows that libllama computes here.
  *
- * They keep to the rules under which results are exact: a prompt goes in
- * chunks with a call of its own, a call for running sequences has one token
- * of each, by ascending place (libllama reorders others).
+ * Calls keep to the rules under which results are exact: each chunk of a prompt
+ * has a call of its own, and a call for running sequences has one token of
+ * each, by ascending place (libllama reorders others).
  */
 
 #include <string.h>
@@ -125,7 +125,7 @@ local_row(core_seq_t *seq)
 }
 
 
-/* The cells of its sequence are forgotten with it. */
+/* Frees the sequence's cells. */
 static void
 local_leave(core_seq_t *seq)
 {

@@ -22,7 +22,8 @@
 #define MODEL_PROBE_PLACES   2
 
 
-/* Weights that processes share are computed with as they lie there. */
+/* Whether weights are repacked: shared weights are computed with as they are in
+   memory. */
 int
 model_is_repacked(const core_t *core)
 {
@@ -30,7 +31,7 @@ model_is_repacked(const core_t *core)
 }
 
 
-/* For messages. */
+/* The model's name for messages. */
 static const char *
 model_file(const generator_t *g)
 {
@@ -64,7 +65,7 @@ model_open(generator_t *g)
 }
 
 
-/* Of a head they are its own, also where it has a fallback. */
+/* Opens the vocabulary: of a head it is its own, even if it has a fallback. */
 static int
 model_open_vocabulary(generator_t *g)
 {
@@ -83,7 +84,8 @@ model_open_vocabulary(generator_t *g)
 }
 
 
-/* Above it the kernel would end the process in mid-stream. */
+/* Checks that the model fits into memory: otherwise the kernel would kill the
+   process in the middle of streams. */
 static int
 model_check_memory(generator_t *g, uint64_t file_bytes)
 {
@@ -107,7 +109,7 @@ model_check_memory(generator_t *g, uint64_t file_bytes)
 }
 
 
-/* The largest one: of a chunk, or a token of each sequence. */
+/* Tokens of the largest batch: of a chunk, or one of each sequence. */
 static uint32_t
 model_batch_tokens(const generator_t *g)
 {
@@ -133,7 +135,7 @@ model_open_whole_context(generator_t *g)
 }
 
 
-/* What a model that stands by computes with, until it is probed. */
+/* Opens the context in which a model that stands by is probed. */
 static int
 model_open_small_context(generator_t *g)
 {
@@ -149,7 +151,7 @@ model_open_small_context(generator_t *g)
 }
 
 
-/* What outlives a context. */
+/* Allocates what outlives a context. */
 static int
 model_open_rooms(generator_t *g)
 {
@@ -169,7 +171,7 @@ model_open_rooms(generator_t *g)
 }
 
 
-/* Bytes of a token; libllama says a long one's as a negative number. */
+/* Bytes of a token; for a long one libllama returns a negative number. */
 static size_t
 model_token_bytes(const generator_t *g, llama_token id)
 {
@@ -212,8 +214,8 @@ model_read_tokens(generator_t *g)
 }
 
 
-/* Found early, so that libllama's own words are not needed; at a slice, which
-   has no vocabulary, it would end the process. */
+/* Checks the file early, for messages of our own; with a slice, which has no
+   vocabulary, libllama would end the process. */
 static int
 model_check_file(generator_t *g, uint64_t *hash, uint64_t *bytes)
 {
@@ -264,7 +266,8 @@ model_sleep(generator_t *g)
 }
 
 
-/* Of other weights it would go on with another text. */
+/* Checks that the fallback has the same weights: with others it would continue
+   with another text. */
 static int
 model_check_fallback(generator_t *g)
 {
@@ -291,7 +294,7 @@ model_check_fallback(generator_t *g)
 }
 
 
-/* All that computes: of a head its fallback. */
+/* Probes what computes here: for a head, its fallback. */
 static int
 model_probe(generator_t *g, uint64_t file_hash, uint64_t file_bytes)
 {

@@ -18,7 +18,8 @@
 #include "replica/engine/llama/plugin/probe.h"
 
 
-/* Not exact, with weights as the file has them: other bits again. */
+/* Not exact, and with weights as the file has them: gives other bits than
+   repacked weights. */
 #define NUMERICS_AS_STORED  2
 
 typedef struct {

@@ -1,9 +1,8 @@
 
 /*
- * From what was asked to token ids: the chat template and the tokenizer are
- * libllama's, and no ids are kept anywhere else.  A replica that takes a
- * stream over renders the prompt again; its hash tells whether that gave the
- * same.
+ * Makes token ids of a job: the chat template and the tokenizer are libllama's,
+ * and no ids are kept anywhere else.  A replica that takes a stream over
+ * renders the prompt again; the hash shows whether the ids are the same.
  */
 
 #include <limits.h>
@@ -72,8 +71,8 @@ prompt_render(const core_seq_t *seq, int32_t *len)
 
 
 /*
- * Texts that cannot fit are not tokenized: that takes a second for some MB,
- * in which nothing else is decoded.
+ * Tokenizes a text, unless it cannot fit: some MB take a second, in which
+ * nothing else is decoded.
  */
 static core_event_kind_t
 prompt_tokenize(core_seq_t *seq, const char *text, int32_t len)
@@ -158,7 +157,7 @@ prompt_ids(core_seq_t *seq)
 }
 
 
-/* The ids that stand for no token, in what the request brought itself. */
+/* Whether the ids of the request include some that are no tokens. */
 static int
 prompt_has_strangers(const core_seq_t *seq)
 {
@@ -183,7 +182,8 @@ prompt_has_strangers(const core_seq_t *seq)
 }
 
 
-/* Room for all of the text, and what was delivered behind the prompt. */
+/* Makes room for all ids of the text, and appends the delivered ones to the
+   prompt. */
 static int
 prompt_complete(core_seq_t *seq)
 {
@@ -211,7 +211,7 @@ prompt_complete(core_seq_t *seq)
 }
 
 
-/* All that was asked for has to fit, or one token where no limit was given. */
+/* Whether max_tokens fit, or one token if no limit was given. */
 static int
 prompt_fits(const core_seq_t *seq)
 {

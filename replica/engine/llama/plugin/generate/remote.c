@@ -3,7 +3,7 @@
  * Rows that shards compute: steps out, answers in.
  *
  * A step is queued by the core's thread and taken by the replica's, which
- * brings its answer.  What the replica's thread wants of a sequence stands in
+ * brings its answer.  The replica's thread requests changes of a sequence by
  * its fields under the lock; the core's thread looks at them once a step, in
  * this order:
  *
@@ -45,7 +45,7 @@ remote_chunk_rows(const generator_t *g)
 }
 
 
-/* Positions that it will need at most. */
+/* The number of positions that the sequence will need at most. */
 static uint32_t
 remote_expected(const core_seq_t *seq)
 {
@@ -58,7 +58,7 @@ remote_expected(const core_seq_t *seq)
 }
 
 
-/* NULL: out of memory. */
+/* A step of these rows; NULL: out of memory. */
 static remote_step_t *
 remote_make(core_seq_t *seq, uint32_t to)
 {
@@ -104,7 +104,7 @@ remote_free(remote_step_t *step)
 }
 
 
-/* Room for logits is there before any can come. */
+/* Allocates room for logits, before any can come. */
 static int
 remote_make_room(core_seq_t *seq)
 {
@@ -158,7 +158,7 @@ remote_row(core_seq_t *seq)
 static void
 remote_leave(core_seq_t *seq)
 {
-    /* What shards keep of it is the flow's to end. */
+    /* Nothing is to be done here: the flow ends the sessions at shards. */
 }
 
 
@@ -171,7 +171,8 @@ const way_t  way_remote = {
 };
 
 
-/* Of what was wanted of it since the last look.  0: nothing. */
+/* Does what was requested for the sequence since the last look.  0: nothing
+   was. */
 static int
 remote_look(core_seq_t *seq)
 {

@@ -61,7 +61,8 @@ worker_leave(core_seq_t *seq)
 }
 
 
-/* Under the lock: frees what was released, empties places that have ended. */
+/* Under the lock: frees sequences that were released, and the places of those
+   that have ended. */
 static void
 worker_reap(generator_t *g)
 {
@@ -83,7 +84,7 @@ worker_reap(generator_t *g)
 }
 
 
-/* Under the lock: the first that waits, if there is a place. */
+/* Under the lock: the first waiting sequence, if there is a place for it. */
 static core_seq_t *
 worker_place(generator_t *g)
 {

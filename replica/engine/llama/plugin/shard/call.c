@@ -21,8 +21,8 @@
 #include "replica/shard/half.h"
 
 
-/* The greatest norm of a row that enters this layer of the model; 0: it is not
-   known, or does not count: the probe's rows are no model's. */
+/* The greatest norm of a row at this boundary of the model; 0: not known, or
+   not used, since the probe's rows are not of a model. */
 static float
 call_norm(const shard_t *s, uint32_t boundary)
 {
@@ -31,7 +31,7 @@ call_norm(const shard_t *s, uint32_t boundary)
 }
 
 
-/* Rows of a step, as floats. */
+/* Reads rows of a step as floats. */
 static void
 call_read(shard_t *s, part_t *part, float *rows)
 {
@@ -48,8 +48,8 @@ call_read(shard_t *s, part_t *part, float *rows)
         memcpy(rows, in, n * sizeof(float));
     }
 
-    /* The others of the call are computed, this one beside them, for nothing:
-       without it they would have a gap. */
+    /* The part is computed although its rows are bad: without it the places of
+       the call would have a gap. */
 
     if (check_rows(rows, part->rows, s->core.facts.width,
                    part->step->position + part->from,
@@ -63,8 +63,9 @@ call_read(shard_t *s, part_t *part, float *rows)
 
 
 /*
- * The number of a step's last rows that are outputs in libllama's sense: its
- * last layer drops all others.  Where it is not reached, none need be.
+ * The number of a part's last rows that are outputs in libllama's sense: the
+ * model's last layer drops all others.  If a call ends before that layer, no
+ * row needs to be an output.
  */
 static uint32_t
 call_outputs(const shard_t *s, const part_t *part)
@@ -97,7 +98,7 @@ call_add(shard_t *s, const part_t *part)
 }
 
 
-/* Hidden states of a part, from this row of the tensor on. */
+/* Writes the hidden states of a part, from this row of the tensor on. */
 static void
 call_write(shard_t *s, part_t *part, const struct ggml_tensor *t,
     size_t at)
@@ -129,7 +130,7 @@ call_write(shard_t *s, part_t *part, const struct ggml_tensor *t,
 }
 
 
-/* Returns false where the computation is to end. */
+/* Returns false to end the computation. */
 bool
 call_tensor(struct ggml_tensor *t, bool is_question, void *data)
 {
@@ -166,7 +167,7 @@ call_tensor(struct ggml_tensor *t, bool is_question, void *data)
 }
 
 
-/* Logits of a part whose rows begin at this row of the batch. */
+/* Takes the logits of a part whose rows begin at this row of the batch. */
 static void
 call_take_logits(shard_t *s, part_t *part, uint32_t at)
 {
@@ -203,7 +204,7 @@ call_take_logits(shard_t *s, part_t *part, uint32_t at)
 }
 
 
-/* What came of the call, in each of its parts that is not bad already. */
+/* Sets the status of each part of the call that has no error yet. */
 static void
 call_end(shard_t *s, int rc)
 {

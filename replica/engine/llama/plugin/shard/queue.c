@@ -1,8 +1,7 @@
 
 /*
- * Steps on their way back.  A step stands in the list of events once, however
- * much there is to report of it: take() reports that it started, then, perhaps
- * at once, that it is done.
+ * The list of events.  A step is in it once, even if it has two events: take()
+ * reports that it started, then, perhaps at once, that it is done.
  */
 
 #include "replica/engine/llama/plugin/shard/shard_inner.h"

@@ -53,7 +53,7 @@ shard_work(core_t *core)
 
     s = shard_of(core);
 
-    /* Of steps that ended without a call: refused, or cancelled. */
+    /* For steps that ended without a call: refused, or cancelled. */
 
     queue_notify(s);
     turn_run(s);
@@ -103,7 +103,8 @@ shard_wake(core_t *core)
 }
 
 
-/* Under the lock: the lowest one, so that places in use have few gaps. */
+/* Under the lock: the lowest free place, so that places in use have few
+   gaps. */
 static place_t *
 shard_free_place(shard_t *s)
 {

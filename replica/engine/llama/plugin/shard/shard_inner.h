@@ -12,25 +12,29 @@
 #include "slice/sliced.h"
 
 
-/* A session's, or the next one's. */
+/* The place of a session; it is used again by later ones. */
 typedef struct {
     int             is_used;
-    int             is_stale;       /* it has cells of a session that ended */
-    uint32_t        session;        /* counts those that were here */
+    int             is_stale;       /* its cells are those of a session that has
+                                       ended */
+    uint32_t        session;        /* counts the sessions that had this
+                                       place */
     uint32_t        last_layer;     /* in the file's count */
-    uint32_t        next;           /* position */
-    shard_status_t  status;         /* not DONE: of all its further steps */
-    shard_step_t   *first;          /* submitted; being computed is the first */
+    uint32_t        next;           /* next position */
+    shard_status_t  status;         /* not DONE: the status of all its further
+                                       steps */
+    shard_step_t   *first;          /* queue of submitted steps; the first one
+                                       may be running */
     shard_step_t  **last;
 } place_t;
 
 /* Rows of one step in a call. */
 typedef struct {
     shard_step_t    *step;
-    uint32_t         from;          /* of its rows */
+    uint32_t         from;          /* index of the first of them in the step */
     uint32_t         rows;
     uint32_t         last_layer;    /* in the file's count */
-    int              is_logits;     /* which is the model's last */
+    int              is_logits;     /* last_layer is the model's last */
     shard_status_t   status;
 } part_t;
 
@@ -40,7 +44,7 @@ typedef struct {
     part_t    *parts;
     uint32_t   n;
     char       stop[32];            /* the tensor to end at; "": none */
-    int        is_taken;            /* it was seen */
+    int        is_taken;            /* that tensor was seen */
 } call_t;
 
 typedef struct {
@@ -58,9 +62,9 @@ typedef struct {
     sliced_t         sliced;
     int              is_probed;
     uint32_t         last_layer;    /* of the file, in its count */
-    size_t           row_bytes;     /* as steps have them */
-    float           *rows;          /* those of a step; a batch has another
-                                       room for its own */
+    size_t           row_bytes;     /* bytes of a row in steps */
+    float           *rows;          /* rows of a step; a batch has its own
+                                       memory */
     part_t          *parts;         /* of a turn, one a place */
     uint32_t         turn;          /* the place whose chunk is next */
     call_t           call;
@@ -76,16 +80,19 @@ shard_of(core_t *core)
 
 /* slice.c */
 
-/* The operations start() and load(): what the file is, and what it takes, but
-   no weights; checks and loads the weights. */
+/* The operations start() and load().  start() reads what the file is and what
+   memory it takes, but no weights; load() checks and loads the weights. */
 int slice_start(core_t *core);
 int slice_load(core_t *core);
 void slice_done(shard_t *s);
 
 /* trial.c */
 
-/* Whether steps of many rows, and sessions beside each other, get the bits of
-   rows one by one: sets is_stepwise.  0, or -1 and facts.error. */
+/*
+ * Tests whether steps of many rows, and sessions beside each other, give the
+ * same bits as rows one by one, and sets is_stepwise.  0, or -1 and
+ * facts.error.
+ */
 int trial_run(shard_t *s);
 
 /* call.c */
@@ -93,30 +100,30 @@ int trial_run(shard_t *s);
 /* libllama's callback for tensors; data: the core. */
 bool call_tensor(struct ggml_tensor *t, bool is_question, void *data);
 
-/* Computes parts that go together, and writes what they become: each part's
-   step has its status.  The lock is not held. */
+/* Computes parts in one call, and writes their results; each part's step has
+   its status.  The lock is not held. */
 void call_run(shard_t *s, part_t *parts, uint32_t n);
 
 /* queue.c: all under the lock */
 
-/* At the end of its place's queue. */
+/* Adds a step at the end of its place's queue. */
 void queue_add(shard_t *s, shard_step_t *step);
 
-/* Its place's first is done, and so are, if badly, those behind it. */
+/* The first step of its place is done; with an error, so are all later ones. */
 void queue_pop(shard_t *s, shard_step_t *step, shard_status_t status);
 
-/* One that stands in no place's queue. */
+/* A step that is in no place's queue is done. */
 void queue_done(shard_t *s, shard_step_t *step,
     shard_status_t status);
 
-/* All of a place; the one that runs stays out until it is done. */
+/* Cancels all steps of a place; a running one is reported when it is done. */
 void queue_cancel(shard_t *s, place_t *place);
 
-/* There is something to report of it. */
+/* A step has an event to be reported. */
 void queue_event(shard_t *s, shard_step_t *step);
 int queue_take(shard_t *s, shard_event_t *event);
 
-/* The lock is not held: notifies of events, if there are new ones. */
+/* Calls notify() if there are new events.  The lock is not held. */
 void queue_notify(shard_t *s);
 
 /* turn.c */

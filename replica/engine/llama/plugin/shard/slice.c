@@ -65,7 +65,7 @@ slice_read_file(shard_t *s)
 }
 
 
-/* A fact "ARCHITECTURE.KEY", or what holds without it. */
+/* A fact "ARCHITECTURE.KEY", or its default if the file has none. */
 static uint32_t
 slice_fact(const tensors_t *t, const char *key, uint32_t otherwise)
 {
@@ -79,8 +79,8 @@ slice_fact(const tensors_t *t, const char *key, uint32_t otherwise)
 }
 
 
-/* Of one position in one layer: its key and its value.  Where a layer has a
-   number of its own, as many heads as there are at most. */
+/* Bytes of one position in one layer: its key and its value.  If layers have
+   different numbers of heads, the greatest counts. */
 static uint64_t
 slice_cell_bytes(const shard_t *s, const tensors_t *t)
 {
@@ -108,7 +108,7 @@ slice_cells(const shard_t *s)
 }
 
 
-/* The largest call: a step, or a row of each place. */
+/* Rows of the largest call: of a step, or one of each place. */
 static uint32_t
 slice_batch_rows(const shard_t *s)
 {
@@ -117,8 +117,8 @@ slice_batch_rows(const shard_t *s)
 }
 
 
-/* Of all rows of the largest call: as they are computed, and as libllama keeps
-   them for its caller. */
+/* Bytes of the logits of all rows of the largest call: as they are computed,
+   and as libllama keeps them for its caller. */
 static uint64_t
 slice_logits_bytes(const shard_t *s)
 {
@@ -178,7 +178,8 @@ slice_start(core_t *core)
 
 /* --- the model */
 
-/* It is still the file whose facts were published, and has the weights. */
+/* Checks that this is still the file whose facts were published, and that its
+   weights are those of the manifest. */
 static int
 slice_check_weights(shard_t *s)
 {

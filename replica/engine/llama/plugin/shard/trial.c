@@ -1,11 +1,11 @@
 
 /*
- * The probe of a slice (plugin/probe.h).  One that is not even exact row by row
- * is refused: so a slice always answers with the bits of rows one by one, and
- * its name (shard_name.h) need not say which way it goes.
+ * The probe of a slice (plugin/probe.h).  A slice that is not even exact row by
+ * row is refused.  So a slice always answers with the bits of rows one by one,
+ * and its name (shard_name.h) need not say how they are computed.
  *
- * The probe takes the way of all steps, call_run(), and also shows that
- * libllama names this architecture's layers as call.c wants.
+ * The probe uses call_run(), like all steps, and also shows that libllama names
+ * this architecture's layers as call.c expects.
  */
 
 #include <stdlib.h>

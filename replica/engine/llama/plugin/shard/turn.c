@@ -1,19 +1,19 @@
 
 /*
- * Whose rows are computed next.
+ * Chooses the places whose rows are computed next.
  *
- * Results are exact under two rules: a step of many rows has a call of its
- * own, and a call for steps of one row has one of each place, by ascending
- * place without a gap (libllama would split and reorder others).  Both take
- * turns, so that a long prompt, or a replay, does not silence those that
- * decode; among steps of many rows the places take turns.
+ * Results are exact under two rules: a step of many rows has a call of its own,
+ * and a call for steps of one row has one of each place, by ascending place
+ * without a gap (libllama would split and reorder others).  Both take turns, so
+ * that a long prompt, or a replay, does not stop places that decode; among
+ * steps of many rows the places take turns.
  *
  *   turn_rows()    [0 1 2] [5 6]    one row each, as many calls as there are
  *                                   gaps and different last layers
  *   turn_chunk()   [3: 32 rows]     the next place that has such a step
  *
- * Where only one row a call is exact, each place has a call of its own, and a
- * step of many rows has one row a turn.
+ * If only one row a call is exact, each place has a call of its own, and a step
+ * of many rows has one row computed in each turn.
  */
 
 
@@ -214,7 +214,7 @@ turn_together(const shard_t *s, const part_t *parts, uint32_t n)
 }
 
 
-/* One row of each place whose next step has one. */
+/* Computes one row of each place whose next step has one. */
 static void
 turn_rows(shard_t *s)
 {
@@ -243,7 +243,7 @@ turn_rows(shard_t *s)
 }
 
 
-/* Under the lock: of the places that have one, the next in turn. */
+/* Under the lock: the step of many rows of the next place in turn. */
 static shard_step_t *
 turn_next_chunk(shard_t *s)
 {
@@ -264,7 +264,7 @@ turn_next_chunk(shard_t *s)
 }
 
 
-/* A step of many rows, or one of its rows. */
+/* Computes a step of many rows, or one of its rows. */
 static void
 turn_chunk(shard_t *s)
 {
