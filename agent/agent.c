@@ -19,13 +19,13 @@
 
 _Static_assert(RESOLVE_MAX_SEEDS <= SWIM_MAX_SEEDS, "seeds");
 
-/* Before the loop sleeps. */
+/* Runs before the loop sleeps. */
 static void
 agent_flush(struct ev_loop *loop, ev_prepare *prepare, int events)
 {
     agent_t  *agent = prepare->data;
 
-    /* The last line of a command is about what is published by then. */
+    /* the last line of a command is about what was published before */
     if (agent_segment_flush(agent)) {
         jobs_look(&agent->jobs);
     }
@@ -46,7 +46,7 @@ agent_heartbeat(struct ev_loop *loop, ev_timer *timer, int events)
 }
 
 
-/* --- what the swim says */
+/* --- what the swim reports */
 
 static void
 agent_member_changed(void *data, const member_t *member, unsigned what)
@@ -225,7 +225,9 @@ agent_start_timers(agent_t *agent)
 }
 
 
-/* A disk that does not take the epoch keeps no agent from starting. */
+/*
+ * Draws the epoch.  A disk that does not take it keeps no agent from starting.
+ */
 static int
 agent_next_epoch(agent_t *agent, uint64_t *epoch, char *error)
 {
@@ -313,7 +315,8 @@ agent_create_control(agent_t *agent, char *error)
                           && S_ISSOCK(st.st_mode);
 
     if (settings->control == NULL) {
-        mkdir(SETTINGS_RUN_DIR, 0755);  /* what fails here, fails in bind */
+        mkdir(SETTINGS_RUN_DIR, 0755);  /* if this fails, bind() fails and
+                                           reports it */
     }
 
     env = &agent->env;
@@ -408,7 +411,10 @@ agent_open_door(agent_t *agent, char *error)
 }
 
 
-/* What another process may hold comes first: nothing is changed then. */
+/*
+ * The parts that another process may hold come first: if one is held, nothing
+ * is changed.
+ */
 static int
 agent_create_parts(agent_t *agent, char *error)
 {
@@ -486,7 +492,8 @@ agent_run(agent_t *agent)
               agent->settings->role_name, agent->settings->advertised,
               agent->settings->control_path);
 
-    agent_segment_publish(agent);   /* READY means that it is there */
+    agent_segment_publish(agent);   /* READY promises that the segment is
+                                       there */
     agent_life_begin(agent);
     ev_run(agent->loop, 0);
 
@@ -522,7 +529,8 @@ agent_destroy(agent_t *agent)
 
     agent_replica_done(agent);
 
-    jobs_done(&agent->jobs);        /* an update's followers get their end */
+    jobs_done(&agent->jobs);        /* followers of an update get its last
+                                       line */
 
     if (agent->control != NULL) {
         control_destroy(agent->control);

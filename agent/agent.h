@@ -1,7 +1,6 @@
 
 /*
- * The agent: one struct from which everything hangs, and what flows between
- * its parts.
+ * The agent: one struct that holds all parts, and what flows between them.
  *
  *     datagram -> transport -> node (swim) --on_change--> publish -> segment
  *                                ^                           |
@@ -18,12 +17,12 @@
 
 typedef struct agent_s  agent_t;
 
-/* NULL and one line in error (of 512 bytes). */
+/* Creation returns NULL and one line in error, of this size. */
 #define AGENT_ERROR_BYTES  512
 
 agent_t *agent_create(const settings_t *settings, log_t *log, char *error);
 
-/* Exit status when another running agent has this id, and had it first. */
+/* The exit status if another running agent has this id, and had it first. */
 #define AGENT_CONFLICT  3
 
 /* Serves until a signal ends it.  Returns the process's exit status. */

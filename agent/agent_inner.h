@@ -1,5 +1,8 @@
 
-/* Private to agent/ itself: the one struct, and what its files share. */
+/*
+ * Private to agent/ itself: the one struct of an agent, and what its files
+ * share.
+ */
 
 #ifndef AGENT_INNER_H
 #define AGENT_INNER_H
@@ -27,7 +30,7 @@
 
 typedef struct agent_seal_job_s  agent_seal_job_t;
 
-/* What is kept in the state directory for the next run. */
+/* The files that are kept in the state directory for the next run. */
 typedef enum {
     AGENT_EPOCH = 0,
     AGENT_DRAIN,
@@ -36,13 +39,14 @@ typedef enum {
 } agent_file_t;
 
 typedef struct {
-    char  text[STATE_FILE_BYTES];       /* as it is to be */
+    char  text[STATE_FILE_BYTES];       /* its content, as wanted */
     int   is_writing;
-    int   is_due;                       /* to be written again after that */
-    int   error;                        /* of the last write, errno */
+    int   is_due;                       /* to be written again after that
+                                           write */
+    int   error;                        /* errno of the last write */
 } agent_kept_t;
 
-/* Files that options name, which the control socket shows. */
+/* The number of files named by options, which the control socket shows. */
 #define AGENT_NGIVEN  5
 
 struct agent_s {
@@ -58,35 +62,41 @@ struct agent_s {
     crypt_t           *crypt;
     char               key_id[KEYRING_ID_TEXT_BYTES];
     agent_seal_job_t  *keys_job;        /* NULL: no change is under way */
-    int                is_keys_stale;   /* to be read again after that */
+    int                is_keys_stale;   /* the file is to be read after that
+                                           change */
     resolve_t         *resolve;         /* NULL: no seeds */
-    health_t          *health;          /* NULL: not asked (any more) */
+    health_t          *health;          /* NULL: it is not asked, or not any
+                                           more */
     local_t            local;
-    replica_call_t    *call;            /* NULL: a gateway's */
-    tls_endpoint_t     endpoint;        /* for calls to replicas; names: own */
+    replica_call_t    *call;            /* NULL: this is a gateway's agent */
+    tls_endpoint_t     endpoint;        /* TLS for calls to replicas; its names
+                                           are the agent's own */
     char               unfit[TLS_ERROR_BYTES];      /* why the replica's port
                                            is not asked, as last logged */
-    background_t      *writer;          /* of files */
+    background_t      *writer;          /* thread that writes files */
     agent_kept_t       kept[AGENT_NFILES];
-    jobs_t             jobs;            /* what operators ordered */
+    jobs_t             jobs;            /* commands that operators gave */
     command_env_t      env;
     command_peer_t    *reporter;        /* the replica's connection */
-    reporter_t         watch;           /* and its process */
-    int64_t            reported_pid;    /* which it says it is */
-    int                is_former;       /* it is of before the child's start */
-    json_t            *pipelines;       /* how its shards do, as it says; NULL:
-                                           it uses none */
-    json_t            *callers;         /* of a shard, as it reports them; or
-                                           NULL */
-    ev_timer           term_again;      /* to that process, in a handover */
-    int                term_looks;      /* whether it drains, since the first */
-    int                terms;           /* SIGTERMs since then */
+    reporter_t         watch;           /* and the process at its other end */
+    int64_t            reported_pid;    /* pid that this process reports */
+    int                is_former;       /* it is older than the child */
+    json_t            *pipelines;       /* the replica's report about its
+                                           shards; NULL: it uses none */
+    json_t            *callers;         /* a shard's report about its callers;
+                                           or NULL */
+    ev_timer           term_again;      /* when that process gets the next
+                                           SIGTERM, in a handover */
+    int                term_looks;      /* checks since the first SIGTERM
+                                           whether it drains */
+    int                terms;           /* SIGTERMs since the first */
 
-    supervise_t        supervise;       /* with a command: */
+    supervise_t        supervise;       /* if there is a command: */
     child_t            child;
     ev_timer           child_due;
     char               version[LLMGW_MEMBERS_NAME_BYTES];   /* "{version}" */
-    int                is_version_ordered;      /* in this run or before */
+    int                is_version_ordered;      /* ordered in this run or
+                                                   before */
     notify_t           notify;
 
     ev_timer           heartbeat;
@@ -100,12 +110,12 @@ struct agent_s {
     uint64_t           began_us;        /* monotonic */
     ev_timer           hold;
     ev_timer           drain;
-    int                is_successor;    /* of an agent that did not leave */
-    int                is_held;         /* and silent yet */
+    int                is_successor;    /* an earlier agent did not leave */
+    int                is_held;         /* and nothing is sent yet */
     int                is_leaving;
-    int                is_hurried;      /* no streams are waited for */
+    int                is_hurried;      /* streams are not waited for */
     int                has_parted;      /* LEFT is being sent */
-    int                has_conflict;    /* another had our id first */
+    int                has_conflict;    /* another agent had our id first */
     command_file_t     files[AGENT_NGIVEN + 1];
     char               drop_from[ADDRESS_TEXT_BYTES];
     char               trouble[LLMGW_MEMBERS_ERROR_BYTES];
@@ -118,29 +128,36 @@ struct agent_s {
 
 void agent_segment_init(agent_t *agent);
 
-/* -1 and a reason; a disk that refuses the segment is none. */
+/*
+ * Opens or makes the segment.  -1 and a reason.  A disk that refuses the
+ * segment is no error.
+ */
 int agent_segment_create(agent_t *agent, char *error);
 void agent_segment_destroy(agent_t *agent);
 
-/* The last run's members, so that the first publication takes nothing away
-   that is alive. */
+/* Takes over the last run's members, so that the first publication does not
+   remove any living one. */
 void agent_segment_restore(agent_t *agent);
 
 /* swim_callbacks_t's find_models, and command_env_t's show_models. */
 const char *agent_segment_models(void *data, uint64_t list, size_t *bytes);
 
-/* Publishes what is marked; before the loop sleeps the same, unless the last
-   time was just now (0: that is still to come); and each second. */
+/* Publish what is marked: at once; before the loop sleeps, unless the last
+   publication was just now (0: something is still to be published); and each
+   second. */
 void agent_segment_publish(agent_t *agent);
 int agent_segment_flush(agent_t *agent);
 void agent_segment_beat(agent_t *agent);
 
 
-/* replica.c: the own replica. */
+/* replica.c: this agent's own replica. */
 
 void agent_replica_init(agent_t *agent);
 
-/* Begins to ask a replica that may never report.  -1 and a reason. */
+/*
+ * Begins to ask a replica that may never report for its health.  -1 and a
+ * reason.
+ */
 int agent_replica_watch(agent_t *agent, char *error);
 void agent_replica_done(agent_t *agent);
 
@@ -149,7 +166,7 @@ const command_error_t *agent_replica_report(void *data, command_peer_t *peer,
     const report_t *report);
 void agent_replica_lost(void *data, command_peer_t *peer);
 
-/* agent->local has changed: tells the cluster. */
+/* To be called when agent->local has changed: tells the cluster. */
 void agent_replica_changed(agent_t *agent);
 
 
@@ -160,7 +177,7 @@ void agent_child_init(agent_t *agent);
 void agent_child_begin(agent_t *agent);
 void agent_child_done(agent_t *agent);
 
-/* A replica began to report, which may be an earlier agent's child. */
+/* A replica has begun to report, which may be an earlier agent's child. */
 void agent_child_meet(agent_t *agent);
 
 /* The replica said goodbye. */
@@ -169,62 +186,72 @@ void agent_child_parted(agent_t *agent);
 /* swim_callbacks_t's on_restart. */
 order_rc_t agent_child_restart(void *data, const char *version);
 
-/* Ends it and starts it again, as it is; without waiting for its streams. */
+/*
+ * Ends the child and starts it again, with the same version; does not wait for
+ * its streams.
+ */
 order_rc_t agent_child_renew(agent_t *agent);
 
-/* Stops it for good.  Called again: without waiting for its streams. */
+/*
+ * Stops the child for good.  If called again, its streams are not waited for.
+ */
 void agent_child_stop(agent_t *agent);
 int agent_child_is_over(const agent_t *agent);
 
 
 /* keep.c: what the next run finds on the disk. */
 
-/* -1 and a reason. */
+/* Begins to keep files.  -1 and a reason. */
 int agent_keep_create(agent_t *agent, char *error);
 
-/* Waits for what is being written, two seconds at most. */
+/* Waits for the writes that are under way, two seconds at most. */
 void agent_keep_destroy(agent_t *agent);
 
-/* The text of that file from now on; nothing without --state-dir. */
+/*
+ * Keeps this text in that file from now on; does nothing without --state-dir.
+ */
 void agent_keep(agent_t *agent, agent_file_t file, const char *text);
 
-/* It could not be written, errno; agent_keep_retry() tries again. */
+/*
+ * The text could not be written; error is the errno.  agent_keep_retry() tries
+ * again.
+ */
 void agent_keep_lacking(agent_t *agent, agent_file_t file, const char *text,
     int error);
 void agent_keep_retry(agent_t *agent);
 
 /*
- * swim_callbacks_t's is_kept: nothing is being written that an answer would
- * promise.  node_kept() is called when it is again.
+ * swim_callbacks_t's is_kept.  0: a text is being written on which an answer
+ * depends; node_kept() is called when that is done.
  */
 int agent_keep_is_done(void *data);
 
-/* Why something is not written; NULL: all is. */
+/* Why a file is not written; NULL: all are. */
 const char *agent_keep_trouble(const agent_t *agent);
 
 
 /* replica_drain.c: passes the drain on to the own replica. */
 
-/* -1 and a reason. */
+/* Begins to pass the drain on.  -1 and a reason. */
 int agent_drain_create(agent_t *agent, char *error);
 void agent_drain_destroy(agent_t *agent);
 
-/* The owner of its drain when the last run ended; NULL: unknown. */
+/* The owner of the drain when the last run ended; NULL: unknown. */
 const char *agent_drain_kept(agent_t *agent);
 
 /* swim_callbacks_t's on_drain. */
 void agent_drain_act(void *data, unsigned what);
 
-/* The replica is gone: calls to it that wait are dropped. */
+/* The replica is gone: drops calls to it that wait. */
 void agent_drain_replica_gone(agent_t *agent);
 
 
-/* handover.c: another one of its standby group is to be active. */
+/* handover.c: another replica of the standby group is to become active. */
 
 /* swim_callbacks_t's on_switch. */
 order_rc_t agent_handover_begin(void *data);
 
-/* The own replica's connection is gone. */
+/* The connection of the own replica's reports is gone. */
 void agent_handover_reporter_gone(agent_t *agent);
 
 void agent_handover_init(agent_t *agent);
@@ -236,28 +263,31 @@ void agent_handover_done(agent_t *agent);
 void agent_life_init(agent_t *agent);
 void agent_life_done(agent_t *agent);
 
-/* All parts are there: begins to serve. */
+/* To be called when all parts exist: begins to serve. */
 void agent_life_begin(agent_t *agent);
 
-/* The replica's state is known: gossip may be sent from now on. */
+/*
+ * To be called when the replica's state is known: gossip may be sent from now
+ * on.
+ */
 void agent_life_speak(agent_t *agent);
 
 /*
  * Leaves, as at SIGTERM; data is the agent, for the control socket.
- * agent_life_is_over() is asked in each iteration and ends the loop.
+ * agent_life_is_over() is called in each iteration, and ends the loop.
  */
 void agent_leave(void *data);
 int agent_life_is_over(agent_t *agent);
 
 
 
-/* seal.c: what gossip is sealed with. */
+/* seal.c: the keyring that seals gossip. */
 
-/* -1 and a reason; nothing to do without --keyring. */
+/* Reads the keyring; does nothing without --keyring.  -1 and a reason. */
 int agent_seal_create(agent_t *agent, char *error);
 void agent_seal_destroy(agent_t *agent);
 
-/* SIGHUP. */
+/* Reads the keyring again, at SIGHUP. */
 void agent_seal_reload(struct ev_loop *loop, ev_signal *signal, int events);
 
 /* For the control socket; data is the agent. */

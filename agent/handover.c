@@ -1,7 +1,8 @@
 
 /*
- * The own replica is active in its standby group, and an order wants another
- * one to take over (jobs/switch.c): it ends, and comes back as a standby.
+ * Another replica is to take over from the own one, which is active in its
+ * standby group, by order (jobs/switch.c).  So the own replica ends, and comes
+ * back as a standby.
  *
  * At the first SIGTERM the replica refuses new requests, at the second it ends
  * its streams, which continue at other replicas.  A replica that this agent
@@ -18,14 +19,15 @@
 
 #define AGENT_HANDOVER_AGAIN_S  0.1
 
-/* Two SIGTERMs of which the first has not arrived are one.  So the second
-   waits until the replica says that it drains; at most as long as it may be
-   silent, since another engine may not say it.  That is counted in looks: a
-   host that stands still for seconds is not the replica's silence. */
+/* A SIGTERM that is sent before the first has arrived has no effect.  So the
+   second is sent when the replica reports that it drains; or after the time
+   that a replica may be silent, since another engine may not report it.  That
+   time is counted in checks: if the host stood still for seconds, the replica
+   was not silent. */
 #define AGENT_HANDOVER_LOOKS                                                  \
     (LOCAL_STALL_US / (uint64_t) (AGENT_HANDOVER_AGAIN_S * 1e6))
 
-/* Then the same command, given twice, does not signal again. */
+/* A command that is given again within this time does not signal again. */
 #define AGENT_HANDOVER_BEGUN_S  5.0
 
 
@@ -59,13 +61,13 @@ agent_handover_again(struct ev_loop *loop, ev_timer *timer, int events)
 }
 
 
-/* The process is the one that the kernel names, and names itself as well: a
-   connection may have been handed on by another. */
+/* Signals the process that reports, if the kernel and the report agree on its
+   pid: a connection may have been handed on to another process. */
 static order_rc_t
 agent_handover_signal(agent_t *agent)
 {
     if (ev_is_active(&agent->term_again)) {
-        return ORDER_DONE;              /* it has begun */
+        return ORDER_DONE;              /* the handover has begun already */
     }
 
     if (agent->watch.pid == 0 || agent->reported_pid != agent->watch.pid) {
@@ -73,7 +75,8 @@ agent_handover_signal(agent_t *agent)
     }
 
     if (reporter_signal(&agent->watch, SIGTERM) != 0) {
-        return errno == ESRCH ? ORDER_ENOTACTIVE    /* it just died */
+        return errno == ESRCH ? ORDER_ENOTACTIVE    /* the process has just
+                                                       died */
                               : ORDER_ENOPROCESS;
     }
 

@@ -9,11 +9,11 @@
  *                               FAILED
  *
  * The loop never waits for the disk: a thread writes (common/os/background.h),
- * one text of each file at a time, and the last that was wanted follows it.  An
- * answer that promises what is being written waits: an order that drains or
+ * one text of each file at a time, followed by the latest text for that file.
+ * An answer that promises what is being written waits: an order that drains or
  * restarts the replica is acknowledged when its text is on the disk.  A disk
- * that refuses blocks nothing: it is logged once, shown by `llmgwctl
- * status`, tried again each second, and answers go out meanwhile.
+ * that refuses blocks nothing: it is logged once, shown by `llmgwctl status`,
+ * tried again each second, and answers go out meanwhile.
  */
 
 #include <errno.h>
@@ -25,14 +25,17 @@
 #include "agent/agent_inner.h"
 
 
-/* For what is still to be written when the agent ends. */
+/*
+ * How long the end of the agent waits for texts that are still to be written.
+ */
 #define AGENT_KEEP_END_S  2.0
 
 typedef struct {
-    background_job_t   job;             /* first: a job is its text */
+    background_job_t   job;             /* first: a job begins with its
+                                           header */
     agent_t       *agent;
     agent_file_t   file;
-    int            error;           /* errno; 0: it is on the disk */
+    int            error;           /* errno; 0: the text is on the disk */
     char           dir[PATH_MAX];
     char           id[LLMGW_MEMBERS_NAME_BYTES];
     char           text[STATE_FILE_BYTES];
@@ -47,7 +50,7 @@ static const char *const  agent_keep_names[AGENT_NFILES] = {
 static void agent_keep_start(agent_t *agent, agent_file_t file);
 
 
-/* In the thread. */
+/* Writes a file, in the thread. */
 static void
 agent_keep_write(background_job_t *job)
 {

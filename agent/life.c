@@ -2,14 +2,13 @@
 /*
  * The beginning and the end of an agent.
  *
- * Beginning.  An agent that follows one that was killed or upgraded (its
- * socket file is still there) does not know yet whether the replica beside it
- * serves.  If it gossiped at once, all members would get STARTING, and
- * gateways would send nothing until the replica has connected again.  So it
- * sends nothing until the replica has reported or a health check has an
- * answer, AGENT_HOLD_S at most, which is less than it takes to be suspected.
- * Meanwhile other members keep what the last agent said, and pings wait in the
- * kernel.
+ * Beginning.  An agent that follows one that was killed or upgraded (its socket
+ * file is still there) does not know yet whether the replica beside it serves.
+ * If it gossiped at once, all members would get STARTING, and gateways would
+ * send nothing until the replica has connected again.  So it sends nothing
+ * until the replica has reported or a health check has an answer, for
+ * AGENT_HOLD_S at most, which is less than it takes to be suspected.  Meanwhile
+ * other members keep the last agent's record, and pings wait in the kernel.
  *
  * End.
  *
@@ -22,10 +21,10 @@
  *                     start them.  An agent that is stopped soon after its
  *                     start knows no member, though others may know it by its
  *                     earlier run: it does not leave in its first AGENT_JOIN_US
- *                     before it knows somebody.
+ *                     before it knows a member.
  *   another's id      its child, if there is one, is stopped.  LEFT is not
  *                     sent: members would take it for the other agent's.
- *   SIGQUIT           ends without a word: the next agent takes over socket
+ *   SIGQUIT           ends and sends nothing: the next agent takes over socket
  *                     file, segment and replica.
  */
 
@@ -36,7 +35,9 @@
 #include "net/transport_udp.h"
 
 
-/* Two of a replica's attempts to connect, or the first health check. */
+/*
+ * Enough for two of a replica's attempts to connect, or the first health check.
+ */
 #define AGENT_HOLD_S  0.4
 
 /* A seed that lives answers within some milliseconds; the first retries come
@@ -65,8 +66,9 @@ agent_life_held(struct ev_loop *loop, ev_timer *hold, int events)
 
 
 /*
- * An agent that writes a segment pings its members from the first moment on:
- * if it held its datagrams back, it would take its own silence for theirs.
+ * Whether the agent holds its datagrams back.  One that writes a segment pings
+ * its members from the first moment on: without datagrams, it would take its
+ * own silence for theirs.
  */
 static int
 agent_life_is_to_hold(const agent_t *agent)
@@ -165,7 +167,10 @@ agent_life_is_drained(const agent_t *agent)
 }
 
 
-/* LEFT reaches those that it knows; the own record is one of the table. */
+/*
+ * Whether the agent may leave: LEFT reaches only known members.  The table also
+ * has the own record.
+ */
 static int
 agent_life_may_part(const agent_t *agent)
 {

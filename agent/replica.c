@@ -1,6 +1,6 @@
 
-/* The own replica's reports and health, and what the cluster gets to know of
-   it. */
+/* Reports and health of the agent's own replica, and what the cluster is told
+   of it. */
 
 #include <assert.h>
 #include <errno.h>
@@ -10,8 +10,8 @@
 #include "agent/agent_inner.h"
 
 
-/* When the stall timer comes late, the agent was slow and reports may be
-   waiting: they are read first, and the stall is judged this much later. */
+/* If the stall timer comes late, the agent was slow and reports may be waiting:
+   they are read first, and the stall is judged this much later. */
 #define AGENT_GRACE_S  0.05
 
 
@@ -36,9 +36,9 @@ agent_replica_arm(agent_t *agent)
 
 
 /*
- * DOWN has been sent to the gateways when this returns.  The load is set
- * first, so that a record which says that the replica refuses new requests
- * comes with the load of that moment.
+ * If the replica is DOWN, this was sent to the gateways when this returns.  The
+ * load is set first, so that a record which says that the replica refuses new
+ * requests comes with the load of that moment.
  */
 void
 agent_replica_changed(agent_t *agent)
@@ -77,7 +77,7 @@ static const command_error_t  agent_replica_busy = {
 };
 
 
-/* What is shown as it was reported; NULL: nothing. */
+/* Keeps objects of the report that are shown unchanged; NULL: none. */
 static void
 agent_replica_show(agent_t *agent, json_t *pipelines, json_t *callers)
 {
@@ -88,7 +88,7 @@ agent_replica_show(agent_t *agent, json_t *pipelines, json_t *callers)
 }
 
 
-/* What else a report starts. */
+/* Does what else a report leads to. */
 static void
 agent_replica_follow(agent_t *agent, const report_t *report, int is_first)
 {
@@ -105,8 +105,8 @@ agent_replica_follow(agent_t *agent, const report_t *report, int is_first)
 
 
 /*
- * The connection that reports first is the replica's as long as it is open:
- * with two at once the state would flap between them.
+ * The first connection that reports is the replica's as long as it is open:
+ * with two at once the state would change back and forth.
  */
 const command_error_t *
 agent_replica_report(void *data, command_peer_t *peer, const report_t *report)
@@ -170,7 +170,7 @@ agent_replica_lost(void *data, command_peer_t *peer)
 }
 
 
-/* Its process is dead, whatever its connection says. */
+/* The replica's process is dead, even if its connection is still open. */
 static void
 agent_replica_died(void *data)
 {
@@ -190,7 +190,7 @@ agent_replica_stalled(struct ev_loop *loop, ev_timer *timer, int events)
     next_us = local_next_us(&agent->local);
     now_us = clock_mono_us(agent->clock);
 
-    /* Reports that wait to be read come before the verdict. */
+    /* reports that wait to be read come before the stall is judged */
     if (next_us != UINT64_MAX && now_us > next_us + AGENT_GRACE_S * 1e6
         && timer->repeat == 0.)
     {
@@ -206,8 +206,9 @@ agent_replica_stalled(struct ev_loop *loop, ev_timer *timer, int events)
 
 
 /*
- * A refused connection means that the replica does not run, which its state
- * shows.  Each other fault is logged once, until another fault or an answer.
+ * Logs why the replica cannot be asked: each fault once, until another fault or
+ * an answer.  A refused connection is not logged: it means that the replica
+ * does not run, which its state shows.
  */
 static void
 agent_replica_unfit(agent_t *agent, const char *why)

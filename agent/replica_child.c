@@ -5,8 +5,8 @@
  *
  * An orphan is a process that reports on this agent's control socket and is
  * itself the process that its report names: an earlier run of this agent
- * started it.  It is adopted later than in the first two seconds, too: a child
- * that cannot work because an orphan has its port gives way to that orphan.
+ * started it.  It is also adopted after the first two seconds: a child that
+ * cannot work because an orphan has its port gives way to that orphan.
  */
 
 #include <errno.h>
@@ -80,8 +80,8 @@ agent_child_spawn(agent_t *agent, char *error)
 
 
 /*
- * The next process may be started before the last report of one that ended on
- * request is read: that goodbye is not the new one's.
+ * The next process may be started before the last report of the one that ended
+ * on request is read.  A goodbye in it is not the new process's.
  */
 static void
 agent_child_start(agent_t *agent)
@@ -161,9 +161,9 @@ agent_child_log_end(agent_t *agent, pid_t pid, const char *how,
 
 /*
  * The process that reports is not the child that ended: often the child was a
- * shell, and what it started lives on.  That process is the child from now on.
- * A restart that was under way has to end it first, or two would fight for
- * the port.
+ * shell, and the process that it started lives on.  That process is the child
+ * from now on.  A restart that was under way has to end it first, or two would
+ * fight for the port.
  */
 static supervise_action_t
 agent_child_succeed(agent_t *agent, supervise_action_t action)
@@ -185,7 +185,7 @@ agent_child_gone(void *data, pid_t pid, const char *how)
     action = supervise_exited(&agent->supervise, agent_child_now_us(agent));
     agent_child_log_end(agent, pid, how, action);
 
-    /* The end of a connection tells by itself. */
+    /* if there is a reporter, the end of its connection is noticed by itself */
     if (agent->reporter == NULL) {
         local_ended(&agent->local);
         agent_replica_changed(agent);
@@ -258,8 +258,9 @@ agent_child_meet(agent_t *agent)
 }
 
 
-/* A standby group depends on restarts: an operator that stops one of its
-   replicas has another one serve, and wants this one to stand by. */
+/* The replica said goodbye.  One of a standby group is restarted all the same:
+   an operator that stops it wants another one to serve, and this one to stand
+   by. */
 void
 agent_child_parted(agent_t *agent)
 {
@@ -278,7 +279,7 @@ agent_child_set_version(agent_t *agent, const char *version)
 }
 
 
-/* One that is being stopped to start again goes on doing so. */
+/* A child that is already being stopped for a restart is not stopped again. */
 order_rc_t
 agent_child_renew(agent_t *agent)
 {
@@ -345,8 +346,9 @@ agent_child_init(agent_t *agent)
 
 
 /*
- * Has an earlier run of this agent left a replica?  It would have left its
- * socket file, too; and one whose file was removed meanwhile still listens.
+ * Whether an earlier run of this agent may have left a replica.  That run would
+ * have left its socket file, too; if the file was removed meanwhile, a process
+ * still listens.
  */
 static int
 agent_child_may_be_there(const agent_t *agent)

@@ -3,7 +3,7 @@
  * The drain of the own replica, apart from gossip: it is passed on to the
  * replica, and its owner is kept on disk for the next run of this agent.
  *
- * Its owners and their ends are in swim/order/drain.h, in the swim.
+ * The owners of a drain, and how it ends, are in swim/order/drain.h.
  */
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include "swim/order/drain.h"
 
 
-/* No owner: the file is not there, or makes no sense. */
+/* Not an owner: the file is not there, or makes no sense. */
 #define AGENT_DRAIN_NOT_KEPT  "?"
 
 
@@ -57,7 +57,7 @@ agent_drain_kept(agent_t *agent)
 }
 
 
-/* What stands there is not written again. */
+/* Keeps the owner, unless the file has it already. */
 static void
 agent_drain_keep(agent_t *agent)
 {
@@ -71,7 +71,7 @@ agent_drain_keep(agent_t *agent)
 }
 
 
-/* There is a process that can be called; a gateway's agent has none. */
+/* 1: there is a process that can be called; a gateway's agent has none. */
 static int
 agent_drain_has_replica(const agent_t *agent)
 {
@@ -111,7 +111,7 @@ agent_drain_told(void *data, replica_call_verb_t verb, int status,
     name = verb == REPLICA_CALL_DRAIN ? "Drain" : "Undrain";
 
     if (status == LLMGW_GRPC_OK) {
-        return;         /* its next report says so */
+        return;         /* its next report shows it */
     }
 
     if (status == LLMGW_GRPC_UNIMPLEMENTED) {

@@ -7,11 +7,12 @@
 #include "agent/agent_inner.h"
 
 
-/* A change of the file, under way. */
+/* A change of the keyring's file that is under way. */
 struct agent_seal_job_s {
-    background_job_t      job;      /* first: a job is its change */
+    background_job_t      job;      /* first: a job begins with its header */
     agent_t          *agent;
-    command_peer_t   *peer;     /* NULL: it is gone */
+    command_peer_t   *peer;     /* the connection that asked; NULL: it is
+                                   gone */
     keyring_plan_t   *plan;
     int               rc;
     char              error[KEYRING_ERROR_BYTES];
@@ -85,7 +86,10 @@ agent_seal_read(agent_t *agent)
 }
 
 
-/* A change that is being written comes first, or it would undo this. */
+/*
+ * A change that is being written is finished first, or it would undo the
+ * reload.
+ */
 void
 agent_seal_reload(struct ev_loop *loop, ev_signal *signal, int events)
 {
@@ -158,7 +162,7 @@ agent_seal_refusal(keyring_rc_t rc, const char *error)
 }
 
 
-/* In the writer's thread. */
+/* Writes the file, in the writer's thread. */
 static void
 agent_seal_write(background_job_t *job)
 {
@@ -223,7 +227,7 @@ agent_seal_gone(void *job)
 }
 
 
-/* NULL: the answer comes when the file is written. */
+/* Begins a change.  NULL: the answer comes when the file is written. */
 static json_t *
 agent_seal_start(agent_t *agent, command_peer_t *peer, keyring_plan_t *plan)
 {

@@ -2,9 +2,9 @@
 /*
  * The members segment, as far as the agent drives it: what the swim knows is
  * published before the loop sleeps, each difference goes to the log and to
- * those who listen, and each second there is a heartbeat.  A segment that
- * cannot be written is one warning and stands in the status; the heartbeat
- * tries again, and nginx keeps what it has.
+ * listeners, and each second there is a heartbeat.  If the segment cannot be
+ * written, this is logged once and shown in the status; the heartbeat tries
+ * again, and nginx keeps its view.
  */
 
 #include <stdio.h>
@@ -53,7 +53,7 @@ agent_segment_well(agent_t *agent)
 }
 
 
-/* publish_source_t's at: of the swim's table. */
+/* publish_source_t's at, over the swim's table. */
 static void
 agent_segment_at(const void *data, size_t i, publish_item_t *item)
 {
@@ -93,9 +93,9 @@ agent_segment_publish(agent_t *agent)
 
 
 /*
- * What this iteration changed is published together, unless the last
- * publication is too near.  Then the loop sleeps no longer than until the next
- * one is due, and what is left to publish makes this 0.
+ * Publishes together what changed in this iteration, unless the last
+ * publication was just now.  Then the loop sleeps no longer than until the next
+ * one is due, and 0 is returned.
  */
 int
 agent_segment_flush(agent_t *agent)
@@ -116,7 +116,7 @@ agent_segment_flush(agent_t *agent)
 }
 
 
-/* It wakes the loop: agent_segment_flush() follows. */
+/* The timer only wakes the loop; then agent_segment_flush() runs. */
 static void
 agent_segment_due(struct ev_loop *loop, ev_timer *timer, int events)
 {
@@ -140,7 +140,7 @@ agent_segment_beat(agent_t *agent)
 }
 
 
-/* The writer has those of its predecessor's segment, too. */
+/* The writer has the lists of its predecessor's segment, too. */
 const char *
 agent_segment_models(void *data, uint64_t list, size_t *bytes)
 {
@@ -153,7 +153,7 @@ agent_segment_models(void *data, uint64_t list, size_t *bytes)
 /*
  * nginx serves by the view that is in the segment; a new agent continues from
  * it, so that its first publication takes away nothing that is alive.  A
- * segment that is not there, or none, is as one without members.
+ * segment that is missing or invalid counts as one without members.
  */
 void
 agent_segment_restore(agent_t *agent)

@@ -10,7 +10,7 @@
 #include "swim/swim.h"
 
 
-/* A replica's gRPC port is its gossip port less this, without --grpc. */
+/* Without --grpc, a replica's gRPC port is its gossip port less this number. */
 #define SETTINGS_PORT_DISTANCE  10000
 
 #define settings_field(name)  offsetof(settings_t, name)
@@ -259,8 +259,8 @@ settings_set_command(settings_t *settings, int argc, char **argv, int rest,
 
 
 /*
- * What "{version}" in the command is: what was last ordered, as far as the
- * state directory has it, else what the environment says.
+ * Sets the value of "{version}": the version last ordered, if the state
+ * directory has it; otherwise that of the environment.
  */
 static int
 settings_set_version(settings_t *settings, char *error)

@@ -1,5 +1,8 @@
 
-/* The command line of llmgw-agent: options as given, and values derived. */
+/*
+ * The command line of llmgw-agent: options as given, and values derived from
+ * them.
+ */
 
 #ifndef SETTINGS_H
 #define SETTINGS_H
@@ -22,7 +25,7 @@
 #define SETTINGS_ERROR_BYTES  512
 
 typedef struct {
-    /* as given */
+    /* options as given */
     const char    *id;
     const char    *role_name;
     const char    *gossip;
@@ -46,9 +49,10 @@ typedef struct {
     uint64_t       drain_timeout_ms;
     int64_t        test_loss;       /* percent of incoming datagrams */
     uint64_t       test_shard_expiry_ms;
-    char *const   *command;         /* the replica's words; NULL: none */
+    char *const   *command;         /* words of the replica's command; NULL:
+                                       none */
 
-    /* derived from them */
+    /* derived from the options */
     llmgw_role_t   role;
     address_t      bind_address;
     address_t      grpc_address;                /* of a replica or shard */
@@ -56,28 +60,30 @@ typedef struct {
     char           grpc_text[ADDRESS_TEXT_BYTES];   /* "" for a gateway */
     char           control_path[PATH_MAX];
     char           version[LLMGW_MEMBERS_NAME_BYTES];   /* of the command */
-    int            is_version_kept;             /* it was ordered, before */
+    int            is_version_kept;             /* version was ordered in an
+                                                   earlier run */
 } settings_t;
 
 extern const options_spec_t  settings_spec;
 
 /*
- * The words from rest on are no options: after "--" they are the replica's
- * command, which must outlive the settings.  0, or -1 and one line in error.
+ * Takes the words from rest on, which are no options: after "--" they are the
+ * replica's command, which must outlive the settings.  0, or -1 and one line in
+ * error.
  */
 int settings_set_command(settings_t *settings, int argc, char **argv,
     int rest, char *error);
 
 /*
- * Fills the derived values; names are resolved.  0, or -1 and one line in
+ * Computes the derived values; names are resolved.  0, or -1 and one line in
  * error.
  */
 int settings_complete(settings_t *settings, char *error);
 
-/* Gossip can be reached from other machines. */
+/* 1: gossip can be reached from other machines. */
 int settings_is_exposed(const settings_t *settings);
 
-/* The cluster has no name of its own: another one may be called the same. */
+/* 1: the cluster has the default name, so another cluster may have the same. */
 int settings_has_default_cluster(const settings_t *settings);
 
 #endif /* SETTINGS_H */

@@ -147,9 +147,10 @@ address_parse_parts(const address_parts_t *parts, address_t *address)
 
 
 /*
- * "192.0.2.1:80", what nearly all texts are: no octet or port has more digits
- * than it needs.  Two in each update of each gossip datagram are parsed, and
- * by way of the parts this is a tenth of what a datagram costs.
+ * Parses "192.0.2.1:80", the form of nearly all texts: no octet or port has
+ * more digits than it needs.  Each update of each gossip datagram has two such
+ * texts; split into their parts first, they would take a tenth of the time that
+ * a datagram takes.
  */
 static int
 address_parse_in(const char *text, address_t *address)
@@ -236,7 +237,10 @@ address_split_or_say(const char *text, address_parts_t *parts, char *error)
 }
 
 
-/* 0: list, which freeaddrinfo() frees, is not empty; -1 and a reason. */
+/*
+ * Looks a host up.  0: *list, which freeaddrinfo() frees, is not empty; -1 and
+ * a reason.
+ */
 static int
 address_look_up(const address_parts_t *parts, int family,
     struct addrinfo **list, char *error)
@@ -388,7 +392,10 @@ address_put(char *p, unsigned n, char end)
 }
 
 
-/* As often as address_parse_in(); inet_ntop() prints too. */
+/*
+ * The counterpart of address_parse_in(), called as often; inet_ntop() would use
+ * sprintf().
+ */
 static void
 address_format_in(const struct sockaddr_in *sin, char *buf)
 {
@@ -487,7 +494,7 @@ address_is_loopback(const address_t *address)
         return 0;
     }
 
-    /* An IPv4 peer of a socket that listens on [::] is a mapped address. */
+    /* on a socket that listens on [::], an IPv4 peer has a mapped address */
 
     in6 = &address_in6(address)->sin6_addr;
 
@@ -526,7 +533,7 @@ address_is_same_host(const address_t *a, const address_t *b)
 }
 
 
-/* errno of a connection that was begun; ETIMEDOUT: nothing was heard. */
+/* The errno of a connection that was begun; ETIMEDOUT: there was no answer. */
 static int
 address_connect_error(int fd)
 {

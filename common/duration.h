@@ -9,12 +9,13 @@
 #include <stdint.h>
 
 
-/* The longest that is accepted: a year. */
+/* The longest duration that is accepted: a year. */
 #define DURATION_MAX_MS  (365ULL * 24 * 3600 * 1000)
 
 /*
- * Parses digits and one unit (ms s m h; none only for 0).  0 and *ms, or -1
- * and *ms as it was: empty, negative, fraction, other unit, too long.
+ * Parses digits and one unit (ms s m h; without a unit only 0).  0 and *ms; or
+ * -1, and *ms is unchanged: empty, negative, with a fraction, another unit, or
+ * too long.
  */
 int duration_parse(const char *text, uint64_t *ms);
 

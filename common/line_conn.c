@@ -35,13 +35,14 @@
 #include "common/line_fds.h"
 
 
-#define LINE_READ_BYTES  16384      /* one read(2) a turn, for fairness */
-#define LINE_LINGER_S    10.0       /* a peer that does not read its answer */
+#define LINE_READ_BYTES  16384      /* one read(2) an iteration, for fairness */
+#define LINE_LINGER_S    10.0       /* for a peer that does not read its
+                                       answer */
 
 
 typedef struct {
     char    *data;
-    size_t   start;         /* what precedes it has been used */
+    size_t   start;         /* bytes before this one have been used */
     size_t   end;
     size_t   capacity;
 } line_buffer_t;
@@ -56,9 +57,11 @@ struct line_conn_s {
     int                     fd;
     line_fds_t              fds;
     line_buffer_t           in;
-    size_t                  scanned;    /* bytes of in without a newline */
+    size_t                  scanned;    /* bytes of `in` known to have no
+                                           newline */
     line_buffer_t           out;
-    size_t                  hold_back;  /* queued bytes; SIZE_MAX: never */
+    size_t                  hold_back;  /* limit of queued bytes; SIZE_MAX:
+                                           none */
     const char             *error;      /* to be reported from the loop */
     unsigned                busy:1;
     unsigned                finishing:1;
@@ -66,7 +69,7 @@ struct line_conn_s {
 };
 
 
-/* Makes room for len more bytes; the used ones are dropped first. */
+/* Makes room for len more bytes; used bytes are dropped first. */
 static int
 line_buffer_reserve(line_buffer_t *b, size_t len)
 {
@@ -190,7 +193,7 @@ line_conn_fail(line_conn_t *c, const char *reason)
 }
 
 
-/* Writes what the socket takes.  0, or -1: broken. */
+/* Writes as much as the socket takes.  0, or -1: the connection is broken. */
 static int
 line_conn_flush(line_conn_t *c)
 {
@@ -234,7 +237,7 @@ line_conn_holds_back(const line_conn_t *c)
 
 
 /*
- * Gives out whole lines, as many as may be; while the rest is held back the
+ * Hands out whole lines while that is allowed; while lines are held back, the
  * reader stops.  -1: the connection was destroyed meanwhile.
  */
 static int
@@ -295,7 +298,7 @@ line_conn_give_out(line_conn_t *c)
 }
 
 
-/* Lines received before the reader stopped come first. */
+/* Lines that were received before the reader stopped are handed out first. */
 static void
 line_conn_resume(line_conn_t *c)
 {
@@ -410,7 +413,7 @@ line_conn_create(struct ev_loop *loop, int fd,
 }
 
 
-/* fd is -1: none goes with it. */
+/* Queues a line; fd -1: no descriptor goes with it. */
 static int
 line_conn_queue(line_conn_t *c, const char *text, size_t len, int fd)
 {

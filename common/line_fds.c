@@ -58,8 +58,8 @@ line_fds_recv(line_fds_t *fds, int sock, char *data, size_t capacity)
     message.msg_iovlen = 1;
     message.msg_control = space;
 
-    /* Room for one, without the padding, in which a second would fit: of
-       more the kernel closes those without room. */
+    /* Room for exactly one descriptor: the padding that CMSG_SPACE() adds would
+       fit a second one.  The kernel closes those for which there is no room. */
     message.msg_controllen = CMSG_LEN(sizeof(int));
 
     n = recvmsg(sock, &message, MSG_CMSG_CLOEXEC);
@@ -82,7 +82,7 @@ line_fds_recv(line_fds_t *fds, int sock, char *data, size_t capacity)
 }
 
 
-/* A second descriptor of one line is not kept. */
+/* Only one descriptor of a line is kept. */
 void
 line_fds_enter(line_fds_t *fds, int is_last)
 {
@@ -143,7 +143,7 @@ line_fds_push(line_fds_t *fds, int fd, size_t queued)
 }
 
 
-/* The byte and the first of the waiting descriptors. */
+/* Sends the next byte and the first of the waiting descriptors. */
 static ssize_t
 line_fds_send_first(line_fds_t *fds, int sock, const char *data)
 {

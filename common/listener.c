@@ -7,7 +7,8 @@
 #include "common/listener.h"
 
 
-#define LISTENER_ACCEPTS  64        /* in one iteration of the loop */
+#define LISTENER_ACCEPTS  64        /* most connections accepted in one
+                                       iteration of the loop */
 
 
 static void

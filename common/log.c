@@ -45,7 +45,9 @@ log_stamp(char *buf, size_t capacity)
 }
 
 
-/* The number of bytes that snprintf() really wrote, from its result. */
+/*
+ * The number of bytes that snprintf() really wrote, computed from its result.
+ */
 static size_t
 log_fitted(int n, size_t capacity)
 {

@@ -1,6 +1,6 @@
 
 /*
- * The daemons' log: one line an event on standard error.
+ * The daemons' log: one line for each event, on standard error.
  *
  *   2026-11-20T19:40:02.123Z warn llmgw-agent r1: member "r2" is suspect
  *
@@ -21,8 +21,8 @@ typedef enum {
 } log_level_t;
 
 typedef struct {
-    const char   *program;      /* "llmgw-agent" */
-    const char   *id;           /* of the member, or NULL */
+    const char   *program;      /* id of the member, or NULL */
+    const char   *id;           /* lines of a higher level are not written */
     log_level_t   level;        /* above it nothing is written */
 } log_t;
 

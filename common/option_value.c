@@ -24,7 +24,9 @@ option_value_has_limits(const option_t *o)
 }
 
 
-/* Of bytes: the longest that divides them exactly is written. */
+/*
+ * Units of a number of bytes; the longest that divides it exactly is written.
+ */
 static const struct {
     const char  *name;
     unsigned     shift;

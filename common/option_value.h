@@ -1,7 +1,5 @@
 
-/*
- * What an option's value may be, kind by kind: options.c's own half.
- */
+/* The values that an option accepts, by kind: options.c's own half. */
 
 #ifndef OPTION_VALUE_H
 #define OPTION_VALUE_H
@@ -9,7 +7,7 @@
 #include "common/options.h"
 
 
-/* Sets the field from text.  0, or -1: refused, the field as it was. */
+/* Sets the field from text.  0; or -1: refused, and the field is unchanged. */
 int option_value_store(const option_t *o, void *field, const char *value);
 
 /* Describes the accepted values, for the end of an error. */

@@ -4,9 +4,9 @@
  *
  * The values are set in three rounds, each over the one before: the table's
  * defaults, the file of `-c`, the command line.  The command line is therefore
- * walked twice: first to learn whether there is a file (or a plea for help),
- * then to be obeyed.  Defaults go through the same parser as command lines, so
- * a default that breaks its own limits is found at once.
+ * walked twice: first to find out whether there is a file (or --help), then to
+ * set the values.  Defaults go through the same parser as command lines, so a
+ * default that breaks its own limits is found at once.
  *
  * An error is one line on stderr with the option (or the file and its line),
  * the given value, and the accepted ones.
@@ -30,10 +30,12 @@
 typedef struct {
     const options_spec_t  *spec;
     char                  *values;
-    const char            *file;                /* of -c, or NULL */
-    unsigned               line;                /* in the file; 0: argv */
+    const char            *file;                /* the file of -c, or NULL */
+    unsigned               line;                /* of that file; 0: an error in
+                                                   argv */
     char                   given[OPTIONS_MAX];
-    int                    is_partial;          /* other options are no error */
+    int                    is_partial;          /* options not in the table are
+                                                   no error */
 } options_state_t;
 
 
@@ -49,7 +51,10 @@ option_dashes(const option_t *o)
 }
 
 
-/* The beginning of an error: the program, and where in which file. */
+/*
+ * Prints the beginning of an error: the program, and the file and line if it is
+ * about one.
+ */
 static void
 options_blame(const options_state_t *s)
 {
@@ -321,7 +326,7 @@ options_print_help(const options_spec_t *spec)
         printf("\nEverywhere:\n");
     }
 
-    /* Without options of its own a command reads none from a file either. */
+    /* a command without options of its own reads none from a file either */
 
     i = spec->table->name != NULL ? 0 : 1;
 
@@ -335,7 +340,7 @@ options_print_help(const options_spec_t *spec)
 }
 
 
-/* Whether the word is --help or --version; answers it. */
+/* If the word is --help or --version, answers it and returns 1. */
 static int
 options_answer(const options_spec_t *spec, const char *word)
 {
@@ -356,8 +361,8 @@ options_answer(const options_spec_t *spec, const char *word)
 /* --- the command line */
 
 /*
- * A word of the command line, taken apart: "--name=value" or "-n".  Returns
- * the name's length, 0 where the word is no option.
+ * Takes a word of the command line apart: "--name=value" or "-n".  Returns the
+ * name's length; 0: the word is no option.
  */
 static size_t
 options_word(const char *word, const char **name, const char **value)
@@ -401,8 +406,9 @@ options_missing_value(options_state_t *s, const char *word)
 
 
 /*
- * The option at argv[i].  apply: set the field, else check only.  Returns the
- * number of words it takes, or -1 with the error printed.
+ * Takes the option at argv[i].  apply: the field is set, otherwise the option
+ * is only checked.  Returns the number of words used, or -1 after printing an
+ * error.
  */
 static int
 options_take(options_state_t *s, int argc, char **argv, int i, int apply)
@@ -450,7 +456,10 @@ options_take(options_state_t *s, int argc, char **argv, int i, int apply)
 }
 
 
-/* Sets *rest.  EXIT: a word asked for help and has it. */
+/*
+ * Walks the command line and sets *rest.  EXIT: a word asked for help, which
+ * was printed.
+ */
 static options_rc_t
 options_walk(options_state_t *s, int argc, char **argv, int apply, int *rest)
 {
@@ -463,7 +472,8 @@ options_walk(options_state_t *s, int argc, char **argv, int apply, int *rest)
         }
 
         if (argv[i][0] != '-' || argv[i][1] == '\0') {
-            if (s->is_partial) {      /* a value, or an error for later */
+            if (s->is_partial) {      /* a value, or an error that is found
+                                         later */
                 n = 1;
                 continue;
             }

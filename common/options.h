@@ -23,15 +23,15 @@
 
 typedef enum {
     OPTION_STRING = 0,      /* const char **, copied */
-    OPTION_NAME,            /* the same, and llmgw_name_is_valid() */
-    OPTION_ADDRESS,         /* the same, and HOST:PORT */
-    OPTION_FLAG,            /* int *; in a file alone or with on, off */
+    OPTION_NAME,            /* the same, valid for llmgw_name_is_valid() */
+    OPTION_ADDRESS,         /* the same, as HOST:PORT */
+    OPTION_FLAG,            /* int *; in a file: no value, on or off */
     OPTION_INT,             /* int64_t *, within min .. max */
     OPTION_DOUBLE,          /* double *, within min .. max */
     OPTION_DURATION,        /* uint64_t * in ms, within min .. max ms */
     OPTION_SIZE,            /* uint64_t *, in bytes, within min .. max */
-    OPTION_HEADING          /* no option: its name stands above those that
-                               follow in --help */
+    OPTION_HEADING          /* no option, but a heading in --help for those that
+                               follow */
 } option_kind_t;
 
 typedef struct {
@@ -39,7 +39,7 @@ typedef struct {
     option_kind_t   kind;
     size_t          offset;         /* of the field in the caller's struct */
     const char     *value;          /* default as text; NULL: none */
-    const char     *metavar;        /* "HOST:PORT"; NULL: of the kind */
+    const char     *metavar;        /* "HOST:PORT"; NULL: that of the kind */
     const char     *help;           /* one line; NULL: hidden from --help */
     double          min;            /* min == max: no limits */
     double          max;
@@ -49,7 +49,7 @@ typedef struct {
 typedef struct {
     const char      *program;
     const char      *synopsis;      /* after "usage: PROGRAM " */
-    const char      *summary;       /* a line or two under it */
+    const char      *summary;       /* a line or two below the synopsis */
     const char      *epilogue;      /* NULL or text after the options */
     const option_t  *table;
 } options_spec_t;
@@ -61,16 +61,16 @@ typedef enum {
 } options_rc_t;
 
 /*
- * Fills the caller's struct (zeroed by it before).  *rest is the index in
- * argv of the first word that is no option (argc: none).  has_rest: words
- * that are no options are accepted, else they are an error.
+ * Fills the caller's struct, which must be zeroed.  *rest is the index in argv
+ * of the first word that is no option (argc: there is none).  has_rest: such
+ * words are accepted; otherwise they are an error.
  */
 options_rc_t options_parse(const options_spec_t *spec, void *values, int argc,
     char **argv, int has_rest, int *rest);
 
 /*
- * The same, of a command line that another table judges: what this one does not
- * have, --help too, is passed over.
+ * The same for a command line that is checked by another table: options that
+ * this table does not have, --help included, are skipped.
  */
 options_rc_t options_parse_some(const options_spec_t *spec, void *values,
     int argc, char **argv);
@@ -79,7 +79,10 @@ options_rc_t options_parse_some(const options_spec_t *spec, void *values,
 void options_done(const options_spec_t *spec, void *values);
 
 
-/* A command, of a program whose first word names one; a NULL name ends them. */
+/*
+ * A command of a program whose first word names one.  A NULL name ends the
+ * array.
+ */
 typedef struct {
     const char   *name;
     int         (*run)(int argc, char **argv);     /* the exit status */
@@ -87,7 +90,7 @@ typedef struct {
 
 /*
  * Runs the command that the first word names, with that word as its argv[0].
- * spec: of --help and --version alone; its table is empty.  Returns the exit
+ * spec is for --help and --version only; its table is empty.  Returns the exit
  * status: the command's, 0 for help, and 2 for an unknown word, after an error
  * message.
  */

@@ -1,8 +1,9 @@
 
 /*
  * The frame of a gossip datagram: its size, the bytes before its message, and
- * why one is dropped.  The room that carries and seals datagrams and the one
- * that decodes them both know it; the message itself is swim/wire/packet.h's.
+ * the reasons to drop one.  It is shared by the room that carries and seals
+ * datagrams and the room that decodes them; the message itself is described in
+ * swim/wire/packet.h.
  *
  * Plain, and sealed:
  *
@@ -42,7 +43,7 @@
  * being fragmented: a fragmented datagram is lost when one of its parts is.
  */
 #define PACKET_MAX_BYTES    1200
-#define PACKET_SEAL_BYTES   44      /* what sealing adds to a datagram */
+#define PACKET_SEAL_BYTES   44      /* bytes that sealing adds */
 
 #define PACKET_MAGIC_0       'L'
 #define PACKET_MAGIC_1       'G'
@@ -59,11 +60,11 @@
 /* Largest size of our own datagrams before they are sealed. */
 #define PACKET_PLAIN_BYTES  (PACKET_MAX_BYTES - PACKET_SEAL_BYTES)
 
-/* An epoch (wall clock, us) further ahead is refused: it would outlast every
-   restart of the member it speaks of. */
+/* An epoch (wall clock, us) that is further ahead is refused: it would
+   supersede every later start of its member. */
 #define PACKET_MAX_AHEAD_US  (24ULL * 3600 * 1000000)
 
-/* Why a datagram is dropped, as data: name and help are for counters. */
+/* The reasons to drop a datagram, as data: name and help are for counters. */
 #define PACKET_DROPS(X)                                                       \
     X(LENGTH,   "length", "truncated, or longer than any of ours")            \
     X(MAGIC,    "magic", "not of this protocol")                              \
@@ -92,7 +93,10 @@ typedef enum {
 } packet_rc_t;
 
 
-/* "magic", "other_cluster", ... for counters; "done" for PACKET_DONE. */
+/*
+ * The name of a reason for counters: "magic", "other_cluster", ...; "done" for
+ * PACKET_DONE.
+ */
 const char *packet_rc_name(packet_rc_t rc);
 
 
@@ -100,7 +104,7 @@ const char *packet_rc_name(packet_rc_t rc);
 size_t packet_header_encode(uint8_t *buf, const char *cluster,
     unsigned flags);
 
-/* A header of this cluster: its flags and length are set. */
+/* Decodes a header of this cluster, and sets flags and length. */
 packet_rc_t packet_header_decode(const char *cluster, const uint8_t *data,
     size_t len, unsigned *flags, size_t *header_bytes);
 

@@ -1,8 +1,8 @@
 
 /*
  * Randomness as an argument: a splitmix64 state that its owner seeds, so that
- * a run of the protocol is repeated by repeating its seed.  It chooses
- * which member to ping and when; nothing secret depends on it.
+ * the same seed gives the same run of the protocol again.  It chooses which
+ * member to ping and when; nothing secret depends on it.
  *
  * Source: Steele, Lea, Flood, "Fast splittable pseudorandom number
  * generators", OOPSLA 2014.
@@ -33,7 +33,10 @@ rnd_next(rnd_t *rnd)
 }
 
 
-/* 0 .. n - 1; n > 0.  The bias of the modulo is below 2^-32 for our n. */
+/*
+ * A number of 0 .. n - 1; n > 0.  The bias of the modulo is below 2^-32 for our
+ * n.
+ */
 static inline uint64_t
 rnd_below(rnd_t *rnd, uint64_t n)
 {

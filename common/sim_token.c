@@ -55,7 +55,7 @@ sim_token_mix(uint64_t x)
 }
 
 
-/* Cuts the next digit of a base off a number. */
+/* Takes the last digit of a number in that base off. */
 static unsigned
 sim_token_cut(uint64_t *x, unsigned base)
 {

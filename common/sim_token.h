@@ -15,7 +15,7 @@
 
 /*
  * The hash of a prompt for sim_token(): FNV-1a, 64 bits, so that a test in any
- * language can compute what a stream should say.
+ * language can compute what a stream must contain.
  */
 uint64_t sim_token_hash(const uint8_t *prompt, size_t len);
 

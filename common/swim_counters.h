@@ -42,7 +42,7 @@ typedef struct {
 #define X(name, help)  uint64_t name;
     SWIM_COUNTERS(X)
 #undef X
-    uint64_t  dropped[PACKET_NRC];      /* by packet_rc_t */
+    uint64_t  dropped[PACKET_NRC];      /* indexed by packet_rc_t */
 } swim_counters_t;
 
 #endif /* SWIM_COUNTERS_H */

@@ -17,17 +17,18 @@
 
 #define UNIX_LISTENER_BACKLOG  64
 
-/* Another process that starts needs a few system calls.  One that keeps the
-   folder locked for so long does not keep services from starting. */
+/* Another process that starts needs only a few system calls while it holds the
+   folder's lock.  A process that holds the lock longer than this does not keep
+   services from starting. */
 #define UNIX_LISTENER_TURN_MS  2000
 #define UNIX_LISTENER_POLL_MS  10
 
 
 /*
  * Processes that start in one folder take turns from bind(2) to listen(2): in
- * between a socket file looks like that of a dead process, and would be
- * removed.  -1: the folder cannot be locked, as on some file systems of a
- * network.
+ * between, a socket file looks like one that a dead process left, and would be
+ * removed.  Returns -1 if the folder cannot be locked, as on some network file
+ * systems.
  */
 static int
 unix_listener_lock(const char *path)
@@ -89,7 +90,7 @@ unix_listener_bind(int fd, const char *path)
 
     strcpy(un.sun_path, path);
 
-    /* Mode 0660 from the first moment on. */
+    /* mode 0660 from the first moment on */
     mask = umask(0117);
     rc = bind(fd, (struct sockaddr *) &un, sizeof(un));
     umask(mask);

@@ -23,19 +23,20 @@ typedef struct {
     size_t                       bytes;     /* written before the body */
     size_t                       openai_bytes;
     size_t                       body_bytes;
-    Llmgateway__OpenaiRequest    openai;    /* without its body */
-    Llmgateway__GenerateRequest  request;   /* without the above */
+    Llmgateway__OpenaiRequest    openai;    /* all fields but its body */
+    Llmgateway__GenerateRequest  request;   /* all fields but `openai` */
 } llmgw_ask_message_t;
 
 
 /*
- * Measures it; the request's memory must stay until it is written.  The body is
- * below 256 MB; without an OpenAI request there is none.
+ * Sets the message and its numbers of bytes.  It points into the request, whose
+ * memory must stay until the message is written.  The body is below 256 MB; a
+ * request without an OpenAI request has none.
  */
 void llmgw_ask_message_init(llmgw_ask_message_t *message,
     const Llmgateway__GenerateRequest *request);
 
-/* Writes message->bytes.  The body follows. */
+/* Writes message->bytes; the caller sends the body after them. */
 void llmgw_ask_message_write(const llmgw_ask_message_t *message, uint8_t *p);
 
 #endif /* LLMGW_ASK_MESSAGE_H */

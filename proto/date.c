@@ -91,7 +91,10 @@ llmgw_period_end_ms(llmgw_period_t period, uint64_t unix_ms)
 }
 
 
-/* Reads so many digits, and the character after them. */
+/*
+ * Writes a number of that many digits, and the character `behind` after it.
+ * Returns the end.
+ */
 static char *
 date_put(char *p, uint32_t number, int digits, char behind)
 {
@@ -132,7 +135,10 @@ llmgw_date_write(char date[LLMGW_DATE_BYTES], uint64_t unix_ms)
 }
 
 
-/* Puts the digits of a text where `form` has a '0'; -1: it differs. */
+/*
+ * Reads the numbers of a text, whose digits stand where `form` has a '0'.  -1:
+ * the text has another form.
+ */
 static int
 date_digits(const char *text, const char *form, uint32_t *numbers)
 {
@@ -194,7 +200,7 @@ llmgw_date_read(const char *text, size_t len, uint64_t *unix_ms)
         return -1;                      /* the 31st of a shorter month */
     }
 
-    /* behind a 'Z' stands a 0: of the forms but the last, n[6] is that */
+    /* n[6] is the fraction of the last form, and 0 in the others */
 
     *unix_ms = ms + ((n[3] * 60 + n[4]) * 60ull + n[5]) * 1000 + n[6];
 

@@ -24,15 +24,16 @@
  */
 uint32_t llmgw_period_number(llmgw_period_t period, uint64_t unix_ms);
 
-/* When the period of that time ends. */
+/* When the day or month that contains this time ends. */
 uint64_t llmgw_period_end_ms(llmgw_period_t period, uint64_t unix_ms);
 
-/* "2026-11-28T08:24:29.123Z" */
+/* Writes a time in the form "2026-11-28T08:24:29.123Z". */
 void llmgw_date_write(char date[LLMGW_DATE_BYTES], uint64_t unix_ms);
 
 /*
- * 0, and the time of such a text or of its first part: "2026-11-28",
- * "2026-11-28T08:24Z", "2026-11-28T08:24:29Z".  -1: it is no date.
+ * Reads a date in the form that llmgw_date_write() writes, or the first part of
+ * one: "2026-11-28", "2026-11-28T08:24Z", "2026-11-28T08:24:29Z".  0, and
+ * *unix_ms is set; -1: it is no date.
  */
 int llmgw_date_read(const char *text, size_t len, uint64_t *unix_ms);
 

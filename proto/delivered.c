@@ -130,7 +130,7 @@ note_more(llmgw_delivered_t *delivered, const llmgw_token_t *token)
         delivered->no_ids = 1;
     }
 
-    /* a chunk with none of the three cannot be repeated */
+    /* a chunk without a token, a finish and a usage cannot be repeated */
 
     if (more->resume_by == LLMGATEWAY__RESUME_BY__RESUME_NEVER || more->raw
         || (more->data.len && token->count == 0 && more->n_finish == 0

@@ -4,8 +4,8 @@
  * has to know it (llmgateway.proto): the tokens' ids, their text, facts of the
  * prompt, the usage; and which choices are complete.
  *
- * Ids and text grow with the stream, in blocks of doubled size, for which the
- * owner is asked.  Where it has no room they are given up, for good.
+ * Ids and text are kept in blocks of doubled size; the owner is asked for each.
+ * If it has no room, ids and text are given up, for good.
  */
 
 #ifndef LLMGW_DELIVERED_H
@@ -18,10 +18,13 @@
 
 
 #define LLMGW_DELIVERED_BYTES    256    /* the first block */
-#define LLMGW_DELIVERED_CHOICES  128    /* whose finish can be noted */
+#define LLMGW_DELIVERED_CHOICES  128    /* choices whose finish can be noted */
 
 
-/* Whose memory it is, by number of bytes; malloc() gives the bytes. */
+/*
+ * The owner's account of memory, by number of bytes.  The bytes themselves come
+ * from malloc().
+ */
 typedef struct {
     int   (*take)(void *owner, size_t bytes);       /* 0: no room */
     void  (*give)(void *owner, size_t bytes);
@@ -47,15 +50,18 @@ typedef struct {
     uint32_t   nfinished;           /* choices that are complete */
     uint64_t   finished[LLMGW_DELIVERED_CHOICES / 64];
 
-    unsigned   is_on:1;             /* ids or text were to be kept */
+    unsigned   is_on:1;             /* ids or text were asked for at the
+                                       start */
     unsigned   keeps_ids:1;
     unsigned   keeps_text:1;
     unsigned   has_begun:1;         /* the client has something */
-    unsigned   has_more:1;          /* than plain tokens */
+    unsigned   has_more:1;          /* also something beside plain tokens */
     unsigned   has_prompt:1;
     unsigned   has_usage:1;
-    unsigned   no_ids:1;            /* says the replica: they say too little */
-    unsigned   never:1;             /* the same: neither ids nor text will do */
+    unsigned   no_ids:1;            /* the replica says that ids are not
+                                       enough */
+    unsigned   never:1;             /* the replica says that neither ids nor
+                                       text is enough */
     unsigned   no_memory:1;
 } llmgw_delivered_t;
 
@@ -65,20 +71,25 @@ void llmgw_delivered_init(llmgw_delivered_t *delivered,
     int keeps_text);
 
 /*
- * Takes note of what goes to the client.  0: there was no memory, and ids and
- * text are given up; this is returned once.
+ * Takes note of what goes to the client.  0: there was no memory, so ids and
+ * text are given up; 0 is returned once.
  */
 int llmgw_delivered_add(llmgw_delivered_t *delivered,
     const llmgw_token_t *token);
 
-/* The ids are not kept any more. */
+/* Gives the ids up; those that come later are not kept either. */
 void llmgw_delivered_drop_ids(llmgw_delivered_t *delivered);
 
-/* What the next replica is told: ids, or else text; it refers to them. */
+/*
+ * Fills the message for the next replica: with ids, or else text.  The message
+ * refers to the bytes of `delivered`.
+ */
 void llmgw_delivered_tell(const llmgw_delivered_t *delivered,
     Llmgateway__Delivered *message);
 
-/* Gives the memory back; safe to call again.  The other facts stay. */
+/*
+ * Gives the memory of ids and text back; safe to call again.  Other facts stay.
+ */
 void llmgw_delivered_release(llmgw_delivered_t *delivered);
 
 #endif /* LLMGW_DELIVERED_H */

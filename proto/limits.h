@@ -10,10 +10,15 @@
 #include <stdint.h>
 
 
-/* Of an account: a key's name, or an identity, as an e-mail address is one. */
+/*
+ * The name of an account: a key's name, or an identity, for example an e-mail
+ * address.
+ */
 #define LLMGW_KEY_NAME_BYTES  97        /* with the NUL */
 
-/* Above any use; sums and products of limits stay within 64 bits. */
+/*
+ * More than any client uses; sums and products of limits stay within 64 bits.
+ */
 #define LLMGW_LIMIT_MAX  1000000000000ull
 #define LLMGW_STREAMS_MAX  1000000
 
@@ -27,7 +32,7 @@ typedef struct {
     uint64_t        rpm;                /* requests a minute */
     uint64_t        tpm;                /* tokens a minute */
     uint64_t        budget;             /* tokens a period */
-    llmgw_period_t  period;             /* of the budget */
+    llmgw_period_t  period;             /* the period of the budget */
     uint32_t        streams;            /* requests in flight */
 } llmgw_limits_t;
 

@@ -25,7 +25,9 @@ const llmgw_token_t  llmgw_token_final = {
 };
 
 
-/* NULL: not in its shortest form, too large, or cut off. */
+/*
+ * Reads a length.  NULL: it is not in its shortest form, too large, or cut off.
+ */
 static const uint8_t *
 token_len(const uint8_t *p, const uint8_t *end, size_t *len)
 {

@@ -8,9 +8,9 @@
  * "Encoding", last one wins).  So the bytes of a replica's message, with
  * field 3 appended, are the message for the client.
  *
- * This holds only for a message in the form that every encoder writes, with
- * no fields but these two.  Any other is decoded with protobuf-c, into memory
- * that the caller has on its stack, and its two fields are written anew.
+ * This holds only for a message in the form that every encoder writes, with no
+ * fields but these two.  Any other message is decoded with protobuf-c, into
+ * memory on the caller's stack, and its two fields are written anew.
  */
 
 #ifndef LLMGW_TOKEN_MESSAGE_H
@@ -24,19 +24,22 @@
 
 #define LLMGW_TOKEN_ARENA_BYTES   4096      /* most messages fit into it */
 
-/* What a message may take decoded: submessages are larger than their bytes. */
+/*
+ * Most bytes that a message may take when decoded: its submessages take more
+ * memory than their bytes.
+ */
 #define LLMGW_TOKEN_ARENA_MAX     (8 * 1024 * 1024)
 
 /* Limits of llmgateway.proto: a piece of an answer, a failure's body. */
 #define LLMGW_TOKEN_PIECE_MAX     (64 * 1024)
 
-/* Of a finish_reason, and of a content type: the longest known have 30. */
+/* The longest finish_reason or content type; the longest known have 30. */
 #define LLMGW_TOKEN_WORD_MAX      256
 
 
 /*
- * A GenerateResponse, and its fields.  The message is in the form above: with
- * `more` it is a copy of these two fields alone.
+ * A GenerateResponse and its fields.  `message` is in the form above; if `more`
+ * is set, it is a copy of the first two fields alone.
  */
 typedef struct {
     const uint8_t  *message;
@@ -44,25 +47,26 @@ typedef struct {
     const uint8_t  *text;       /* within the message */
     size_t          text_len;
     int             is_final;
-    uint32_t        count;      /* how many tokens it is */
-    const Llmgateway__GenerateResponse  *more;      /* NULL: it is plain */
+    uint32_t        count;      /* number of tokens in the text */
+    const Llmgateway__GenerateResponse  *more;      /* all fields; NULL: it is a
+                                                       plain token */
 } llmgw_token_t;
 
 
 typedef struct llmgw_token_block_s  llmgw_token_block_t;
 
-/* Memory of one decoded message. */
+/* The memory of one decoded message. */
 typedef struct {
     ProtobufCAllocator    allocator;
     llmgw_token_block_t  *blocks;       /* what did not fit, from malloc() */
     size_t                used;
-    size_t                taken;        /* in blocks */
+    size_t                taken;        /* bytes in these blocks */
     uint8_t               bytes[LLMGW_TOKEN_ARENA_BYTES]
                           __attribute__((aligned(16)));
 } llmgw_token_arena_t;
 
 
-/* The last message of a stream, without text: it is no token. */
+/* The last message of a stream, without text: it counts as no token. */
 extern const llmgw_token_t  llmgw_token_final;
 
 
@@ -75,19 +79,19 @@ int llmgw_token_message_read(const uint8_t *message, size_t len,
 
 /*
  * For a message that read() does not take.  1: *token is set, and valid until
- * the arena is done; token->more is NULL if no known field was there but the
- * two.  0: it is no valid GenerateResponse, or breaks a rule of
- * llmgateway.proto, or there is no memory.  The text alone is not checked.
+ * the arena is done; token->more is NULL if the message has no known field
+ * beside the two.  0: it is no valid GenerateResponse, or breaks a rule of
+ * llmgateway.proto, or there is no memory.  Everything but the text is checked.
  * Either way the arena must be done.  has_data: 0: the caller does not read
  * `data`, and messages count as having none.  Line ends in failure.body are
- * spaces.
+ * replaced by spaces.
  */
 int llmgw_token_message_decode(const uint8_t *message, size_t len,
     int has_data, llmgw_token_arena_t *arena, llmgw_token_t *token);
 
 /*
- * 1: something in it is for the client; 0: it is `progress`, or has facts of
- * the stream alone.
+ * 1: something in the message is for the client; 0: it is `progress`, or has
+ * only facts about the stream.
  */
 int llmgw_token_is_output(const llmgw_token_t *token);
 

@@ -8,7 +8,7 @@
 #include "proto/trace.h"
 
 
-/* Where the parts begin. */
+/* Offsets of the parts. */
 #define ID         3
 #define SPAN       36
 #define FLAGS      53

@@ -20,7 +20,7 @@
 #define LLMGW_TRACE_SPAN_BYTES    17
 #define LLMGW_TRACE_PARENT_BYTES  56
 
-/* The least that Level 1 requires everybody to pass on. */
+/* The length that Level 1 requires every participant to pass on at least. */
 #define LLMGW_TRACE_STATE_MAX     512
 
 typedef struct {
@@ -37,7 +37,10 @@ typedef struct {
 } llmgw_trace_span_t;
 
 
-/* 0: not valid, so there is no trace; *trace is unchanged. */
+/*
+ * Parses a traceparent.  0: it is not valid, so there is no trace, and *trace
+ * is unchanged.
+ */
 int llmgw_trace_parse(llmgw_trace_t *trace, const char *value, size_t len);
 
 /* Writes the traceparent of a child with that span id, which is not 0. */

@@ -24,8 +24,8 @@ llmgw_utf8_eight(const unsigned char *p)
 
 
 /*
- * Prompts and tokens are mostly ASCII, and tokens short: eight or four bytes
- * are looked at together, the last ones once more with some before them.
+ * Prompts and tokens are mostly ASCII, and tokens are short.  So eight or four
+ * bytes are checked at once; the last group may overlap the one before.
  */
 
 static inline int
@@ -107,7 +107,7 @@ llmgw_utf8_shown(const void *text, size_t len)
 }
 
 
-/* The bytes of the character at p, 0: there is none. */
+/* The number of bytes of the character at p; 0: no character begins there. */
 
 static size_t
 llmgw_utf8_char(const unsigned char *p, size_t left)

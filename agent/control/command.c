@@ -5,7 +5,7 @@
 #include "control/command_show.h"
 
 
-/* For streams to end, and for a standby to wake. */
+/* Enough for streams to end, and for a standby to wake. */
 #define COMMAND_WAIT_TIMEOUT_MS  60000
 
 typedef enum {
@@ -77,7 +77,7 @@ command_report(const command_env_t *env, command_peer_t *peer,
 }
 
 
-/* The answer is what is, as an event; changes follow as they come. */
+/* The answer is the present state, as an event; changes follow as they come. */
 static json_t *
 command_listen(const command_env_t *env, command_peer_t *peer,
     const json_t *request)
@@ -102,7 +102,7 @@ command_leave(const command_env_t *env, command_peer_t *peer,
 }
 
 
-/* NULL: the request has none. */
+/* The request's id; NULL: it has none. */
 static const char *
 command_id(const json_t *request)
 {

@@ -10,11 +10,11 @@
 typedef json_t *(*command_pt)(const command_env_t *env, command_peer_t *peer,
     const json_t *request);
 
-/* A string of the request; NULL: it has none of that name. */
+/* A string of the request; NULL: it has no string of that name. */
 const char *command_text(const json_t *request, const char *name);
 
-/* A number of the request, least to most; `otherwise` where it is missing.  0:
-   it is none, or not within the limits. */
+/* Reads a number of the request from least to most; *number is `otherwise` if
+   it is missing.  0: it is no number, or not within the limits. */
 int command_number(const json_t *request, const char *name, json_int_t least,
     json_int_t most, json_int_t otherwise, int64_t *number);
 

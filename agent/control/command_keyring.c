@@ -1,5 +1,5 @@
 
-/* The ring of keys as commands: ids go out, keys only come in. */
+/* The keyring as commands: answers show ids only; keys only come in. */
 
 #include "control/command_inner.h"
 

@@ -1,6 +1,6 @@
 
-/* Shards as JSON: what one computes, and that it begins and ends to be
-   offered. */
+/* Shards as JSON: what a shard computes, and the events when it is offered or
+   no longer offered. */
 
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +14,10 @@
     (LLMGW_SHARD_MODEL_BYTES + LLMGW_MEMBERS_NAME_BYTES + 16)
 
 
-/* -1: its list is not there, so it is unknown what it computes. */
+/*
+ * Reads the model of a shard.  -1: its list is not there, so its model is
+ * unknown.
+ */
 static int
 command_shard_model(const command_env_t *env, const llmgw_member_t *m,
     llmgw_shard_model_t *model)
@@ -28,7 +31,7 @@ command_shard_model(const command_env_t *env, const llmgw_member_t *m,
 }
 
 
-/* "?" is a model whose list is not there. */
+/* The name of a shard; its model is "?" if the list is not there. */
 static json_t *
 command_shard_name(const command_env_t *env, const llmgw_member_t *m,
     const llmgw_shard_t *shard)
@@ -95,7 +98,7 @@ command_add_offer(const command_env_t *env, json_t *events, const char *name,
 }
 
 
-/* A reader that takes one for the other finds what it expects. */
+/* 1: a reader may take one offer for the other: it finds what it expects. */
 static int
 command_offers_are_alike(const llmgw_member_t *a, const llmgw_member_t *b)
 {
@@ -106,7 +109,10 @@ command_offers_are_alike(const llmgw_member_t *a, const llmgw_member_t *b)
 }
 
 
-/* Another offer in the place of the last one ends that. */
+/*
+ * If another offer replaces the last one, there are two events: the last one
+ * ended, and the other began.
+ */
 void
 command_add_shard(const command_env_t *env, json_t *events,
     const llmgw_member_t *before, const llmgw_member_t *after,

@@ -10,8 +10,8 @@
 
 
 /*
- * What the own agent of a replica knows is more certain than what others think
- * of that agent, so DOWN and STOPPED come first.
+ * The state for display.  What a replica's own agent knows of it is more
+ * certain than what others think of that agent, so DOWN and STOPPED come first.
  */
 const char *
 command_show_state(const llmgw_member_t *member, const char **cause)
@@ -72,7 +72,7 @@ command_show_group(json_t *shown, const llmgw_member_t *m)
 }
 
 
-/* What the replica says of its engine, as far as it says it. */
+/* Adds what the replica reports of its engine. */
 static void
 command_show_engine(const command_env_t *env, json_t *shown,
     const llmgw_member_t *m, const llmgw_engine_load_t *engine)
@@ -156,7 +156,7 @@ command_show_member(const command_env_t *env, const llmgw_member_t *m,
 }
 
 
-/* What is known of a member and is not in the segment. */
+/* Adds what is known of a member and is not in the segment. */
 static void
 command_show_traits(json_t *shown, const command_traits_t *traits)
 {
@@ -262,7 +262,7 @@ command_show_counts(const command_env_t *env)
 }
 
 
-/* What is not written, and why; empty: all is well. */
+/* What is not written, and why; empty: everything is written. */
 static json_t *
 command_show_troubles(const command_status_t *status)
 {
@@ -344,7 +344,8 @@ command_show_status(const command_env_t *env)
         "uptime_ms", (json_int_t) (uptime_us / 1000),
         "backlog", (json_int_t) status.backlog,
         "local_health", (json_int_t) status.local_health,
-        "doubt", (json_int_t) status.local_health,  /* its former name */
+        "doubt", (json_int_t) status.local_health,  /* the former name of
+                                                       local_health */
         "segment", env->members_path,
         "key", status.key,
         "troubles", command_show_troubles(&status),

@@ -1,7 +1,7 @@
 
 /*
- * A rolling update as a request: what is in it is checked here, whether it
- * can be done is the driver's to say (jobs/update_request.c).
+ * A rolling update as a request: its fields are checked here; the driver
+ * decides whether it can be done (jobs/update_request.c).
  */
 
 #include <stdlib.h>
@@ -29,7 +29,10 @@ command_is_name(const char *text)
 }
 
 
-/* NULL: the field is missing, or a string that is not empty. */
+/*
+ * A text of the request.  NULL: the field is missing; *is_wrong is set unless
+ * it is a string that is not empty.
+ */
 static const char *
 command_update_text(const json_t *request, const char *name, int *is_wrong)
 {
@@ -44,7 +47,10 @@ command_update_text(const json_t *request, const char *name, int *is_wrong)
 }
 
 
-/* -1: no list of ids.  ids are the request's own strings. */
+/*
+ * Reads the list of ids.  -1: it is no list of ids.  ids points to the
+ * request's own strings.
+ */
 static int
 command_update_ids(const json_t *request, command_update_t *update)
 {
@@ -80,7 +86,7 @@ command_update_ids(const json_t *request, command_update_t *update)
 }
 
 
-/* NULL: all is well; else the name of what is not. */
+/* NULL: all fields are valid; otherwise the name of the one that is not. */
 static const char *
 command_update_decode(const json_t *request, command_update_t *update)
 {
@@ -95,7 +101,7 @@ command_update_decode(const json_t *request, command_update_t *update)
         return "to";
     }
 
-    /* A replica would be stopped, and never started. */
+    /* a replica would be stopped, and never started */
     if (is_wrong || (update->stop != NULL
                      && json_object_get(request, "start") == NULL))
     {

@@ -16,8 +16,9 @@ struct control_conn_s {
     command_peer_t   peer;          /* first: a peer is its connection */
     control_t       *control;
     line_conn_t     *line;
-    uint64_t         nlost;         /* events since the last that went */
-    double           line_at;       /* its last line, or its beginning */
+    uint64_t         nlost;         /* events dropped since the last one sent */
+    double           line_at;       /* when it sent its last line, or
+                                       connected */
     uint64_t         accepted_ticks;
     control_conn_t  *prev;
     control_conn_t  *next;
@@ -87,7 +88,7 @@ control_conn_closed(line_conn_t *line, const char *reason)
 }
 
 
-/* Takes the reference; NULL is not sent. */
+/* Sends a message and releases it; NULL is not sent. */
 static void
 control_conn_send(control_conn_t *conn, json_t *json)
 {
@@ -186,7 +187,9 @@ static const line_conn_callbacks_t  control_conn_callbacks = {
 };
 
 
-/* No user, where the kernel does not say which. */
+/*
+ * Fills the peer's user; it is no valid one if the kernel does not report it.
+ */
 static void
 control_fill_peer(command_peer_t *peer, int fd)
 {
@@ -205,7 +208,7 @@ control_fill_peer(command_peer_t *peer, int fd)
 
 /* --- connections come and go */
 
-/* No answer is awaited on it. */
+/* 1: the connection waits for no answer, and may be closed. */
 static int
 control_conn_is_idle(const control_conn_t *conn)
 {
@@ -247,7 +250,7 @@ control_is_owner(const control_t *control, const command_peer_t *peer)
 }
 
 
-/* Does a give up its place rather than b? */
+/* Whether a is closed rather than b. */
 static int
 control_conn_yields(const control_conn_t *a, const control_conn_t *b)
 {
@@ -260,7 +263,10 @@ control_conn_yields(const control_conn_t *a, const control_conn_t *b)
 }
 
 
-/* 0: there is room for the peer, if need be an idle one's. */
+/*
+ * Makes room for the peer, by closing an idle connection if need be.  0: there
+ * is room; -1: there is none.
+ */
 static int
 control_make_room(control_t *control, const command_peer_t *peer)
 {
@@ -291,7 +297,7 @@ control_make_room(control_t *control, const command_peer_t *peer)
 }
 
 
-/* It fits into a socket that has carried nothing yet. */
+/* the line fits into a socket that has carried nothing yet */
 static void
 control_refuse(int fd)
 {

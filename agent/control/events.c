@@ -1,7 +1,7 @@
 
 /*
- * Changes as events: one event for each field that changed and that a listener
- * may wait for, with its old and its new value.
+ * Changes as events: one event, with the old and the new value, for each
+ * changed field that a listener may wait for.
  */
 
 #include <string.h>

@@ -75,7 +75,7 @@ report_resume_group(const json_t *json, char *text)
 }
 
 
-/* Absent means the empty one: it runs. */
+/* Absent means the empty one: its engine runs. */
 static int
 report_detail(const json_t *json, char *text)
 {
@@ -205,7 +205,7 @@ report_group_lock(const json_t *json, uint64_t *lock)
 }
 
 
-/* Absent means that none was granted yet, so the engine is not active. */
+/* Absent means that no epoch was granted yet, so the engine is not active. */
 static int
 report_group_epoch(const json_t *json, report_group_t *group)
 {
@@ -225,7 +225,7 @@ report_group_epoch(const json_t *json, report_group_t *group)
 }
 
 
-/* A name and a state; or none of the five. */
+/* A group has a name and a state; without a name, none of the five fields. */
 static int
 report_group(const json_t *json, report_group_t *group, const char **error)
 {
@@ -295,7 +295,7 @@ report_model_is_valid(const json_t *list, size_t i)
 }
 
 
-/* The first names that fit are kept, in their order. */
+/* Keeps the first names that fit, in their order. */
 static int
 report_models(const json_t *json, report_models_t *models)
 {
@@ -427,7 +427,7 @@ report_shard_facts(const json_t *json, llmgw_shard_t *facts,
 }
 
 
-/* Its model is kept as a list, as gossip and nginx take it. */
+/* The shard's model is kept as a list, as gossip and nginx take it. */
 static int
 report_shard(const json_t *json, report_t *report, const char **error)
 {
@@ -528,7 +528,7 @@ report_engine(const json_t *json, llmgw_engine_load_t *engine,
 }
 
 
-/* The figures of the replica's engine, as far as they are given. */
+/* Takes the figures of the replica's engine that are given. */
 static int
 report_facts(const json_t *json, report_t *report, const char **error)
 {

@@ -6,14 +6,14 @@
  *    "model_version":"v1","max_capacity":4,"active_requests":0,
  *    "draining":false}
  *
- * and with "goodbye":true in its last one.  A replica before an engine also
- * reports what that engine is: "state", "models", "running", "waiting",
- * "kv_permille", "kv_free_blocks", "hit_permille", "resume_group"; and one that
- * starts its engine "detail", why that does not run.  One of a
- * standby group says "group", "group_state", "group_epoch", "group_lock",
- * "group_lock_away".  A shard says "shard", what it computes; a replica that
- * orchestrates shards says "pipelines", how they do.  docs/control.md has it
- * for authors of engines.
+ * and with "goodbye":true in the last one.  A replica before an engine also
+ * reports about that engine: "state", "models", "running", "waiting",
+ * "kv_permille", "kv_free_blocks", "hit_permille", "resume_group"; a replica
+ * that starts its engine also "detail", why the engine does not run.  A replica
+ * of a standby group reports "group", "group_state", "group_epoch",
+ * "group_lock", "group_lock_away".  A shard reports "shard", the layers that it
+ * computes; a replica that orchestrates shards reports "pipelines", the state
+ * of these.  docs/control.md describes all fields for authors of engines.
  */
 
 #ifndef REPORT_H
@@ -25,33 +25,33 @@
 #include "proto/members/shards.h"
 
 
-#define REPORT_MAX_MODELS      64   /* a replica with more adapters than that
-                                       serves none of them well */
+#define REPORT_MAX_MODELS      64   /* a replica with more adapters serves none
+                                       of them well */
 #define REPORT_MAX_NAME_BYTES  255
 #define REPORT_DETAIL_BYTES    128  /* a line for people, with its NUL */
 
-/* As compact JSON: a dozen figures, and of each of a few dozen shards up to
-   500 bytes. */
+/* Limit as compact JSON: a dozen figures, and up to 500 bytes for each of a few
+   dozen shards. */
 #define REPORT_MAX_OBJECT_BYTES  32768
 
-/* Of the names as many as gossip carries; the others are counted. */
+/* As many of the names as gossip carries; the others are counted. */
 typedef struct {
-    char      names[LLMGW_MEMBERS_MODELS_BYTES];    /* each with a NUL */
+    char      names[LLMGW_MEMBERS_MODELS_BYTES];    /* each ended by a NUL */
     size_t    bytes;                                /* 0: none */
     uint32_t  cut;
 } report_models_t;
 
-/* How far an engine of a standby group is.  Zeroed: it is of none. */
+/* The state of an engine in its standby group.  Zeroed: it is in no group. */
 typedef struct {
     char                 name[LLMGW_GROUP_BYTES];
     llmgw_group_state_t  state;
     uint64_t             epoch;
     uint64_t             lock;
-    int                  is_lock_away;  /* of an active one: no standby
-                                           could take over */
+    int                  is_lock_away;  /* of an active engine: no standby could
+                                           take over */
 } report_group_t;
 
-/* What a shard says of itself.  Zeroed: nothing. */
+/* A shard's report about itself.  Zeroed: nothing was reported. */
 typedef struct {
     llmgw_shard_t        facts;
     llmgw_shard_model_t  model;
@@ -66,22 +66,23 @@ typedef struct {
     uint32_t             active_requests;
     int                  draining;
     int                  goodbye;
-    llmgw_service_t      state;                 /* of the engine; else READY */
+    llmgw_service_t      state;                 /* of the engine, if reported;
+                                                   else READY */
     char                 detail[REPORT_DETAIL_BYTES];   /* "": none */
     report_group_t       group;
     report_models_t      models;
     report_shard_t       shard;
     llmgw_engine_load_t  engine;
-    json_t              *pipelines;             /* the message's own; NULL:
-                                                   it orchestrates nothing */
-    json_t              *callers;               /* the same, of a shard; NULL:
-                                                   it reports none */
+    json_t              *pipelines;             /* belongs to the message; NULL:
+                                                   no shards are orchestrated */
+    json_t              *callers;               /* likewise, of a shard; NULL:
+                                                   not reported */
 } report_t;
 
 
 /*
- * 0, or -1 and in *error what is missing or wrong.  The list of a shard's model
- * is in models.
+ * Reads a report.  0; or -1, and *error says what is missing or wrong.  For a
+ * shard, models has the list of its model.
  */
 int report_decode(report_t *report, const json_t *json, const char **error);
 

@@ -11,12 +11,13 @@ typedef struct {
     const ctl_t         *ctl;
     const ctl_column_t  *columns;
     size_t               n;
-    size_t               widths[CTL_COLUMNS_MAX];   /* 0: left out */
+    size_t               widths[CTL_COLUMNS_MAX];   /* 0: the column is left
+                                                       out */
     FILE                *out;
 } columns_t;
 
 
-/* row NULL: the heading. */
+/* The text of a cell; row NULL: of the heading. */
 static const char *
 columns_cell(const ctl_column_t *column, const json_t *row, char *text)
 {

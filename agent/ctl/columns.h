@@ -10,12 +10,15 @@
 #define CTL_CELL_BYTES     96
 #define CTL_COLUMNS_MAX    16
 
-/* What stands in a row's cell, in text or elsewhere; "-": nothing. */
+/*
+ * Returns the text of a row's cell, which may be in the buffer `text` or
+ * elsewhere; "-": there is nothing to show.
+ */
 typedef const char *(*ctl_cell_pt)(const json_t *row, char *text);
 
 typedef struct {
     const char   *heading;
-    const char   *field;        /* shown as it is, text or number; or */
+    const char   *field;        /* shown as it is, if `cell` is NULL */
     ctl_cell_pt   cell;
     const char *(*colour)(const char *cell);    /* NULL: none */
     int           is_optional;  /* left out where all cells are "-" */

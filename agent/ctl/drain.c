@@ -1,5 +1,8 @@
 
-/* llmgwctl drain, undrain: the progress as it comes, then what became of it. */
+/*
+ * llmgwctl drain, undrain: shows the progress as it is reported, then the
+ * outcome.
+ */
 
 #include <stdio.h>
 
@@ -78,7 +81,7 @@ ctl_undrain_show(const ctl_t *ctl, json_t *answer, FILE *out)
 }
 
 
-/* Its events say how long it takes, in which there is nothing to see. */
+/* The events of an undrain are not shown: they only tell how long it takes. */
 int
 ctl_undrain(const ctl_t *ctl)
 {

@@ -1,7 +1,7 @@
 
 /*
- * Fields of an answer's objects.  One that lacks, or is of another kind, reads
- * as 0, or as no text.
+ * Fields of an answer's objects.  A field that is missing, or of another type,
+ * reads as 0, or as an empty text.
  */
 
 #ifndef CTL_FIELD_H
@@ -28,7 +28,7 @@ ctl_text(const json_t *object, const char *name)
 }
 
 
-/* For people: "-" where there is none. */
+/* A text for people; "-" if there is none. */
 static inline const char *
 ctl_word(const json_t *object, const char *name)
 {

@@ -1,8 +1,7 @@
 
 /*
- * llmgwctl group: which standby groups there are, and the planned switch.
- *
- * The list is made from the members that the agent lists.
+ * llmgwctl group: which standby groups there are, and the planned switch.  The
+ * list is made from the members that the agent shows.
  */
 
 #include <stdio.h>
@@ -40,7 +39,7 @@ ctl_group_is(const json_t *member, const char *name, const char *value)
 }
 
 
-/* Its agent is there, and it has a process. */
+/* 1: the member's agent is there, and it has a process. */
 static int
 ctl_group_has_process(const json_t *member)
 {
@@ -79,7 +78,7 @@ ctl_group_find(json_t *groups, const char *name)
 }
 
 
-/* Of several active ones, the one of the greatest epoch is routed to. */
+/* If several are active, requests go to the one with the greatest epoch. */
 static void
 ctl_group_add(json_t *group, json_t *member)
 {

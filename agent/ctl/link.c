@@ -10,7 +10,7 @@
 #include "ctl/link.h"
 
 
-/* An agent that does not answer in this time does not run. */
+/* An agent that does not answer within this time counts as not running. */
 #define CTL_LINK_TIMEOUT_S  5
 
 
@@ -60,7 +60,7 @@ ctl_link_connect(const ctl_t *ctl)
 }
 
 
-/* Connects and sends the request.  NULL: not reached, which was reported. */
+/* Connects and sends the request.  NULL: it failed, which was reported. */
 static FILE *
 ctl_link_open(const ctl_t *ctl, json_t *request)
 {
@@ -91,8 +91,9 @@ ctl_link_open(const ctl_t *ctl, json_t *request)
 }
 
 
-/* A socket with a timeout is interrupted by a stop and its end (signal(7)):
-   ^Z and fg are no silence of the agent. */
+/* A system call with a timeout on a socket is interrupted when the process is
+   stopped and continued (signal(7)); after ^Z and fg the agent is not taken for
+   silent. */
 static int
 ctl_link_getc(FILE *stream)
 {
@@ -106,7 +107,7 @@ ctl_link_getc(FILE *stream)
 }
 
 
-/* One line with its end, to be freed; NULL: none came. */
+/* Reads one line with its end, which the caller frees; NULL: none came. */
 static char *
 ctl_link_line(FILE *stream)
 {
@@ -137,7 +138,7 @@ ctl_link_line(FILE *stream)
 }
 
 
-/* NULL: no line came, which was reported. */
+/* Reads one answer.  NULL: no line came, which was reported. */
 static json_t *
 ctl_link_read(const ctl_t *ctl, FILE *stream)
 {
@@ -159,7 +160,7 @@ ctl_link_read(const ctl_t *ctl, FILE *stream)
 }
 
 
-/* The exit status for a refusal's code; for all others: CTL_FAILED. */
+/* The exit status for the code of a refusal; other codes: CTL_FAILED. */
 static const struct {
     const char  *code;
     int          status;
@@ -277,7 +278,7 @@ ctl_link_tell(const ctl_t *ctl, json_t *request)
 }
 
 
-/* The last line has no "event"; NULL: it did not come. */
+/* The last line is the one without "event"; NULL: it did not come. */
 static json_t *
 ctl_link_read_events(const ctl_t *ctl, FILE *stream, ctl_event_pt on_event,
     void *data)

@@ -1,5 +1,8 @@
 
-/* llmgwctl lock status: who holds each group of a host, and who waits. */
+/*
+ * llmgwctl lock status: which process holds each group of a host, and which
+ * wait.
+ */
 
 #include <stdio.h>
 #include <string.h>
@@ -36,7 +39,7 @@ ctl_lock_name(const char *name, FILE *out)
 }
 
 
-/* "holder    r1 (pid 4711, 3 processes), epoch 1763650000300001" */
+/* Prints "holder    r1 (pid 4711, 3 processes), epoch 1763650000300001". */
 static void
 ctl_lock_holder(const json_t *group, FILE *out)
 {
@@ -57,7 +60,7 @@ ctl_lock_holder(const json_t *group, FILE *out)
 }
 
 
-/* "waiters   r2 waiting, r3 silent" */
+/* Prints "waiters   r2 waiting, r3 silent". */
 static void
 ctl_lock_waiters(const json_t *group, FILE *out)
 {
@@ -76,7 +79,7 @@ ctl_lock_waiters(const json_t *group, FILE *out)
 }
 
 
-/* "takeover  gone after 12 ms, granted after 15 ms" */
+/* Prints "takeover  gone after 12 ms, granted after 15 ms". */
 static void
 ctl_lock_last(const json_t *group, FILE *out)
 {

@@ -35,7 +35,7 @@ ctl_help(void)
 }
 
 
-/* Or a service's, by its name. */
+/* 1: by its name, this is an agent's socket, not another service's. */
 static int
 ctl_is_agents(const char *path)
 {
@@ -44,7 +44,10 @@ ctl_is_agents(const char *path)
 }
 
 
-/* The path is allocated; NULL: none, or more than one. */
+/*
+ * $LLMGW_CONTROL, or the socket of the only agent; to be freed.  NULL: there is
+ * none, or more than one.
+ */
 static char *
 ctl_default_socket(void)
 {
@@ -121,7 +124,7 @@ ctl_usage(const char *what, const char *value)
 }
 
 
-/* -1: continue; else the exit status. */
+/* Parses the command line.  -1: continue; otherwise the exit status. */
 static int
 ctl_parse(ctl_t *ctl, int argc, char **argv)
 {

@@ -28,7 +28,7 @@
 #define CTL_UNREACHABLE  6
 #define CTL_WARNED       7
 
-/* Files of a year of days, of some gateways. */
+/* Enough for a year's daily files of several gateways. */
 #define CTL_MAX_WORDS    1024
 
 typedef struct {
@@ -37,7 +37,7 @@ typedef struct {
     int       is_forced;            /* drain, certs */
     int       is_watched;           /* members, status */
 
-    const char  *to;                /* rolling-update, all that follow */
+    const char  *to;                /* rolling-update, with those that follow */
     const char  *members;
     const char  *stop;
     const char  *start;
@@ -49,37 +49,37 @@ typedef struct {
 
     const char  *names;             /* certs issue */
     const char  *ips;
-    int64_t      days;              /* certs; 0: as is usual */
+    int64_t      days;              /* certs; 0: the default */
 
-    const char  *keys_file;         /* keys, all that follow */
+    const char  *keys_file;         /* keys, with those that follow */
     uint64_t     grace_ms;
     int          is_identity;
 
-    const char  *since;             /* usage, all that follow */
+    const char  *since;             /* usage, with those that follow */
     const char  *until;
     const char  *by;
     const char  *format;
 
-    const char  *nginx_conf;        /* doctor, all that follow */
+    const char  *nginx_conf;        /* doctor, with those that follow */
     const char  *gateway;
     const char  *engine_urls;
     const char  *engine_key_file;
     const char  *engine_ca_file;
 
-    const char  *service;           /* path of its socket; NULL: the
+    const char  *service;           /* path of a service's socket; NULL: the
                                        command is for an agent */
 } ctl_options_t;
 
 typedef struct {
-    const char     *socket;         /* path; NULL: of a command that can do
-                                       without, and there is not just one */
+    const char     *socket;         /* path; NULL: the command can do without an
+                                       agent, and there is not exactly one */
     FILE           *errors;         /* why an agent was not asked */
-    int             is_json;        /* for programs, not for people */
-    int             is_terminal;    /* standard output is one */
+    int             is_json;        /* output for programs, not for people */
+    int             is_terminal;    /* standard output is a terminal */
     int             has_colours;
-    char           *words[CTL_MAX_WORDS];   /* after name and verb, */
+    char           *words[CTL_MAX_WORDS];   /* after command and verb, */
     int             nwords;                 /* as many as its row allows */
-    ctl_options_t   options;        /* of its table, if it has one */
+    ctl_options_t   options;        /* values of the command's table, if any */
 } ctl_t;
 
 
@@ -124,16 +124,18 @@ extern const options_spec_t  ctl_usage_spec;
 extern const options_spec_t  ctl_doctor_spec;
 
 /*
- * Asks, and shows the answer: once, or again each second with --watch. show()
- * prints it for people; --json is handled here.  part: of the answer; without
- * it, it is of something else that listens at the socket.
+ * Asks, and shows the answer: once, or again each second with --watch.  show()
+ * prints it for people; --json is handled here.  part: a field of the answer;
+ * if it is missing, another service listens at the socket.
  */
 typedef void (*ctl_show_pt)(const ctl_t *ctl, json_t *answer, FILE *out);
 
 int ctl_show(const ctl_t *ctl, const char *cmd, const char *part,
     ctl_show_pt show);
 
-/* The same once, for a request that has more than a name; it is released. */
+/*
+ * The same, once only, for a request with more than a command; it is released.
+ */
 int ctl_ask(const ctl_t *ctl, json_t *request, ctl_show_pt show);
 
 /* Prints one JSON object and a newline. */
@@ -142,7 +144,7 @@ void ctl_print_json(const json_t *json);
 /* The same, flushed at once, for readers of a pipe. */
 void ctl_print_event(void *data, const json_t *event);
 
-/* Says what is wrong with the command line; returns CTL_USAGE. */
+/* Reports what is wrong with the command line; returns CTL_USAGE. */
 int ctl_usage(const char *what, const char *value);
 
 #endif /* CTL_MAIN_H */

@@ -71,7 +71,7 @@ members_service(const json_t *member, char *text)
 }
 
 
-/* "llama active 1763650000000001": the epoch tells which is the later one. */
+/* "llama active 1763650000000001": the greater epoch is the later one. */
 static const char *
 members_group(const json_t *member, char *text)
 {
@@ -108,8 +108,8 @@ members_layers(const json_t *shard, char *text)
 }
 
 
-/* "llama-8b +2": the base model, and how many names more; of a shard what it
-   computes. */
+/* "llama-8b +2": the base model, and the number of further names; for a shard,
+   the layers that it computes. */
 static const char *
 members_models(const json_t *member, char *text)
 {
@@ -139,7 +139,7 @@ members_models(const json_t *member, char *text)
 }
 
 
-/* "3/4": of its capacity; "3": it has none. */
+/* "3/4": requests, and the capacity; "3": it has no limit. */
 static const char *
 members_load(const json_t *member, char *text)
 {

@@ -1,9 +1,9 @@
 
 /*
  * llmgwctl metrics: the agent's counters in Prometheus' format, for the node
- * exporter's textfile collector or the like.  So an agent needs no HTTP
- * server: it listens on nothing more, and only root and its group may ask it.
- * A counter that an agent of another version lacks is left out.
+ * exporter's textfile collector or the like.  So an agent needs no HTTP server:
+ * it listens on no further port, and only root and its group may ask it.  A
+ * counter that an agent of another version lacks is left out.
  */
 
 #include <stdio.h>
@@ -63,7 +63,7 @@ ctl_metrics_one(FILE *out, const char *id, const ctl_metric_t *metric,
 }
 
 
-/* One series for each key of the object. */
+/* Prints one series for each key of the object. */
 static void
 ctl_metrics_keyed(FILE *out, const char *id, const char *name,
     const char *label, const char *help, const char *type, json_t *object)

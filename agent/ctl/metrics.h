@@ -1,5 +1,5 @@
 
-/* Metrics that are made of more than a counter each. */
+/* Metrics that consist of more than one counter. */
 
 #ifndef CTL_METRICS_H
 #define CTL_METRICS_H
@@ -9,11 +9,14 @@
 #include <jansson.h>
 
 
-/* Of the object "pipelines" of the agent's status, which is not NULL. */
+/*
+ * Prints metrics from the object "pipelines" of the agent's status, which is
+ * not NULL.
+ */
 void ctl_metrics_pipelines(FILE *out, const char *agent,
     const json_t *pipelines);
 
-/* The same, of the object "callers". */
+/* The same from the object "callers". */
 void ctl_metrics_callers(FILE *out, const char *agent, json_t *callers);
 
 #endif /* CTL_METRICS_H */

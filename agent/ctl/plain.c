@@ -1,12 +1,14 @@
 
-/* llmgwctl leave, events, inject-suspect: what has no table to show. */
+/* llmgwctl leave, events, inject-suspect: commands whose answer is no table. */
 
 #include <stdio.h>
 
 #include "ctl/link.h"
 
 
-/* Waits for the end: when this returns the agent has sent LEFT to all. */
+/*
+ * Waits for the end: when this returns, the agent has sent LEFT to all members.
+ */
 int
 ctl_leave(const ctl_t *ctl)
 {

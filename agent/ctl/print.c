@@ -1,5 +1,8 @@
 
-/* Answers, for programs as lines of JSON, for people as a command's view. */
+/*
+ * Prints answers: for programs as lines of JSON, for people as the command
+ * shows them.
+ */
 
 #include <stdio.h>
 
@@ -18,7 +21,7 @@ void
 ctl_print_event(void *data, const json_t *event)
 {
     ctl_print_json(event);
-    fflush(stdout);         /* a reader of a pipe wants it now */
+    fflush(stdout);         /* a reader of a pipe needs it now */
 }
 
 

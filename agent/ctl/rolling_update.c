@@ -1,5 +1,8 @@
 
-/* llmgwctl rolling-update: asks for one, follows it, shows how it goes. */
+/*
+ * llmgwctl rolling-update: requests an update, follows it, and shows its
+ * progress.
+ */
 
 #include <errno.h>
 #include <stdio.h>
@@ -61,7 +64,7 @@ const options_spec_t  ctl_update_spec = {
 
 /* --- the request */
 
-/* -1: it is no number within the limits. */
+/* Sets --min-available.  -1: it is no number within the limits. */
 static int
 ctl_update_set_least(json_t *request, const char *text)
 {
@@ -87,7 +90,7 @@ ctl_update_set_least(json_t *request, const char *text)
 }
 
 
-/* "r1,r2"; -1: an id is empty. */
+/* Sets the ids of "r1,r2".  -1: an id is empty. */
 static int
 ctl_update_set_members(json_t *request, const char *text)
 {
@@ -120,8 +123,8 @@ ctl_update_set_members(json_t *request, const char *text)
 
 
 /*
- * -1: JSON cannot carry it, which was reported.  Without it this would be
- * another update: one by orders, or one that stops nothing.
+ * Sets a shell command.  -1: JSON cannot carry it, which was reported.  Without
+ * it the update would be another one: by orders, or one that stops nothing.
  */
 static int
 ctl_update_set_command(json_t *request, const char *name, const char *command)
@@ -137,7 +140,7 @@ ctl_update_set_command(json_t *request, const char *name, const char *command)
 }
 
 
-/* NULL: wrong usage, which was reported. */
+/* Makes the request.  NULL: wrong usage, which was reported. */
 static json_t *
 ctl_update_request(const ctl_options_t *options)
 {
@@ -190,7 +193,7 @@ ctl_update_request(const ctl_options_t *options)
 }
 
 
-/* --- all of it */
+/* --- the command */
 
 int
 ctl_update(const ctl_t *ctl)

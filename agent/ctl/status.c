@@ -33,7 +33,9 @@ ctl_print_value(const json_t *value, FILE *out)
 }
 
 
-/* Of a rolling update: each replica's step.  Names as they are. */
+/*
+ * Prints the list of a rolling update's steps; names are printed as they are.
+ */
 static void
 ctl_print_list(const json_t *list, int indent, FILE *out)
 {
@@ -59,7 +61,7 @@ ctl_print_list(const json_t *list, int indent, FILE *out)
 }
 
 
-/* In the order of the answer; inner objects are indented. */
+/* Prints fields in the order of the answer; inner objects are indented. */
 static void
 ctl_print_object(json_t *object, int indent, FILE *out)
 {

@@ -12,11 +12,11 @@
 #define VIEW_BAR_CELLS   24
 #define VIEW_LINE_BYTES  512
 
-/* Where a terminal does not report its size. */
+/* The number of rows, if a terminal does not report its size. */
 #define VIEW_ROWS        24
 #define VIEW_COLUMNS     80
 
-/* The heading, and the line that the cursor stands in. */
+/* Rows that are not steps: the heading, and the line of the cursor. */
 #define VIEW_OTHER_ROWS  3
 
 
@@ -48,7 +48,7 @@ view_has_ended(const json_t *step)
 
 /* --- lines */
 
-/* "drain, 3 running, 4 s". */
+/* Writes "drain, 3 running, 4 s". */
 static void
 view_describe(const json_t *step, char *text, size_t size)
 {
@@ -118,7 +118,7 @@ view_measure(int *rows, int *columns)
 }
 
 
-/* One line of the drawing, no wider than the terminal. */
+/* Prints one line of the drawing, no wider than the terminal. */
 static void
 view_put(ctl_update_view_t *view, const char *colour, int columns,
     const char *line)
@@ -155,8 +155,8 @@ view_put_heading(ctl_update_view_t *view, int columns)
 
 
 /*
- * The rows from `first` on.  If not all fit, rows of steps that are over are
- * left out, from the top.
+ * Returns the first row to draw.  If not all rows fit, rows of steps that are
+ * over are left out, from the top.
  */
 static size_t
 view_first_row(const json_t *steps, size_t rows)
@@ -218,7 +218,7 @@ view_put_steps(ctl_update_view_t *view, int rows, int columns)
 }
 
 
-/* Over the last drawing, in its place. */
+/* Draws over the last drawing, in its place. */
 static void
 view_draw(ctl_update_view_t *view)
 {
@@ -250,7 +250,7 @@ view_print_step(const json_t *step)
 
 /* --- events */
 
-/* What an event says of a step replaces what was known of it. */
+/* The fields that an event has about a step replace the known ones. */
 static void
 view_take_step(ctl_update_view_t *view, json_t *news)
 {
@@ -355,7 +355,7 @@ view_print_plan(const json_t *plan)
         printf("  %-*s  %-*s  %s", id_width, ctl_text(step, "id"),
                from_width, ctl_text(step, "from"), ctl_text(step, "by"));
 
-        /* A standby of a group never is READY. */
+        /* a standby of a group never is READY */
         if (json_object_get(step, "group") != NULL) {
             printf(", of group %s\n", ctl_text(step, "group"));
 
@@ -380,7 +380,7 @@ ctl_update_view_end(ctl_update_view_t *view, const json_t *answer)
         return;
     }
 
-    /* A refusal names the running update, which has not ended. */
+    /* a refusal names the running update, which has not ended */
     if (!json_is_object(update)) {
         return;
     }

@@ -11,19 +11,19 @@
 
 
 typedef struct {
-    json_t  *update;        /* as the first event had it, kept up to date */
+    json_t  *update;        /* as in the first event, kept up to date */
     int      has_colours;
-    int      is_live;       /* drawn in place */
-    int      nlines;        /* of the last drawing */
+    int      is_live;       /* it is drawn in place */
+    int      nlines;        /* lines of the last drawing */
 } ctl_update_view_t;
 
 
 void ctl_update_view_init(ctl_update_view_t *view, int has_colours);
 
-/* data: the view; one event of the stream. */
+/* Takes one event of the stream; data is the view. */
 void ctl_update_view_event(void *data, const json_t *event);
 
-/* The last line, NULL: it did not come. */
+/* Takes the last line; NULL: it did not come. */
 void ctl_update_view_end(ctl_update_view_t *view, const json_t *answer);
 
 void ctl_update_view_done(ctl_update_view_t *view);

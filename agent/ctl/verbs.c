@@ -87,7 +87,7 @@ static const ctl_verb_t  ctl_verbs[] = {
 #define CTL_NVERBS  (sizeof(ctl_verbs) / sizeof(ctl_verbs[0]))
 
 
-/* "keys add NAME", "group [list]" */
+/* Prints "keys add NAME", "group [list]". */
 static void
 ctl_verb_print(const ctl_verb_t *verb, FILE *out)
 {
@@ -114,7 +114,7 @@ ctl_verbs_help(FILE *out)
 }
 
 
-/* The first of that name. */
+/* The first row with that name. */
 static const ctl_verb_t *
 ctl_verb_find(const char *name)
 {
@@ -130,7 +130,10 @@ ctl_verb_find(const char *name)
 }
 
 
-/* Words up to the next option; the index after them, -1: too many. */
+/*
+ * Takes words up to the next option.  Returns the index after them; -1: too
+ * many.
+ */
 static int
 ctl_take_words(ctl_t *ctl, int argc, char **argv, int i)
 {
@@ -152,8 +155,8 @@ ctl_take_words(ctl_t *ctl, int argc, char **argv, int i)
 }
 
 
-/* Words come before a command's options or after them.  -1: continue; else the
-   exit status. */
+/* Words may come before a command's options or after them.  -1: continue;
+   otherwise the exit status. */
 static int
 ctl_take_line(const options_spec_t *spec, ctl_t *ctl, int argc, char **argv)
 {
@@ -184,7 +187,10 @@ ctl_take_line(const options_spec_t *spec, ctl_t *ctl, int argc, char **argv)
 }
 
 
-/* Takes the verb off the words.  NULL: wrong usage, which was reported. */
+/*
+ * Finds the row by the verb, which is taken off the words.  NULL: wrong usage,
+ * which was reported.
+ */
 static const ctl_verb_t *
 ctl_take_verb(const ctl_verb_t *verb, ctl_t *ctl)
 {

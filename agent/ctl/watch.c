@@ -3,13 +3,14 @@
  * Showing an answer once, or again each second.
  *
  * On a terminal a watched answer is drawn over the last one, in place: each
- * line clears its rest and the last one all below, so that nothing flickers;
- * what does not fit is left out.  Into a pipe or a file one answer follows the
- * other, an empty line between them; with --json each is a line.
+ * line clears its rest, and the last line everything below it, so that nothing
+ * flickers; what does not fit is left out.  Into a pipe or a file one answer
+ * follows the other, an empty line between them; with --json each is a line.
  *
- * An agent that stops answering is waited for, since a restart of it is what
- * one may be watching; the first answer has to come.  SIGINT and SIGTERM are
- * blocked but for the pause, so that no line is cut, and end it as wished for.
+ * If an agent stops answering, this waits for it, since the user may be
+ * watching its restart; but the first answer has to come.  SIGINT and SIGTERM
+ * are blocked except in the pause, so that no line is cut; they end the watch
+ * without an error.
  */
 
 #include <errno.h>
@@ -61,12 +62,12 @@ const options_spec_t  ctl_status_spec = {
 static void
 ctl_watch_ends(int signo)
 {
-    /* it is enough that the pause was interrupted */
+    /* nothing to do: the pause was interrupted */
     (void) signo;
 }
 
 
-/* *pause_mask: the signals as they were, for the pause. */
+/* Blocks the signals.  *pause_mask is the mask to use in the pause. */
 static void
 ctl_watch_signals(sigset_t *pause_mask)
 {
@@ -123,7 +124,9 @@ ctl_watch_lines(const char *text)
 }
 
 
-/* The last row is left free for what goes to standard error. */
+/*
+ * Draws an answer.  The last row is left free for messages on standard error.
+ */
 static void
 ctl_watch_draw(const char *text)
 {
@@ -212,7 +215,7 @@ ctl_watch(const ctl_t *ctl, const char *cmd, const char *part,
 
     for (is_first = 1; /* void */ ; is_first = 0) {
         if (!is_first && ctl->is_terminal && !ctl->is_json) {
-            /* what was wrong a second ago */
+            /* removes the message of a second ago */
             printf(ESC_RESTORE ESC_BELOW);
             fflush(stdout);
         }

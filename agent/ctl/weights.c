@@ -1,5 +1,7 @@
 
-/* llmgwctl weights status: what a weights service keeps, and for which. */
+/*
+ * llmgwctl weights status: what a weights service keeps, and for which clients.
+ */
 
 #include <stdio.h>
 #include <string.h>

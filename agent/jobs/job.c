@@ -1,7 +1,7 @@
 
 /*
- * drain, undrain and switch, as commands: an order, and the wait for its
- * effect.  What is peculiar to a switch is in switch.c.
+ * The commands drain, undrain and switch: an order, and the wait for its
+ * effect.  What only a switch needs is in switch.c.
  *
  *             order given              accepted           its last stream ended
  *     start ---------------> ORDERED ----------> WAITING ----------------> end
@@ -10,19 +10,19 @@
  *                               v unreachable       v somebody, agent dead
  *                              end                 end
  *
- * An agent that restarts before it has answered may or may not have carried
- * the order out.  The order outlasts a restart and can be given twice, so it
- * is given again to the new epoch.
+ * An agent that restarts before it has answered may or may not have carried the
+ * order out.  The effect of an order outlasts a restart, and an order can be
+ * given twice; so it is given again to the new epoch.
  *
- * Each job is looked at in every event-loop iteration.  It belongs to the
- * connection that asked: when that closes, the job ends, and the drain stays
- * as it was ordered.
+ * Each job is checked in every event-loop iteration.  It belongs to the
+ * connection that sent the command: when that closes, the job ends, and the
+ * drain stays as it was ordered.
  *
- * "Drained" is what the target itself says: a load of zero, reported after its
- * replica began to refuse new requests.  A replica that does not refuse by
- * itself (it does not know Drain, or was started under the drain) gets no more
- * requests once the gateways know.  Requests that raced with that have reached
- * it, and are in its load, JOB_RACE_US later.
+ * A replica is drained when its own agent says so: by a load of zero, reported
+ * after the replica began to refuse new requests.  A replica that does not
+ * refuse by itself (it does not know Drain, or was started under the drain)
+ * gets no more requests once the gateways know.  Requests that raced with that
+ * have reached it, and are in its load, JOB_RACE_US later.
  */
 
 #include <stdlib.h>
@@ -33,20 +33,21 @@
 #include "swim/order/drain.h"
 
 
-/* By then all gateways have heard and what they sent has arrived: far longer
-   than gossip takes, and than it takes to open a connection. */
+/* By then all gateways know of the drain, and the requests that they sent
+   before have arrived: this is far longer than gossip takes, and than it takes
+   to open a connection. */
 #define JOB_RACE_US    1500000ULL
 
-/* Within this time a restarted agent learns of an operator's drain and its
-   replica reports to it; and a replica that was undrained reports that. */
+/* Within this time a restarted agent learns of an operator's drain, and its
+   replica reports to it; or a replica that was undrained reports that. */
 #define JOB_GRACE_US   5000000ULL
 
-/* An agent that restarts and restarts gets the order for so long. */
+/* The order is given to an agent that restarts repeatedly for this long. */
 #define JOB_ORDER_US   ORDER_TIMEOUT_US
 
 #define JOB_ASK_US      500000ULL
 
-/* Requests of a replica that reports none. */
+/* The number of requests if the replica does not report it. */
 #define JOB_UNKNOWN  -1
 
 
@@ -108,7 +109,7 @@ job_fail(job_t *job, const char *code, const char *text)
 }
 
 
-/* --- what runs there */
+/* --- the replica's requests */
 
 static int
 job_has_replica(const llmgw_member_t *facts)
@@ -130,7 +131,10 @@ job_active(const member_t *member)
 }
 
 
-/* A drain of it was accepted then: has its last request ended? */
+/*
+ * Whether the last request of the member has ended, if a drain was accepted at
+ * that time.
+ */
 static int
 job_is_drained(const member_t *member, uint64_t accepted_us)
 {
@@ -140,7 +144,7 @@ job_is_drained(const member_t *member, uint64_t accepted_us)
 }
 
 
-/* Its agent restarted, and no replica has reported to it since. */
+/* 1: its agent restarted, and no replica has reported to it since. */
 static int
 job_is_void(job_t *job, const member_t *member)
 {
@@ -163,7 +167,10 @@ job_figure(int64_t active)
 }
 
 
-/* On each change and once a second, so that its reader sees progress. */
+/*
+ * Sends a line on each change and once a second, so that its reader sees
+ * progress.
+ */
 static void
 job_say(job_t *job, const member_t *member)
 {
@@ -218,8 +225,9 @@ job_time_out(job_t *job, const member_t *member)
 }
 
 
-/* It was drained and is no longer: somebody undrained it, or its agent lost
-   the drain in a restart.  For a short while that is normal in a restart. */
+/* 1: the member was drained and no longer is: somebody undrained it, or its
+   agent lost the drain in a restart.  During a restart this may be so for a
+   short while. */
 static int
 job_is_undone(job_t *job, const member_t *member)
 {
@@ -357,7 +365,7 @@ job_order(job_t *job)
 }
 
 
-/* The target has a new epoch, which was not asked yet. */
+/* 1: the target has a new epoch, which has not got the order yet. */
 static int
 job_has_new_epoch(const job_t *job)
 {
@@ -395,7 +403,7 @@ job_settle(job_t *job, order_rc_t rc)
 }
 
 
-/* It is the only routable replica. */
+/* 1: the member is the only routable replica. */
 static int
 job_is_last(const jobs_t *jobs, const member_t *member)
 {

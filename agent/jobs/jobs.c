@@ -3,7 +3,7 @@
 #include "jobs/update.h"
 
 
-/* How exactly timeouts of jobs are kept. */
+/* The precision of jobs' timeouts. */
 #define JOBS_TICK_S  0.1
 
 
@@ -17,7 +17,7 @@ const command_jobs_t  jobs_commands = {
 };
 
 
-/* It only wakes the loop. */
+/* The timer only wakes the loop. */
 static void
 jobs_tick(struct ev_loop *loop, ev_timer *tick, int events)
 {
@@ -84,7 +84,7 @@ jobs_look(jobs_t *jobs)
 }
 
 
-/* The update or the job that gave it knows its id. */
+/* The id of an order is known to the update or the job that gave it. */
 void
 jobs_ordered(jobs_t *jobs, uint64_t order_id, order_rc_t rc)
 {

@@ -28,7 +28,7 @@
 #include "proto/members/member.h"
 
 
-/* Gossip is faster than that. */
+/* Gossip takes less than this. */
 #define SWITCH_AGAIN_US  100000ULL
 
 
@@ -62,7 +62,7 @@ switch_is_known(const llmgw_roster_t *roster, const char *group)
 }
 
 
-/* The active one; NULL and the refusal. */
+/* The active member; NULL and the refusal. */
 static const llmgw_member_t *
 switch_check(const llmgw_roster_t *roster, const char *group,
     json_t **refusal)
@@ -151,9 +151,9 @@ switch_say(job_t *job)
 
 
 /*
- * Where the target is not active any more, a standby takes over all the same.
- * Where it knows of no standby, it may not have received yet the record of the
- * one that we know.
+ * If the target is no longer active, a standby takes over all the same.  If the
+ * target knows of no standby, the record that we have may not have reached it
+ * yet.
  */
 int
 switch_settle(job_t *job, order_rc_t rc)
@@ -171,7 +171,10 @@ switch_settle(job_t *job, order_rc_t rc)
 }
 
 
-/* Whatever became of the order: facts say whether another one is active. */
+/*
+ * Whatever the order's answer: the members' records show whether another one is
+ * active.
+ */
 void
 switch_look(job_t *job)
 {

@@ -2,16 +2,16 @@
 /*
  * The rolling update that this agent drives.
  *
- * rollout/rollout.h decides.  It is given what was published, so that the
- * update acts on nothing that nginx could not know; it is asked what to do;
- * and the results are sent to the connections that follow the update.  There
- * may be any number of them, and the update depends on none.
+ * rollout/rollout.h decides.  It gets the published members, so that the update
+ * acts on nothing that nginx could not know; it returns what to do; and the
+ * results are sent to the connections that follow the update.  There may be any
+ * number of these connections, and the update depends on none.
  *
- * The id of the update is in the own record while it runs, so that other
- * agents refuse a second one.  Two agents may begin before they know of each
- * other: both wait UPDATE_SETTLE_US before their first step, and the later one
- * (by id, which begins with the time) yields.  Other gateways get the same
- * time to learn that a replica is back before the next is drained.
+ * The id of the update is in the own record while it runs, so that other agents
+ * refuse a second one.  Two agents may begin before they know of each other:
+ * both wait UPDATE_SETTLE_US before their first step, and the later one (by id,
+ * which begins with the time) yields.  Other gateways get the same time to
+ * learn that a replica is back before the next one is drained.
  *
  * If this agent shuts down, it waits for the steps in progress (agent/life.c).
  * If it crashes, its leases expire after 30 s, its commands run to their end,
@@ -28,16 +28,17 @@
 #include "rollout/rollout_json.h"
 
 
-/* How often a draining replica is pinged for its load. */
+/* How often a draining replica is pinged, so that its load is known. */
 #define UPDATE_ASK_US    200000ULL
 
-/* How often a follower gets a line at least. */
+/* A follower gets a line at least this often. */
 #define UPDATE_SAY_US   1000000ULL
 
 struct update_follower_s {
     update_t           *update;
     command_peer_t     *peer;
-    int                 is_content;     /* with any end: it asked for one */
+    int                 is_content;     /* an abort: its last line is valid in
+                                           any case */
     update_follower_t  *next;
 };
 
@@ -58,7 +59,7 @@ update_show(const update_t *update)
 
 /* --- connections that follow */
 
-/* Takes the reference. */
+/* Sends a line to all followers, and releases it. */
 static void
 update_report(update_t *update, json_t *line)
 {
@@ -74,7 +75,7 @@ update_report(update_t *update, json_t *line)
 }
 
 
-/* The connection is gone. */
+/* Removes a follower whose connection is gone. */
 static void
 update_unfollow(void *job)
 {
@@ -117,7 +118,7 @@ update_follow(update_t *update, command_peer_t *peer,
 }
 
 
-/* Sends all the last line; takes the reference. */
+/* Sends all followers their last line, and releases it. */
 static void
 update_dismiss(update_t *update, json_t *line)
 {
@@ -140,7 +141,7 @@ update_dismiss(update_t *update, json_t *line)
 }
 
 
-/* {"event":NAME, "time", "update", "done", "total"}. */
+/* Makes {"event":NAME, "time", "update", "done", "total"}. */
 static json_t *
 update_event(const update_t *update, const char *name)
 {
@@ -336,7 +337,10 @@ update_end(update_t *update)
 
 /* --- each iteration */
 
-/* The other is known by now, whichever of the two began first. */
+/*
+ * Yields to another update.  By now, each of two agents knows of the other's
+ * update, whichever began first.
+ */
 static void
 update_yield(update_t *update)
 {
@@ -396,7 +400,7 @@ update_proceed(update_t *update)
     update_yield(update);
     roster = jobs_roster(update->jobs);
 
-    /* What is done at once leads to the next. */
+    /* an action that is done at once may lead to the next one */
     do {
         update->is_due = 0;
         rollout_look(update->rollout, &roster, jobs_now_us(update->jobs));

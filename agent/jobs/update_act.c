@@ -1,6 +1,6 @@
 
 /*
- * Does what a rolling update asks for, by orders, commands and probes, and
+ * Carries out a rolling update's actions, by orders, commands and probes, and
  * returns each result to it.
  */
 
@@ -11,7 +11,7 @@
 #include "swim/order/drain.h"
 
 
-/* Every action ends here, or is put back. */
+/* Each action ends by this call, or is put back. */
 static void
 update_result(update_task_t *task, rollout_action_t action, const char *error)
 {
@@ -39,7 +39,7 @@ update_verb(rollout_action_t action)
 }
 
 
-/* order->id is filled in. */
+/* Gives an order; order->id is set. */
 static order_rc_t
 update_give(const update_task_t *task, rollout_action_t action,
     order_t *order)
@@ -68,11 +68,11 @@ update_give(const update_task_t *task, rollout_action_t action,
 
 
 /*
- * A lease ends when its agent restarts: then an UNDRAIN has nothing left to
- * do, and a DRAIN is ordered again when the step sees the new epoch.  A SWITCH
- * is given again to the new epoch, and to one that does not know the standby
- * yet; where its target is not active any more, the standby takes over without
- * it.
+ * A lease ends when its agent restarts: then an UNDRAIN has nothing left to do,
+ * and a DRAIN is ordered again when the step sees the new epoch.  A SWITCH is
+ * given again to the new epoch, and to a target that does not know the standby
+ * yet; if its target is no longer active, the standby takes over without the
+ * order.
  */
 static void
 update_ordered(update_task_t *task, rollout_action_t action, order_rc_t rc)
@@ -98,7 +98,7 @@ update_ordered(update_task_t *task, rollout_action_t action, order_rc_t rc)
 }
 
 
-/* -1: not now, too many orders are under way. */
+/* Gives an order.  -1: not now, since too many orders are under way. */
 static int
 update_order(update_task_t *task, rollout_action_t action)
 {
@@ -152,7 +152,7 @@ update_settle(update_t *update, uint64_t order_id, order_rc_t rc)
 
 /* --- commands and probes */
 
-/* One of the two has ended. */
+/* A command or a probe has ended. */
 static void
 update_ended(void *data, const char *error)
 {
@@ -232,9 +232,9 @@ update_probe(update_task_t *task)
 }
 
 
-/* --- all of them */
+/* --- all actions */
 
-/* -1: not now. */
+/* Begins an action.  -1: not possible now. */
 static int
 update_do(update_task_t *task, rollout_action_t action)
 {
@@ -254,7 +254,7 @@ update_do(update_task_t *task, rollout_action_t action)
 }
 
 
-/* What does not fit now is tried again at the next tick. */
+/* An action that is not possible now is tried again at the next tick. */
 void
 update_act(update_t *update)
 {

@@ -1,5 +1,5 @@
 
-/* Requests of a rolling update: may it begin, and as which? */
+/* Requests of a rolling update: checks whether it may begin, and plans it. */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,14 +13,14 @@
 
 
 /*
- * By then the own record has reached all gateways: it is sent to each of them
+ * By then our own record has reached all gateways: it is sent to each of them
  * at once, and gossiped again within 100 ms.  An order that loses its first
  * four datagrams takes a second.
  */
 #define UPDATE_SETTLE_US  1000000ULL
 
 
-/* The next present member but us, from the i-th on; NULL: no more. */
+/* The next present member other than us, from the i-th on; NULL: no more. */
 static const member_t *
 update_other(const jobs_t *jobs, size_t *i)
 {
@@ -82,7 +82,7 @@ update_has_peers(const jobs_t *jobs)
 
 /* --- the id */
 
-/* Ids sort by the time of their beginning, and differ between agents. */
+/* Ids sort by the time at which updates began, and differ between agents. */
 static void
 update_new_id(const jobs_t *jobs, char *id)
 {
@@ -100,8 +100,8 @@ update_new_id(const jobs_t *jobs, char *id)
 }
 
 
-/* The id in drains that an update left whose driver is gone; else a new
-   one. */
+/* The id of an update whose driver is gone and whose drains still exist;
+   otherwise a new id. */
 static void
 update_choose_id(const jobs_t *jobs, char *id)
 {
@@ -138,7 +138,10 @@ update_refuse_running(const char *id, const char *driver)
 }
 
 
-/* The update that runs here. */
+/*
+ * The answer if an update is running at this agent: one to the same version is
+ * followed; any other request is refused.
+ */
 static json_t *
 update_meet(jobs_t *jobs, command_peer_t *peer,
     const command_update_t *request)
@@ -153,7 +156,7 @@ update_meet(jobs_t *jobs, command_peer_t *peer,
 }
 
 
-/* NULL: it may begin. */
+/* The refusal of a request; NULL: the update may begin. */
 static json_t *
 update_refusal(jobs_t *jobs, const command_peer_t *peer,
     const command_update_t *request)
@@ -169,7 +172,7 @@ update_refusal(jobs_t *jobs, const command_peer_t *peer,
         return command_error("leaving", "the agent is shutting down");
     }
 
-    /* Its commands would run as our user, and not as root. */
+    /* commands would run as our user, and not as root */
     if (request->start != NULL && geteuid() != 0 && peer->uid != geteuid()) {
         return json_pack("{s:b, s:o, s:s}", "ok", 0, "error",
                    json_sprintf("commands run as their caller, and this agent "
@@ -247,7 +250,7 @@ update_fill_spec(const jobs_t *jobs, const command_update_t *request,
 }
 
 
-/* NULL and the refusal. */
+/* Plans the update.  NULL, and the refusal. */
 static rollout_t *
 update_plan(jobs_t *jobs, const command_update_t *request,
     const char *owner, json_t **answer)

@@ -1,8 +1,7 @@
 
 /*
- * Seam: what time it is, and one alarm.
- *
- * Two implementations, chosen when linking: net/clock_ev.c for the agent,
+ * An interface that tests replace: the time, and one alarm.  Two
+ * implementations, chosen when linking: net/clock_ev.c for the agent,
  * t/sim/stage/fake_net.c for tests.
  */
 
@@ -16,15 +15,15 @@ typedef struct clock_source_s  clock_source_t;
 
 typedef void (*clock_alarm_pt)(void *data);
 
-/* Monotonic, never 0. */
+/* The monotonic time; never 0. */
 uint64_t clock_mono_us(clock_source_t *clock);
 
-/* Since 1970, as far as this machine knows. */
+/* The time since 1970, as far as this machine knows. */
 uint64_t clock_wall_us(clock_source_t *clock);
 
 /*
- * Calls on_alarm once at that monotonic time; replaces an earlier alarm.
- * UINT64_MAX: no alarm.
+ * Sets the alarm: on_alarm is called once at that monotonic time.  Replaces an
+ * earlier alarm.  UINT64_MAX: no alarm.
  */
 void clock_arm(clock_source_t *clock, uint64_t at_us, clock_alarm_pt on_alarm,
     void *data);

@@ -96,7 +96,7 @@ clock_arm(clock_source_t *clock, uint64_t at_us, clock_alarm_pt on_alarm,
         return;
     }
 
-    /* libev counts from its own idea of now. */
+    /* libev would count from its cached time */
     ev_now_update(clock->loop);
     now_us = clock_mono_us(clock);
 

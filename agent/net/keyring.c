@@ -14,7 +14,7 @@ struct keyring_s {
     keyring_ring_t   ring;
 };
 
-/* The ring as it is to be. */
+/* A planned change: the ring as it will be. */
 struct keyring_plan_s {
     char            *path;
     keyring_ring_t   ring;
@@ -34,7 +34,7 @@ keyring_create(const char *path, char *error)
         return NULL;
     }
 
-    /* Best effort: not to the swap. */
+    /* best effort: keeps the keys out of swap */
     sodium_mlock(&keyring->ring, sizeof(keyring_ring_t));
 
     if (keyring_reload(keyring, error) != 0) {
@@ -62,7 +62,7 @@ keyring_reload(keyring_t *keyring, char *error)
 }
 
 
-/* The place of an id given as text; n: it is not there. */
+/* The place of an id given as text; n of the ring: it is not there. */
 static size_t
 keyring_find_text(const keyring_ring_t *ring, const char *text)
 {

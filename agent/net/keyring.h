@@ -26,7 +26,7 @@ typedef enum {
     KEYRING_EKEY,           /* neither 64 hex digits nor base64 of 32 bytes */
     KEYRING_EFULL,
     KEYRING_EUNKNOWN,       /* no such id */
-    KEYRING_EPRIMARY,       /* the primary is not removed */
+    KEYRING_EPRIMARY,       /* the primary key cannot be removed */
     KEYRING_EFILE
 } keyring_rc_t;
 
@@ -40,50 +40,61 @@ typedef struct keyring_s       keyring_t;
 typedef struct keyring_plan_s  keyring_plan_t;
 
 
-/* Reads the file.  NULL and one line in error. */
+/* Reads the file.  NULL, and one line in error. */
 keyring_t *keyring_create(const char *path, char *error);
 
 /* Overwrites the keys in memory. */
 void keyring_destroy(keyring_t *keyring);
 
-/* Reads the file again.  0; or -1, one line in error, the keys as before. */
+/*
+ * Reads the file again.  0; or -1 and one line in error, and the keys are
+ * unchanged.
+ */
 int keyring_reload(keyring_t *keyring, char *error);
 
 /*
- * A change in three steps, since the file may have to wait for a slow disk:
- * plan it, write the file, and then take it over.  A change is in file and
- * memory, or, where the second step fails, in neither.
+ * A change takes three steps, since writing may have to wait for a slow disk:
+ * plan it, write the file, and take the plan over.  A change is in file and
+ * memory, or, if the second step fails, in neither.
  *
- * text: a key as in the file, to be added; one that is there already is no
- * error.  To be used or removed: an id, eight hexadecimal digits.  A reason is
- * in error for KEYRING_EFILE, which here means out of memory.  *plan is set
- * with KEYRING_DONE.
+ * text: to add, a key as in the file, which may be there already; to use or
+ * remove, an id of eight hexadecimal digits.  error is set for KEYRING_EFILE,
+ * which here means out of memory.  *plan is set with KEYRING_DONE.
  */
 keyring_rc_t keyring_plan(const keyring_t *keyring, keyring_verb_t verb,
     const char *text, keyring_plan_t **plan, char *error);
 
-/* May be another thread.  0, or -1 and one line in error. */
+/*
+ * Writes the file; may be called in another thread.  0, or -1 and one line in
+ * error.
+ */
 int keyring_plan_write(const keyring_plan_t *plan, char *error);
 
-/* No other change or reload came between.  The plan is gone then. */
+/*
+ * Takes the plan over, and frees it.  There must have been no other change or
+ * reload since it was made.
+ */
 void keyring_take(keyring_t *keyring, keyring_plan_t *plan);
 
-/* Overwrites its keys. */
+/* Overwrites the plan's keys, and frees it. */
 void keyring_plan_destroy(keyring_plan_t *plan);
 
 size_t keyring_count(const keyring_t *keyring);
 
-/* The i-th key's id as text, into KEYRING_ID_TEXT_BYTES. */
+/* Writes the id of the i-th key as text, of KEYRING_ID_TEXT_BYTES. */
 void keyring_id_text(const keyring_t *keyring, size_t i, char *text);
 
-/* Its place in the ring: what seals. */
+/* The place of the primary key in the ring. */
 size_t keyring_primary(const keyring_t *keyring);
 
-/* KEYRING_ID_BYTES and KEYRING_KEY_BYTES, valid until the next change. */
+/*
+ * Id and key, of KEYRING_ID_BYTES and KEYRING_KEY_BYTES, valid until the next
+ * change.
+ */
 const uint8_t *keyring_id(const keyring_t *keyring, size_t i);
 const uint8_t *keyring_key(const keyring_t *keyring, size_t i);
 
-/* The key with this id; NULL: none. */
+/* The key with this id; NULL: there is none. */
 const uint8_t *keyring_find(const keyring_t *keyring, const uint8_t *id);
 
 #endif /* KEYRING_H */

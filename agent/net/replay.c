@@ -12,8 +12,9 @@
 
 typedef struct {
     uint64_t  epoch;
-    uint64_t  top;              /* highest counter had; 0: not used */
-    uint64_t  had[REPLAY_WINDOW / REPLAY_WORD_BITS];    /* a ring of bits */
+    uint64_t  top;              /* highest counter seen; 0: not used */
+    uint64_t  had[REPLAY_WINDOW / REPLAY_WORD_BITS];    /* a ring of bits:
+                                                           counters seen */
 } replay_window_t;
 
 typedef struct replay_sender_s  replay_sender_t;
@@ -21,8 +22,8 @@ typedef struct replay_sender_s  replay_sender_t;
 struct replay_sender_s {
     char              id[LLMGW_MEMBERS_NAME_BYTES];
     uint64_t          heard_us;
-    replay_sender_t  *chain;        /* of its bucket */
-    replay_sender_t  *older;        /* by when it was heard */
+    replay_sender_t  *chain;        /* the next in its bucket */
+    replay_sender_t  *older;        /* in the order of heard_us */
     replay_sender_t  *newer;
     replay_window_t   windows[REPLAY_EPOCHS];
 };
@@ -47,7 +48,7 @@ replay_word(replay_window_t *window, uint64_t counter, uint64_t *bit)
 }
 
 
-/* What lies between the old top and the new one was not had yet. */
+/* No counter between the old top and the new one has been seen yet. */
 static void
 replay_window_raise(replay_window_t *window, uint64_t top)
 {
@@ -101,7 +102,9 @@ replay_window_begin(replay_window_t *window, uint64_t epoch)
 }
 
 
-/* The window of an epoch, or the one that it may take; NULL: none. */
+/*
+ * The window of an epoch, or the one that this epoch may take over; NULL: none.
+ */
 static replay_window_t *
 replay_sender_window(replay_sender_t *sender, uint64_t epoch, uint64_t now_us)
 {
@@ -136,7 +139,7 @@ replay_sender_window(replay_sender_t *sender, uint64_t epoch, uint64_t now_us)
 }
 
 
-/* --- senders, by id and by when they were heard */
+/* --- senders, by id and by age */
 
 static replay_sender_t **
 replay_bucket(replay_t *replay, const char *id)

@@ -10,7 +10,7 @@
 #define RESOLVE_URGENT_S  1.0
 #define RESOLVE_PERIOD_S  10.0
 
-/* address_resolve_all() wants this much for its reason. */
+/* Size of the reason that address_resolve_all() needs. */
 #define RESOLVE_REASON_BYTES  128
 
 typedef struct {
@@ -18,10 +18,10 @@ typedef struct {
     address_t  list[RESOLVE_MAX_SEEDS];
 } resolve_found_t;
 
-/* All names, once. */
+/* A job that resolves all names once. */
 typedef struct {
-    background_job_t   job;         /* first: a job is its names */
-    resolve_t         *resolve;     /* not looked at in the thread */
+    background_job_t   job;         /* first: a job begins with its header */
+    resolve_t         *resolve;     /* not used in the thread */
     size_t             nnames;
     int                family;
     resolve_found_t    found;
@@ -43,7 +43,10 @@ struct resolve_s {
 };
 
 
-/* So many of this name; one at least is left for each that follows. */
+/*
+ * How many addresses of this name may be taken; at least one is left for each
+ * name that follows.
+ */
 static size_t
 resolve_room(const resolve_job_t *job, size_t name)
 {
@@ -55,7 +58,7 @@ resolve_room(const resolve_job_t *job, size_t name)
 }
 
 
-/* In the thread. */
+/* Resolves the names, in the thread. */
 static void
 resolve_run(background_job_t *job)
 {
@@ -91,7 +94,7 @@ resolve_done(background_job_t *job)
 }
 
 
-/* Without memory the next tick tries again. */
+/* If there is no memory, the next tick tries again. */
 static void
 resolve_start(resolve_t *resolve)
 {
@@ -145,7 +148,7 @@ resolve_tick(struct ev_loop *loop, ev_timer *timer, int events)
 
     if (resolve->is_numeric) {
         resolve_numeric(resolve);
-        return;         /* and never again */
+        return;         /* it is not called again */
     }
 
     resolve_start(resolve);
@@ -156,7 +159,7 @@ resolve_tick(struct ev_loop *loop, ev_timer *timer, int events)
 }
 
 
-/* -1 and the reason. */
+/* Checks the seeds.  -1 and the reason. */
 static int
 resolve_check(resolve_t *resolve, const char *name, char *error)
 {
@@ -226,7 +229,7 @@ resolve_create(struct ev_loop *loop, const char *list,
     resolve->data = data;
     resolve->is_numeric = 1;
 
-    /* An IPv6 socket may be one for both. */
+    /* an IPv6 socket may serve both families */
     resolve->family = family == AF_INET ? AF_INET : AF_UNSPEC;
     ev_timer_init(&resolve->timer, resolve_tick, 0., 0.);
     resolve->timer.data = resolve;

@@ -20,13 +20,13 @@
 typedef struct {
     streams_t  *streams;
     int         fd;                 /* -1: free */
-    int         is_ours;            /* we asked */
+    int         is_ours;            /* we are asking */
     address_t   peer;
     ev_io       io;
     ev_timer    timeout;
-    uint64_t    number;             /* in the order of their beginning */
-    size_t      n;                  /* bytes had, or gone */
-    size_t      len;                /* bytes to go; 0: it reads */
+    uint64_t    number;             /* streams are numbered as they begin */
+    size_t      n;                  /* bytes received or sent */
+    size_t      len;                /* bytes to send; 0: it receives */
     uint8_t     bytes[STREAM_LENGTH_BYTES + PACKET_MAX_BYTES];
 } stream_t;
 
@@ -35,7 +35,7 @@ struct streams_s {
     listener_t          listener;
     transport_recv_pt   on_datagram;
     void               *data;
-    stream_t           *asked;      /* whose question is being answered */
+    stream_t           *asked;      /* the one being answered */
     uint64_t            number;
     stream_t            streams[STREAM_MAX];
 };
@@ -74,7 +74,10 @@ stream_watch(stream_t *stream, int events)
 }
 
 
-/* Does a give up its slot rather than b?  Of two that do, the older one. */
+/*
+ * Whether a gives up its slot rather than b.  Of two that may, the older one
+ * does.
+ */
 static int
 stream_yields(const stream_t *a, const stream_t *b)
 {
@@ -86,7 +89,10 @@ stream_yields(const stream_t *a, const stream_t *b)
 }
 
 
-/* Takes fd over.  NULL: it was closed, since all slots have our questions. */
+/*
+ * Opens a stream, and takes over fd.  NULL: fd was closed, since all slots have
+ * questions of our own.
+ */
 static stream_t *
 stream_open(streams_t *streams, int fd, const address_t *peer, int is_ours)
 {
@@ -159,7 +165,7 @@ stream_write(stream_t *stream)
     }
 
     if (!stream->is_ours) {
-        stream_close(stream);       /* the answer has gone */
+        stream_close(stream);       /* the answer was sent */
         return;
     }
 
@@ -169,7 +175,7 @@ stream_write(stream_t *stream)
 }
 
 
-/* A whole question or answer has been received. */
+/* A whole question or answer has been received: delivers it. */
 static void
 stream_deliver(stream_t *stream)
 {
@@ -186,7 +192,10 @@ stream_deliver(stream_t *stream)
                          stream->bytes + STREAM_LENGTH_BYTES, len);
     streams->asked = NULL;
 
-    /* No answer was given, or it was an answer itself: the stream is over. */
+    /*
+     * no answer was given, or the datagram was an answer itself: the stream
+     * ends
+     */
     if (stream->number == number && stream->len == 0) {
         stream_close(stream);
     }
@@ -321,7 +330,7 @@ streams_listen(const address_t *address)
         return -1;
     }
 
-    /* Connections left by an earlier run must not keep the port busy. */
+    /* connections left by an earlier run must not keep the port busy */
     on = 1;
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
 

@@ -25,14 +25,17 @@
 #include "net/transport.h"
 
 
-/* Questions of ours and of others at once: three late probers of ten each. */
+/*
+ * Enough for our own and others' questions at once: three late probers with ten
+ * each.
+ */
 #define STREAM_MAX           32
 #define STREAM_TIMEOUT_S     1.0
 #define STREAM_ERROR_BYTES   256
 
 typedef struct streams_s  streams_t;
 
-/* Listens on the address.  NULL and a reason. */
+/* Listens on the address.  NULL, and a reason. */
 streams_t *streams_create(struct ev_loop *loop, const address_t *address,
     transport_recv_pt on_datagram, void *data, char *error);
 void streams_destroy(streams_t *streams);
@@ -41,12 +44,15 @@ void streams_destroy(streams_t *streams);
 void streams_on_starved(streams_t *streams, listener_starved_pt on_starved,
     void *data);
 
-/* At most PACKET_MAX_BYTES.  Never blocks, never fails: what is not answered
-   counts as lost. */
+/* Sends a question of at most PACKET_MAX_BYTES.  Never blocks, never fails: a
+   question without an answer counts as lost. */
 void streams_ask(streams_t *streams, const address_t *to,
     const uint8_t *bytes, size_t len);
 
-/* 1: `to` is the peer whose question is being handled; the answer is sent. */
+/*
+ * If `to` is the peer whose question is being handled, sends the answer.  1: it
+ * was.
+ */
 int streams_answer(streams_t *streams, const address_t *to,
     const uint8_t *bytes, size_t len);
 

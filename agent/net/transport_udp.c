@@ -13,12 +13,15 @@
 
 
 /*
- * A table of a thousand members arrives as a hundred datagrams at once;
- * net.core.rmem_max may limit this.
+ * Room for the table of a thousand members, which arrives as a hundred
+ * datagrams at once; net.core.rmem_max may limit this.
  */
 #define TRANSPORT_RCVBUF_BYTES  (4 * 1024 * 1024)
 
-/* So that a flood cannot keep the loop from everything else. */
+/*
+ * Datagrams received at once, so that a flood cannot keep the loop from
+ * everything else.
+ */
 #define TRANSPORT_MAX_BATCH     256
 
 #define TRANSPORT_ERROR_BYTES   256
@@ -189,8 +192,8 @@ transport_ask(transport_t *transport, const address_t *to,
 
 
 /*
- * A closed port at a peer answers by ICMP, and recvfrom() reports that as
- * ECONNREFUSED: the socket is still good.
+ * Receives one datagram.  If a peer's port is closed, it answers by ICMP, which
+ * recvfrom() reports as ECONNREFUSED: the socket is still good.
  */
 static int
 transport_receive(transport_t *transport)

@@ -20,14 +20,14 @@ void transport_udp_on_starved(transport_t *transport,
     listener_starved_pt on_starved, void *data);
 
 /*
- * is_held: nothing is sent, and what comes waits in the kernel until it is
- * not.  For moments only: those that ping us wait, too.
+ * is_held 1: nothing is sent, and datagrams that come wait in the kernel, until
+ * this is called with 0.  For moments only: members that ping us wait, too.
  */
 void transport_udp_hold(transport_t *transport, int is_held);
 
 /*
- * For tests: drops that share of the datagrams that arrive.  TCP connections
- * lose nothing, as on a real network.
+ * For tests: drops this percentage of the datagrams that arrive.  TCP
+ * connections lose nothing, as on a real network.
  */
 void transport_udp_lose(transport_t *transport, unsigned percent,
     uint64_t random_seed);

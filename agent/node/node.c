@@ -7,7 +7,7 @@
 
 struct node_s {
     swim_t          *swim;
-    crypt_t         *crypt;         /* NULL: plain */
+    crypt_t         *crypt;         /* NULL: datagrams are plain */
     transport_t     *transport;
     clock_source_t  *clock;
     char             cluster[LLMGW_MEMBERS_NAME_BYTES];
@@ -37,7 +37,9 @@ node_alarm(void *data)
 {
     node_t  *node = data;
 
-    /* No member that answered in time may be accused because we are slow. */
+    /*
+     * a member that answered in time must not be suspected because we are slow
+     */
     transport_drain(node->transport);
 
     node_read_wall(node);
@@ -47,8 +49,9 @@ node_alarm(void *data)
 
 
 /*
- * Opens, decodes, and checks for replays, in this order: which counters were
- * seen depends on the sender, and that is known only after decoding.
+ * Opens a datagram, decodes it, and checks whether it is a replay, in this
+ * order: the counters seen depend on the sender, which is known only after
+ * decoding.
  */
 static packet_rc_t
 node_open(node_t *node, packet_t *packet, const uint8_t *bytes, size_t len)
@@ -112,7 +115,7 @@ node_datagram(void *data, const address_t *from, const uint8_t *bytes,
 }
 
 
-/* What is to be sent: sealed where there is a crypt, else as it is. */
+/* The bytes to send: sealed if there is a crypt, otherwise unchanged. */
 static const uint8_t *
 node_seal(node_t *node, uint8_t *sealed, const uint8_t *bytes, size_t *len)
 {
@@ -137,7 +140,7 @@ node_send(void *net, const address_t *to, const uint8_t *bytes, size_t len)
 }
 
 
-/* The same over a connection. */
+/* Sends over a connection. */
 static void
 node_stream(void *net, const address_t *to, const uint8_t *bytes, size_t len)
 {

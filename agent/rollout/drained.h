@@ -1,10 +1,10 @@
 
 /*
- * When is a replica that drains drained?
+ * When a draining replica counts as drained.
  *
- * When it has no process any more, or when its own agent says that it has no
- * running request, in a load that was reported late enough: requests that were
- * on their way when the drain began are in it.
+ * It does so when it has no process any more, or when its own agent reports
+ * that it has no running request.  The load must be reported late enough to
+ * include requests that were on their way when the drain began.
  */
 
 #ifndef DRAINED_H
@@ -13,8 +13,8 @@
 #include "proto/members/members.h"
 
 
-/* sure_us: a load reported from then on has what raced with the drain.  Both
-   are times of the own monotonic clock; no load at all was reported at 0. */
+/* A load reported at or after sure_us includes the requests that raced with the
+   drain.  Times are of the own monotonic clock; reported at 0 means never. */
 static inline int
 drained_is(const llmgw_member_t *facts, const llmgw_member_load_t *load,
     uint64_t sure_us)

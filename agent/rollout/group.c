@@ -3,12 +3,12 @@
  * Standby groups in a rolling update.
  *
  * A member of a group that does not serve is replaced at once: it has no
- * streams, and a drain would outlive the moment at which it begins to serve.
- * The active one is not drained either, since no other one may serve for its
- * group meanwhile.  It is stopped at once, its streams continue at the
- * successor, and it comes back as a standby, of the old version yet: should
- * the new version not wake, that is what takes over again.  Only when the
- * successor has answered a request is it replaced as well.
+ * streams, and a drain would still hold when it begins to serve.  The active
+ * member is not drained either, since no other member may serve for its group
+ * meanwhile.  It is stopped at once, its streams continue at the successor, and
+ * it comes back as a standby, still of the old version: if the new version does
+ * not wake, this standby takes over again.  Only when the successor has
+ * answered a request, it is replaced as well.
  *
  * A member with no other beside it is updated like a replica of no group.
  */
@@ -22,13 +22,16 @@
 
 /* --- the order */
 
-/* A place in the plan: units of the plan by their first member's place. */
+/*
+ * A member's place in the plan.  Units of the plan are ordered by the place of
+ * their first member.
+ */
 typedef struct {
     const llmgw_member_t  *member;
     size_t                 i;           /* in the roster */
     size_t                 unit;        /* place of the unit's first member */
     int                    is_ready;
-    int                    has_ready;   /* the unit */
+    int                    has_ready;   /* of the unit */
 } rollout_place_t;
 
 
@@ -64,7 +67,7 @@ rollout_compare_places(const void *one, const void *other)
 }
 
 
-/* grouped: room for n. */
+/* grouped: has room for n places. */
 static void
 rollout_join_units(rollout_place_t *places, size_t n,
     rollout_place_t **grouped)

@@ -1,7 +1,7 @@
 
 /*
- * The plan.  One that could not be carried out is refused as a whole, before
- * anything is changed.
+ * Makes the plan.  A plan that could not be carried out is refused as a whole,
+ * before anything is changed.
  */
 
 #include <stdio.h>
@@ -57,7 +57,10 @@ rollout_is_meant(const rollout_spec_t *spec, const llmgw_member_t *member)
 }
 
 
-/* Nothing tells whether a replica is left there that could be updated. */
+/*
+ * If an agent is dead, it is unknown whether there is a replica that could be
+ * updated.
+ */
 static int
 rollout_is_absent(const rollout_spec_t *spec, const llmgw_member_t *member)
 {
@@ -114,7 +117,7 @@ rollout_add(rollout_t *rollout, const rollout_spec_t *spec,
 }
 
 
-/* -1: out of memory. */
+/* Adds the steps.  -1: out of memory. */
 static int
 rollout_add_all(rollout_t *rollout, const rollout_spec_t *spec,
     const llmgw_roster_t *roster)
@@ -174,7 +177,10 @@ rollout_build(const rollout_spec_t *spec, const llmgw_roster_t *roster)
 }
 
 
-/* An agent that knows of no replica is cut off; the update is not complete. */
+/*
+ * An agent that knows of no replica is cut off; its update must not count as
+ * complete.
+ */
 static rollout_refusal_t
 rollout_check_any(const rollout_t *rollout, char *text)
 {
@@ -225,7 +231,10 @@ rollout_check_step(const rollout_spec_t *spec, const llmgw_roster_t *roster,
 }
 
 
-/* It will be switched: what is its share of the plan in a group. */
+/*
+ * Checks a member that would be switched: whether its group can be, and whether
+ * all of the group is in the plan.
+ */
 static rollout_refusal_t
 rollout_check_group(const rollout_spec_t *spec, const rollout_t *rollout,
     const llmgw_roster_t *roster, const llmgw_member_t *member, char *text)
@@ -293,9 +302,10 @@ rollout_check_steps(const rollout_t *rollout, const rollout_spec_t *spec,
 
 
 /*
- * By default max_unavailable replicas may be missing, but never all of them.
- * Replicas that are not READY are updated first, so they count as available
- * for the steps that follow.  A group of several serves meanwhile.
+ * By default max_unavailable replicas may be unavailable, but never all of
+ * them.  Replicas that are not READY are updated first, so they count as
+ * available for the steps that follow.  A group with several members serves
+ * meanwhile.
  */
 static rollout_refusal_t
 rollout_check_available(rollout_t *rollout, const rollout_spec_t *spec,

@@ -1,5 +1,8 @@
 
-/* Is the new process back, and is it what the update wants? */
+/*
+ * Checks whether the new process is back, and whether it is of the version that
+ * the update wants.
+ */
 
 #include <string.h>
 
@@ -7,7 +10,7 @@
 #include "rollout/rollout_inner.h"
 
 
-/* Where a process of a standby group is on its way. */
+/* How far the process of a standby group has come. */
 static const char *
 rollout_way_point(const llmgw_member_t *member)
 {

@@ -80,7 +80,7 @@ rollout_end(rollout_t *rollout, rollout_verdict_t verdict, uint64_t now_us)
     rollout_step_t  *step;
 
     if (rollout->is_ending) {
-        return;                 /* for the first reason */
+        return;                 /* keep the first reason */
     }
 
     rollout->is_ending = 1;
@@ -99,10 +99,9 @@ rollout_end(rollout_t *rollout, rollout_verdict_t verdict, uint64_t now_us)
 
 
 /*
- * Cleans the words of a command or a replica: they may be any bytes, and may
+ * Cleans the text that a command or a replica wrote: it may have any bytes, and
  * be cut within a character.  A terminal would act on some of them, and JSON
- * cannot carry others, so that the last line of the update would never be
- * sent.
+ * cannot carry others, so that the last line of the update would never be sent.
  */
 static void
 rollout_clean(char *text)
@@ -232,8 +231,8 @@ rollout_done(rollout_t *rollout, rollout_step_t *step, uint64_t now_us)
 
 
 /*
- * If no process was serving, there was nothing to drain or to stop, and a
- * failure of that does not matter.
+ * 1: a failure does not matter, since no process was serving, and there was
+ * nothing to drain or to stop.
  */
 static int
 rollout_is_harmless(const rollout_step_t *step)
@@ -260,7 +259,9 @@ rollout_result(rollout_t *rollout, size_t i, rollout_action_t action,
 
     if (step->state == ROLLOUT_UNDOING) {
 
-        /* Nothing waits for a drain that was under way any more. */
+        /*
+         * the result of a drain that was under way is of no interest any more
+         */
         if (action == ROLLOUT_UNDRAIN) {
             rollout_enter(step, step->outcome, ROLLOUT_NOTHING, now_us);
         }
@@ -328,7 +329,10 @@ rollout_may_report(const rollout_step_t *step, const llmgw_member_t *member,
 }
 
 
-/* Its agent restarted.  If it does so again and again, the wait still ends. */
+/*
+ * 1: its agent has restarted, and must be waited for.  If it restarts
+ * repeatedly, the wait still ends.
+ */
 static int
 rollout_is_unsettled(const rollout_t *rollout, rollout_step_t *step,
     const llmgw_member_t *member, uint64_t now_us)
@@ -339,7 +343,7 @@ rollout_is_unsettled(const rollout_t *rollout, rollout_step_t *step,
         return 0;
     }
 
-    /* The restarted agent knows of no lease. */
+    /* the restarted agent knows of no lease */
     if (rollout_is_present(member) && member->epoch != step->epoch) {
         rollout_drain(step, member);
         return 1;
@@ -349,7 +353,7 @@ rollout_is_unsettled(const rollout_t *rollout, rollout_step_t *step,
 }
 
 
-/* A load counts when it includes the requests that raced with the drain. */
+/* A load counts only if it includes the requests that raced with the drain. */
 static void
 rollout_look_draining(rollout_t *rollout, rollout_step_t *step,
     const llmgw_member_t *member, const llmgw_member_load_t *load,
@@ -402,7 +406,7 @@ rollout_look_at(rollout_t *rollout, rollout_step_t *step,
         rollout_look_switching(rollout, step, roster, now_us);
     }
 
-    /* Until it is stopped: it may crash and come back before that. */
+    /* until the process is stopped, since it may crash and come back before */
     if (member != NULL
         && (step->state < ROLLOUT_STARTING || step->successor[0] != '\0'
             || step->due == ROLLOUT_START || step->due == ROLLOUT_RESTART))
@@ -445,9 +449,9 @@ rollout_look(rollout_t *rollout, const llmgw_roster_t *roster, uint64_t now_us)
 }
 
 
-/* --- what comes out */
+/* --- actions */
 
-/* Its lease has to be renewed, and no renewal is under way. */
+/* 1: the step's lease must be renewed, and no renewal is under way. */
 static int
 rollout_is_renewal_due(const rollout_step_t *step, uint64_t now_us)
 {
@@ -464,7 +468,10 @@ rollout_is_due(const rollout_step_t *step)
 }
 
 
-/* Leases come first: there may be more to do than can be begun now. */
+/*
+ * Renewals of leases come first: there may be more actions than can be begun
+ * now.
+ */
 rollout_action_t
 rollout_next(rollout_t *rollout, size_t *i, uint64_t now_us)
 {

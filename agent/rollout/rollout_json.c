@@ -205,7 +205,7 @@ rollout_show_plan(const rollout_t *rollout)
 }
 
 
-/* What the failed step has to say beside the text. */
+/* Adds what the failed step has beside the text. */
 static void
 rollout_show_failed(const rollout_t *rollout, json_t *end)
 {

@@ -16,22 +16,26 @@
 extern char  **environ;
 
 #define RUNNER_SHELL       "/bin/sh"
-#define RUNNER_NOT_RUN     127      /* as a shell says it */
-#define RUNNER_LINE_BYTES  320      /* of its last words */
+#define RUNNER_NOT_RUN     127      /* exit status of a shell that could not run
+                                       it */
+#define RUNNER_LINE_BYTES  320      /* longest last line that is kept */
 
 struct runner_s {
     struct ev_loop  *loop;
     runner_done_pt   on_done;
     void            *data;
-    pid_t            pid;           /* and the process group */
-    int              output;        /* file */
+    pid_t            pid;           /* and its process group */
+    int              output;        /* a file without a name */
     uint64_t         timeout_ms;
     int              is_late;
     ev_child         reaper;
     ev_timer         limit;
 };
 
-/* What the child needs, made before the fork: then nothing allocates. */
+/*
+ * What the child needs.  It is made before the fork, so that nothing is
+ * allocated after it.
+ */
 typedef struct {
     char   *argv[4];
     char  **env;
@@ -58,8 +62,8 @@ runner_default_signals(void)
 
 
 /*
- * Only async-signal-safe calls: another thread of the parent may have held a
- * lock at the fork.
+ * Runs in the child.  It makes only async-signal-safe calls: another thread of
+ * the parent may have held a lock at the fork.
  */
 static void
 runner_exec(const runner_child_t *child)
@@ -121,7 +125,10 @@ runner_is_among(const char *const *env, const char *variable)
 }
 
 
-/* Ours, less what `more` says anew.  Only the array is allocated. */
+/*
+ * Our own environment, with the variables of `more` in place of ours.  Only the
+ * array is allocated.
+ */
 static char **
 runner_build_env(const char *const *more)
 {
@@ -180,7 +187,8 @@ runner_fork(const runner_spec_t *spec, int output)
     }
 
     if (pid != -1) {
-        setpgid(pid, pid);          /* here or there, whichever is first */
+        setpgid(pid, pid);          /* done by parent and child: the first one
+                                       counts */
     }
 
     free(child.env);
@@ -190,7 +198,7 @@ runner_fork(const runner_spec_t *spec, int output)
 }
 
 
-/* The last line that is not empty, whatever it consists of. */
+/* The last line that is not empty, whatever bytes it has. */
 static void
 runner_last_line(int output, char *line, size_t size)
 {
@@ -200,7 +208,8 @@ runner_last_line(int output, char *line, size_t size)
     ssize_t  n;
 
     line[0] = '\0';
-    end = lseek(output, 0, SEEK_CUR);       /* the child's place, too */
+    end = lseek(output, 0, SEEK_CUR);       /* the offset is shared with the
+                                               child */
 
     if (end >= RUNNER_OUTPUT_BYTES) {       /* the output does not fit */
         snprintf(line, size, "it wrote more than %d KiB, which belongs in a "
@@ -263,7 +272,8 @@ runner_reaped(struct ev_loop *loop, ev_child *reaper, int events)
     data = runner->data;
 
     if (runner->is_late) {
-        kill(-runner->pid, SIGKILL);        /* what the shell left behind */
+        kill(-runner->pid, SIGKILL);        /* ends what the shell left
+                                               behind */
     }
 
     if (runner->is_late || status != 0) {
@@ -286,7 +296,7 @@ runner_limit(struct ev_loop *loop, ev_timer *limit, int events)
     kill(-runner->pid, runner->is_late ? SIGKILL : SIGTERM);
     runner->is_late = 1;
 
-    /* Again and again: it may be in a call that nothing interrupts. */
+    /* repeatedly: it may be in a call that nothing interrupts */
     limit->repeat = RUNNER_KILL_S;
     ev_timer_again(loop, limit);
 }

@@ -13,13 +13,13 @@
 
 struct trial_s {
     asker_t         asker;
-    int             is_final;       /* a final message came */
+    int             is_final;       /* a final message has come */
     trial_done_pt   on_done;
     void           *data;
 };
 
 
-/* error NULL: it works.  The trial is gone afterwards. */
+/* Ends and frees the trial.  error NULL: the replica works. */
 static void
 trial_end(trial_t *trial, const char *error)
 {

@@ -1,7 +1,8 @@
 
 /*
- * Does a replica work?  One token, asked of it directly, as a gateway would:
- * Generate with max_tokens 1, which has to end OK after a final message.
+ * A trial shows whether a replica works.  It is asked directly for one token,
+ * as a gateway would: Generate with max_tokens 1, which has to end with OK
+ * after a final message.
  */
 
 #ifndef TRIAL_H
@@ -17,21 +18,21 @@
 
 typedef struct trial_s  trial_t;
 
-/* error NULL: it works; else what it answered.  The trial is gone when this
-   returns. */
+/* The trial has ended.  error NULL: the replica works; otherwise what it
+   answered.  The trial is freed when this returns. */
 typedef void (*trial_done_pt)(void *data, const char *error);
 
 
 /*
- * address: numeric, HOST:PORT.  options are copied, names has to outlive the
- * trial.  request_id: what the replica's log will name.  on_done comes later,
- * within timeout_ms.  NULL and a reason.
+ * Begins a trial.  address: numeric, HOST:PORT.  options are copied; their
+ * names must outlive the trial.  request_id: the id in the replica's log.
+ * on_done is called later, within timeout_ms.  NULL and a reason.
  */
 trial_t *trial_start(struct ev_loop *loop, const char *address,
     const grpc_conn_options_t *options, const char *request_id,
     uint64_t timeout_ms, trial_done_pt on_done, void *data, char *error);
 
-/* on_done does not come. */
+/* Ends the trial; on_done is not called. */
 void trial_destroy(trial_t *trial);
 
 #endif /* TRIAL_H */

@@ -1,5 +1,7 @@
 
-/* Which replica is next, and whether enough others remain without it. */
+/*
+ * Decides which replica is next, and whether enough others remain without it.
+ */
 
 #include <string.h>
 
@@ -63,8 +65,8 @@ rollout_begin_step(rollout_step_t *step, const llmgw_member_t *member,
 }
 
 
-/* A process of the new version that its agent starts already is waited for:
-   its weights may take minutes. */
+/* 1: its agent is already starting a process of the new version, which is
+   waited for: loading weights may take minutes. */
 static int
 rollout_is_coming(const rollout_t *rollout, const llmgw_member_t *member)
 {
@@ -94,7 +96,10 @@ rollout_begin_member(rollout_t *rollout, rollout_step_t *step,
 }
 
 
-/* 1: it has begun, or is done; -1: it may, when its group has moved on. */
+/*
+ * Tries to begin a step.  1: it has begun, or is done; 0: not now; -1: it may
+ * begin when its group has moved on.
+ */
 static int
 rollout_try(rollout_t *rollout, rollout_step_t *step,
     const llmgw_roster_t *roster, uint64_t now_us)
@@ -133,7 +138,7 @@ rollout_try(rollout_t *rollout, rollout_step_t *step,
 }
 
 
-/* Why a step that waits cannot begin. */
+/* Fails a step that waited too long, with the reason why it cannot begin. */
 static void
 rollout_fail_blocked(rollout_t *rollout, rollout_step_t *step,
     const llmgw_roster_t *roster, uint64_t now_us)
@@ -158,7 +163,10 @@ rollout_fail_blocked(rollout_t *rollout, rollout_step_t *step,
 }
 
 
-/* While a step is under way, its replica will be routable again. */
+/*
+ * Checks whether steps are blocked.  While a step is under way, its replica
+ * will be routable again.
+ */
 static void
 rollout_look_blocked(rollout_t *rollout, rollout_step_t *step,
     const llmgw_roster_t *roster, uint64_t now_us)

@@ -10,7 +10,10 @@
 #include "state/state_file.h"
 
 
-/* 0, also for a file that is not ours: the clock is above that anyway. */
+/*
+ * Reads the last epoch.  0 also for a file that is not ours: the clock is above
+ * that anyway.
+ */
 static uint64_t
 epoch_read(const char *state_dir, const char *id)
 {

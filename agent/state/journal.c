@@ -8,7 +8,10 @@
 #include "state/journal.h"
 
 
-/* States are written as "ACTIVE" here. */
+/*
+ * Logs a change of the standby group.  States are written in capitals, as
+ * "ACTIVE".
+ */
 static void
 journal_group(const log_t *log, const llmgw_member_t *before,
     const llmgw_member_t *after)
@@ -40,7 +43,7 @@ journal_group(const log_t *log, const llmgw_member_t *before,
 }
 
 
-/* Its layers are offered to others from now on, or no longer. */
+/* Logs that a shard's layers are offered from now on, or no longer. */
 static void
 journal_shard(const log_t *log, const llmgw_member_t *before,
     const llmgw_member_t *after)

@@ -8,7 +8,9 @@
 #include "proto/members/members.h"
 
 
-/* before NULL: new; after NULL: forgotten. */
+/*
+ * Logs a change.  before NULL: the member is new; after NULL: it was forgotten.
+ */
 void journal_change(const log_t *log, const llmgw_member_t *before,
     const llmgw_member_t *after);
 

@@ -7,11 +7,11 @@
 #include "state/notify.h"
 
 
-/* A shorter watchdog is a mistake: it would be all that the agent does. */
+/* A shorter watchdog interval is a mistake: the agent would do nothing else. */
 #define NOTIFY_MIN_WATCHDOG_US  10000ULL
 
 
-/* A manager that does not listen cannot be helped. */
+/* Sends a message; if the manager does not listen, nothing can be done. */
 static void
 notify_send(notify_t *notify, const char *text)
 {
@@ -58,7 +58,10 @@ notify_set_address(notify_t *notify, const char *path)
 }
 
 
-/* In seconds; 0: none, or it is meant for another process. */
+/*
+ * The watchdog interval in seconds; 0: there is none, or it is meant for
+ * another process.
+ */
 static double
 notify_watchdog_s(void)
 {

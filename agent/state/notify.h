@@ -22,20 +22,20 @@
 
 typedef struct {
     struct ev_loop      *loop;
-    int                  fd;            /* -1: not wanted */
+    int                  fd;            /* -1: no notifications are wanted */
     struct sockaddr_un   address;
     socklen_t            address_len;
     ev_timer             heartbeat;
 } notify_t;
 
 
-/* Reads the environment.  A socket that cannot be used is as none. */
+/* Reads the environment.  A socket that cannot be used counts as absent. */
 void notify_init(notify_t *notify, struct ev_loop *loop);
 void notify_done(notify_t *notify);
 
 void notify_ready(notify_t *notify);
 
-/* The agent leaves; that may take as long as streams may finish. */
+/* The agent leaves; this may take as long as streams may take to finish. */
 void notify_stopping(notify_t *notify);
 
 #endif /* NOTIFY_H */

@@ -8,21 +8,25 @@
 
 /*
  * A publication sorts, checks and writes the whole table, some ms of work at
- * 10,000 members: at most one in so long, and never more than a quarter of the
- * agent's time, whatever the changes.  The heartbeat publishes in any case.
+ * 10,000 members: so there is at most one in this time, and publishing never
+ * takes more than a quarter of the agent's time, however many changes there
+ * are.  The heartbeat publishes in any case.
  */
 #define PUBLISH_INTERVAL_US  20000
 #define PUBLISH_SHARE        4
 
-/* Lists that are remembered while they are held; a fleet has one or two. */
+/*
+ * The number of lists remembered while they are held; a fleet has one or two.
+ */
 #define PUBLISH_HELD  64
 
 struct publish_s {
     llmgw_members_writer_t  *writer;
     publish_change_pt        on_change;
     void                    *data;
-    uint64_t                 last_us;       /* when the last one began */
-    uint64_t                 interval_us;   /* from then on */
+    uint64_t                 last_us;       /* when the last publication
+                                               began */
+    uint64_t                 interval_us;   /* from then to the next one */
     int                      has_published;
     int                      is_marked;
     int                      is_isolated;
@@ -91,7 +95,7 @@ publish_wait_us(const publish_t *publish, uint64_t now_us)
 }
 
 
-/* A member that is not published yet will be, with this load. */
+/* A member that is not published yet will be published with this load. */
 void
 publish_load(publish_t *publish, const char *id,
     const llmgw_member_load_t *load)
@@ -100,7 +104,9 @@ publish_load(publish_t *publish, const char *id,
 }
 
 
-/* Both are sorted: one walk finds what was added, removed and changed. */
+/*
+ * Both tables are sorted: one walk finds what was added, removed and changed.
+ */
 static void
 publish_tell_changes(const publish_t *publish)
 {
@@ -111,7 +117,7 @@ publish_tell_changes(const publish_t *publish)
     after = llmgw_members_published(publish->writer, NULL, &nafter);
     before = llmgw_members_published_before(publish->writer, &nbefore);
 
-    /* Changes to what an earlier run left are not reported. */
+    /* differences from what an earlier run left are not reported */
     nbefore = publish->has_published ? nbefore : 0;
 
     for (i = 0, j = 0; i < nbefore || j < nafter; /* void */) {
@@ -138,9 +144,9 @@ publish_tell_changes(const publish_t *publish)
 
 
 /*
- * A list of models is held for the publication that is to come.  Many members
- * have the same: `held` remembers some that are.  One that cannot be held is
- * left out by the writer.
+ * Holds a list of models for the next publication.  Many members have the same
+ * list: `held` remembers some that are held.  If a list cannot be held, the
+ * writer leaves it out.
  */
 static void
 publish_hold(publish_t *publish, uint64_t *held, const publish_item_t *item)

@@ -1,16 +1,16 @@
 
 /*
- * From the members that the agent knows to what others see of them: the
- * members segment, and the view that the control socket answers from.
+ * Publishes the members that the agent knows: in the members segment, and in
+ * the view from which the control socket answers.
  *
- * The view is what was published last, sorted by id; the segment's writer has
- * it.  The control socket shows the view, so nothing is shown that
- * is not in the segment.
+ * The view is the table published last, sorted by id; the segment's writer has
+ * it.  The control socket shows the view, so nothing is shown that is not in
+ * the segment.
  *
  * The first change is published at once, that is before the event loop sleeps.
- * Those that follow are gathered and published together, every 20 ms at most,
- * and so that publishing takes a quarter of the agent's time at most.  Load
- * figures go straight in place, and move no generation.
+ * Changes that follow are gathered and published together, at most every 20 ms,
+ * and so that publishing takes at most a quarter of the agent's time.  Load
+ * figures are written in place at once, and do not change the generation.
  */
 
 #ifndef PUBLISH_H
@@ -21,18 +21,19 @@
 
 typedef struct publish_s  publish_t;
 
-/* before NULL: new; after NULL: gone. */
+/* A member changed.  before NULL: it is new; after NULL: it is gone. */
 typedef void (*publish_change_pt)(void *data, const llmgw_member_t *before,
     const llmgw_member_t *after);
 
 typedef struct {
     const llmgw_member_t       *member;
     const llmgw_member_load_t  *load;
-    const char                 *models;         /* the list that it names */
+    const char                 *models;         /* the list that `member`
+                                                   names */
     size_t                      models_bytes;
 } publish_item_t;
 
-/* The members as they are now: the i-th of n, in any order. */
+/* The present members: `at` gives the i-th of n, in any order. */
 typedef struct {
     size_t        n;
     const void   *data;
@@ -41,8 +42,8 @@ typedef struct {
 } publish_source_t;
 
 /*
- * path NULL: a view alone.  capacity: members at most.  on_change is called for
- * each member that differs in a publication from the one before.  NULL and a
+ * path NULL: only a view, no segment.  capacity: most members.  on_change is
+ * called for each member that differs from the publication before.  NULL and a
  * reason in error (of LLMGW_MEMBERS_ERROR_BYTES).
  *
  * A disk that is full or broken is no reason: the segment is made by the first
@@ -52,37 +53,40 @@ publish_t *publish_create(const char *path, uint32_t capacity,
     publish_change_pt on_change, void *data, char *error);
 void publish_destroy(publish_t *publish);
 
-/* Members have changed, other than in loads. */
+/* To be called when members have changed, other than in loads. */
 void publish_mark(publish_t *publish);
 
-/* For the next flush: this agent is cut off, rather than the others dead. */
+/*
+ * Sets for the next flush: this agent is cut off, rather than the others dead.
+ */
 void publish_set_isolated(publish_t *publish, int is_isolated);
 
-/* The load of one has changed. */
+/* The load of one member has changed. */
 void publish_load(publish_t *publish, const char *id,
     const llmgw_member_load_t *load);
 
-/* How long a flush should still wait; 0: it is due, or nothing is marked. */
+/* How long the next flush should wait; 0: it is due, or nothing is marked. */
 uint64_t publish_wait_us(const publish_t *publish, uint64_t now_us);
 
-/* Publishes if marked.  0, or -1 and a reason; it stays marked then. */
+/* Publishes if marked.  0; or -1 and a reason, and the mark stays. */
 int publish_flush(publish_t *publish, const publish_source_t *source,
     uint64_t now_us, char *error);
 
-/* The last flush took so long, on_change included. */
+/* The last flush took this long, on_change included. */
 void publish_took(publish_t *publish, uint64_t took_us);
 
-/* Each second.  0, or -1 and a reason. */
+/* To be called each second.  0, or -1 and a reason. */
 int publish_heartbeat(publish_t *publish, uint64_t now_ms, char *error);
 
 /*
- * The names that a member of the last publication, or of the one before, has
- * by their hash; NULL: there are none.  They stay until the next flush.
+ * The names that a member of the last publication, or of the one before, names
+ * by their hash; NULL: they are not there.  They are valid until the next
+ * flush.
  */
 const char *publish_models(const publish_t *publish, uint64_t models,
     size_t *bytes);
 
-/* As published last; valid until the next flush. */
+/* The members as published last; valid until the next flush. */
 llmgw_roster_t publish_roster(const publish_t *publish);
 
 #endif /* PUBLISH_H */

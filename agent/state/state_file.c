@@ -8,7 +8,7 @@
 #include "state/state_file.h"
 
 
-/* -1: too long. */
+/* Makes a file's path.  -1: it is too long. */
 static int
 state_file_path(char *path, const char *dir, const char *id, const char *name)
 {

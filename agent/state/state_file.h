@@ -18,18 +18,18 @@
 #include <stddef.h>
 
 
-/* The longest line, with the NUL. */
+/* The longest line that is kept, with a NUL. */
 #define STATE_FILE_BYTES  128
 
 /*
- * The first line, in text of STATE_FILE_BYTES.  1; 0: there is no such file,
- * or dir is NULL; -1 and errno: it is there and cannot be read, or what is in
- * it is no such line (EINVAL).
+ * Reads the first line into text, of STATE_FILE_BYTES.  1; 0: there is no such
+ * file, or dir is NULL; -1 and errno: the file cannot be read, or has no such
+ * line (EINVAL).
  */
 int state_file_read(const char *dir, const char *id, const char *name,
     char *text);
 
-/* 0, or -1 and errno.  Nothing to do where dir is NULL. */
+/* Replaces the file.  0, or -1 and errno.  Does nothing if dir is NULL. */
 int state_file_write(const char *dir, const char *id, const char *name,
     const char *text);
 

@@ -8,12 +8,12 @@
 
 
 /*
- * A replica that reports does so within 200 ms of the agent's start: no check
- * judges it before that.
+ * A replica that reports does so within 200 ms of the agent's start; before
+ * that, no health check counts.
  */
 #define HEALTH_FIRST_S            0.3
 #define HEALTH_INTERVAL_S         1.0
-#define HEALTH_SILENT_TICKS       3       /* without an answer */
+#define HEALTH_SILENT_TICKS       3       /* ticks without an answer */
 #define HEALTH_CONNECT_MS         1000
 #define HEALTH_MAX_MESSAGE_BYTES  4096
 
@@ -24,9 +24,11 @@ struct health_s {
     grpc_conn_options_t   options;
     ev_timer              timer;
     int                   is_waiting;   /* for the answer to a question, */
-    int                   waited_ticks; /* so long since the first one */
-    int                   has_answered; /* on this connection */
-    int                   is_serving;   /* what the message said */
+    int                   waited_ticks; /* for this many ticks since the first
+                                           one */
+    int                   has_answered; /* there was an answer on this
+                                           connection */
+    int                   is_serving;   /* from the answer's message */
     health_verdict_pt     on_verdict;
     void                 *data;
 };
@@ -78,9 +80,9 @@ health_connect(health_t *health)
 
 
 /*
- * See the header: after a break, a replica that had answered is connected to
- * again before it counts as gone.  The new connection waits for the next
- * question.
+ * The connection broke.  As health.h says, a replica that had answered is
+ * connected to again before it counts as gone.  The new connection waits for
+ * the next question.
  */
 static void
 health_broken(health_t *health, const char *why)
@@ -95,7 +97,7 @@ health_broken(health_t *health, const char *why)
 }
 
 
-/* A question that was reset is not answered, and is asked again. */
+/* A question that was reset has no answer, and is asked again. */
 static void
 health_end(void *data, asker_end_t end, int status, const char *text)
 {
@@ -116,8 +118,8 @@ static const asker_use_t  health_use = {
 
 
 /*
- * Check of "", the server as a whole: an empty HealthCheckRequest.  It has no
- * limit of its own: silence is measured over several questions.
+ * Asks for "", the server as a whole, by an empty HealthCheckRequest.  The
+ * question has no limit of its own: silence is measured over several questions.
  */
 static void
 health_ask(health_t *health)

@@ -12,10 +12,11 @@
 struct replica_call_s {
     asker_t                asker;
     ev_timer               pause;       /* between tries */
-    address_t              source;      /* loopback */
+    address_t              source;      /* a loopback address */
     grpc_conn_options_t    options;
     replica_call_verb_t    verb;
-    unsigned               tries;       /* left; 0: nothing is being said */
+    unsigned               tries;       /* tries left; 0: no call is under
+                                           way */
     replica_call_done_pt   on_done;
     void                  *data;
 };
@@ -34,7 +35,10 @@ replica_call_end(replica_call_t *call, int status, const char *message)
 }
 
 
-/* The try is over without an answer; the next, if any, after a pause. */
+/*
+ * A try has ended without an answer; if there is a next one, it follows after a
+ * pause.
+ */
 static void
 replica_call_failed(replica_call_t *call, const char *reason)
 {
@@ -70,7 +74,7 @@ static const asker_use_t  replica_call_use = {
 };
 
 
-/* NULL: as the kernel likes. */
+/* The address to call from; NULL: the kernel chooses. */
 static const address_t *
 replica_call_source(const replica_call_t *call)
 {

@@ -8,10 +8,11 @@
  * know the call answers UNIMPLEMENTED, and then only the gateways keep requests
  * away from it.
  *
- * A replica lets its own host alone drain it, and knows that by the peer's
- * address.  The address that it is reached at need not be a loopback one, so
- * the call comes from one: the kernel allows that towards all addresses of
- * this host.  For a replica that is elsewhere every second try does not.
+ * A replica lets only its own host drain it, which it knows by the peer's
+ * address.  The replica's own address need not be a loopback one, so the call
+ * is made from a loopback address: the kernel allows that towards all addresses
+ * of this host.  For replicas on other hosts, every second try uses another
+ * address.
  */
 
 #ifndef REPLICA_CALL_H
@@ -31,23 +32,29 @@ typedef enum {
 #define REPLICA_CALL_PAUSE_S     0.2
 #define REPLICA_CALL_TRIES       5
 
-/* The gRPC status and its message; or -1, and why there was none. */
+/*
+ * The end of a call: the gRPC status and its message; or -1, and why there was
+ * none.
+ */
 typedef void (*replica_call_done_pt)(void *data, replica_call_verb_t verb,
     int status, const char *message);
 
 typedef struct replica_call_s  replica_call_t;
 
 
-/* options are copied, their source is not used.  NULL: out of memory. */
+/* options are copied; their source is not used.  NULL: out of memory. */
 replica_call_t *replica_call_create(struct ev_loop *loop,
     const address_t *address, const grpc_conn_options_t *options,
     replica_call_done_pt on_done, void *data);
 void replica_call_destroy(replica_call_t *call);
 
-/* on_done comes from the loop, once for each call that is not dropped. */
+/*
+ * Calls.  on_done is called from the loop, once for each call that is not
+ * dropped.
+ */
 void replica_call_say(replica_call_t *call, replica_call_verb_t verb);
 
-/* Drops the call: its replica is gone, and another one must not get it. */
+/* Drops the call: its replica is gone, and the next replica must not get it. */
 void replica_call_drop(replica_call_t *call);
 
 #endif /* REPLICA_CALL_H */

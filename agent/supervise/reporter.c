@@ -13,7 +13,7 @@ reporter_died(reporter_t *reporter)
 {
     int  unread;
 
-    /* We are called again in the next event-loop iteration. */
+    /* this is called again in the next event-loop iteration */
     if (ioctl(reporter->socket_fd, FIONREAD, &unread) == 0 && unread > 0) {
         return;
     }

@@ -6,10 +6,10 @@
  *   end of file      the connection itself: control/control.c
  *   witness          before a large process's memory is freed, where the
  *                    replica gave one with its first report
- *   pidfd            when somebody else holds the connection open: a child of
- *                    the replica's that inherited it
+ *   pidfd            when another process holds the connection open: a
+ *                    child of the replica's that inherited it
  *
- * What it had sent before it died is read first: a goodbye counts.
+ * What the process had sent before it died is read first: a goodbye counts.
  */
 
 #ifndef REPORTER_H
@@ -22,16 +22,16 @@
 #include "supervise/witness.h"
 
 
-/* Comes once. */
+/* The process is dead.  Called once. */
 typedef void (*reporter_dead_pt)(void *data);
 
 typedef struct {
     struct ev_loop    *loop;
     reporter_dead_pt   on_dead;
     void              *data;
-    int                socket_fd;   /* the connection's; -1: no reporter */
-    pid_t              pid;         /* 0: unknown, of another namespace */
-    int                pidfd;       /* of that process for certain; -1: none */
+    int                socket_fd;   /* of the connection; -1: no reporter */
+    pid_t              pid;         /* 0: unknown, in another namespace */
+    int                pidfd;       /* certainly of that process; -1: none */
     ev_io              watch;
     witness_t         *witness;     /* NULL: none */
 } reporter_t;
@@ -41,21 +41,22 @@ void reporter_init(reporter_t *reporter, struct ev_loop *loop,
     reporter_dead_pt on_dead, void *data);
 
 /*
- * accepted_ticks: when the connection was accepted (common/os/pidfd.h); a
- * younger process only has the number of the one that opened it.  passed_fd:
- * what came with the report, -1: nothing; it is taken over.
+ * Watches the process that reports.  accepted_ticks: when the connection was
+ * accepted (common/os/pidfd.h); a process that began later only has the number
+ * of the one that connected.  passed_fd: the descriptor that came with the
+ * report, which is taken over; -1: none.
  */
 void reporter_watch(reporter_t *reporter, int socket_fd,
     uint64_t accepted_ticks, int passed_fd);
 
-/* There is no reporter any more.  Harmless when there was none. */
+/* There is no reporter any more.  Allowed if there was none. */
 void reporter_forget(reporter_t *reporter);
 
-/* It gets the signal, and no other process does: 0; -1 and errno: ESRCH, it
-   died; EBADF, which process it is is not known for certain. */
+/* Sends a signal to the process, and to no other one.  0; -1 and errno: ESRCH,
+   it died; EBADF, it is not certain which process it is. */
 int reporter_signal(const reporter_t *reporter, int signal_number);
 
-/* A pidfd that is the caller's; -1: none. */
+/* A pidfd of the process, which the caller owns; -1: there is none. */
 int reporter_pidfd(const reporter_t *reporter);
 
 #endif /* REPORTER_H */

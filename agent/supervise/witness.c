@@ -19,8 +19,9 @@
 #define WITNESS_PAGE_BYTES  4096
 
 /*
- * Each takes the thread once around.  The word changes when it is given back
- * and taken again, which no replica does often: more is an attack.
+ * Limit of the thread's wake-ups, each of which takes it once around its loop.
+ * The word changes when the futex is released and taken again, which no replica
+ * does often: more is an attack.
  */
 #define WITNESS_MAX_WAKES   1000
 
@@ -29,8 +30,8 @@ struct witness_s {
     ev_io              watch;
     int                event_fd;
     pthread_t          thread;
-    _Atomic uint32_t  *word;        /* the shared page */
-    _Atomic uint32_t   is_ending;   /* a futex too */
+    _Atomic uint32_t  *word;        /* in the shared page */
+    _Atomic uint32_t   is_ending;   /* a futex, too */
     witness_dead_pt    on_dead;
     void              *data;
 };
@@ -57,7 +58,10 @@ witness_sleep(witness_t *witness, uint32_t value)
 }
 
 
-/* 1: it died; 0: it has let go, or cannot be waited for. */
+/*
+ * Waits.  1: the holder died; 0: it released the futex, or cannot be waited
+ * for.
+ */
 static int
 witness_wait(witness_t *witness)
 {
@@ -79,7 +83,7 @@ witness_wait(witness_t *witness)
             return 0;
         }
 
-        /* Without this bit no waiter is woken. */
+        /* without this bit, no waiter is woken */
         if (!(value & FUTEX_WAITERS)
             && !atomic_compare_exchange_strong(witness->word, &value,
                                                value | FUTEX_WAITERS))
@@ -105,7 +109,7 @@ witness_main(void *data)
 
     if (witness_wait(witness)) {
         n = write(witness->event_fd, &one, sizeof(one));
-        (void) n;       /* an eventfd that is 0 takes it */
+        (void) n;       /* an eventfd that is 0 accepts this */
     }
 
     return NULL;
@@ -144,9 +148,9 @@ witness_map(int fd)
 
 
 /*
- * One without a holder says nothing; one whose holder is dead while its
- * process reports was held by a thread that ended before, and would be taken
- * for a death at each connection.
+ * Whether a living thread holds the futex.  Without a holder, nothing is known;
+ * a holder that is dead while its process reports was a thread that ended
+ * before, and would count as a death at each connection.
  */
 static int
 witness_is_held(const witness_t *witness)
@@ -159,7 +163,7 @@ witness_is_held(const witness_t *witness)
 }
 
 
-/* Signals are the loop's, whichever thread they would find. */
+/* The thread blocks all signals, since the loop handles them. */
 static int
 witness_start(witness_t *witness)
 {
@@ -219,7 +223,8 @@ witness_create(struct ev_loop *loop, int fd, witness_dead_pt on_dead,
 
     ev_io_init(&witness->watch, witness_heard, witness->event_fd, EV_READ);
     witness->watch.data = witness;
-    ev_set_priority(&witness->watch, -1);   /* after words that were sent */
+    ev_set_priority(&witness->watch, -1);   /* after messages that were sent
+                                               before */
     ev_io_start(loop, &witness->watch);
 
     return witness;

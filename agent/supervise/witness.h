@@ -3,11 +3,11 @@
  * Notices a process's death before the kernel has freed its memory: 4 ms after
  * a kill instead of 315 ms, for a replica that has touched 2 GB.
  *
- * A process that dies is taken apart in order: its robust futexes are
- * released, then its memory is freed, then its files are closed.  With some
- * gigabytes the second step takes long, and the end of the report connection,
- * which is in the third, comes only after it.  So a replica holds a robust
- * futex in a page that it shares with us, and we wait for that.
+ * A process that dies is taken apart in order: its robust futexes are released,
+ * then its memory is freed, then its files are closed.  With some gigabytes the
+ * second step takes long, and the end of the report connection, which is in the
+ * third, comes only after it.  So a replica holds a robust futex in a page that
+ * it shares with us, and we wait for its release.
  *
  * The page is the first of a memfd, sealed against shrinking (or our reading
  * of it could be made a SIGBUS).  Its first 32 bits are the futex word of the
@@ -16,11 +16,11 @@
  * process-shared pthread_mutex_t at the start of the page.
  *
  * Nothing else in the page is looked at.  Locking the mutex by the C library
- * would follow pointers that the replica can write; waiting for the word
- * does not.  A thread of its own does that, since no descriptor tells of a
- * futex; an eventfd tells the loop of its end.  It sleeps in futex_waitv()
- * on the word and on one of our own, by which it is ended; where the kernel
- * is older than that call (5.16) there is no witness.
+ * would follow pointers that the replica can write; waiting for the word does
+ * not.  A separate thread waits, since no descriptor reports a futex; an
+ * eventfd notifies the loop.  The thread sleeps in futex_waitv() on the word
+ * and on a futex of our own, which ends it; if the kernel is older than that
+ * call (5.16), there is no witness.
  */
 
 #ifndef WITNESS_H
@@ -31,12 +31,12 @@
 
 typedef struct witness_s  witness_t;
 
-/* The holder died.  Comes in each iteration until it is destroyed. */
+/* The holder died.  Called in each iteration until the witness is destroyed. */
 typedef void (*witness_dead_pt)(void *data);
 
 /*
- * fd is taken over, also on failure.  NULL: it is no sealed memfd, the
- * futex has no holder, or there is no memory or thread for it.
+ * Takes over fd, also on failure.  NULL: it is no sealed memfd, the futex has
+ * no holder, or there is no memory or thread for it.
  */
 witness_t *witness_create(struct ev_loop *loop, int fd,
     witness_dead_pt on_dead, void *data);

@@ -11,14 +11,14 @@
  *                                  one: if we are, the owner is to end;
  *                                  if it is, we take its epoch + 1
  *
- * Epochs do not tell which of the two started first, since clocks are set back
- * and forth.  So the answer carries how long each has run.  The boot nonce
- * tells ourselves from another, and decides where both have run as long.  The
- * one that is asked asks back: no agent ends on an answer that it did not ask
- * for, since anyone could send that.
+ * Epochs do not show which of the two started first, since clocks are set back
+ * and forth.  So the answer carries how long its sender has run.  The boot
+ * nonce distinguishes another agent from ourselves, and decides if both have
+ * run for the same time.  The agent that is asked asks back: no agent ends
+ * because of an answer that it did not ask for, since anyone could send one.
  *
- * A later epoch at our own address is an earlier run without asking: only one
- * process can be bound there.
+ * A later epoch at our own address is that of an earlier run; nobody needs to
+ * be asked, since only one process can be bound there.
  */
 
 #include <string.h>
@@ -29,7 +29,7 @@
 #define CONFLICT_TRIES        5
 #define CONFLICT_RETRY_US     (200 * SWIM_MS)
 
-/* Two that outbid each other do so no more often. */
+/* Two agents that outbid each other do so no more often than this. */
 #define CONFLICT_INTERVAL_US  SWIM_S
 
 
@@ -60,7 +60,7 @@ conflict_ask(swim_t *swim, const char *address, uint64_t now_us)
     conflict = &swim->conflict;
 
     if (conflict->next_us != SWIM_NEVER) {
-        return;         /* asked already */
+        return;         /* it is being asked already */
     }
 
     swim->counters.conflicts++;

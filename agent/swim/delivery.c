@@ -1,7 +1,7 @@
 
 /*
- * Delivery to some members, acknowledged: the own record is pinged to each of
- * them again and again, until it has acked or the tries are used up.
+ * Acknowledged delivery to some members: each of them gets pings with the own
+ * record, until it has acked or the tries are used up.
  *
  *     gateways, after a change of the own replica:  every 10 ms, 10 times;
  *       where that is a shard, replicas that orchestrate shards as well
@@ -39,7 +39,7 @@ delivery_add_target(swim_t *swim, member_t *member)
 
     delivery = &swim->delivery;
 
-    /* Without memory gossip brings it. */
+    /* if there is no memory, gossip brings the record */
     if (grow(&delivery->targets, &delivery->capacity, delivery->n + 1,
              sizeof(member_t *)) == 0)
     {

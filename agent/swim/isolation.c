@@ -2,15 +2,15 @@
 /*
  * Is it the others that died, or are we cut off?
  *
- * When over half of the members that were present in the last 30 s are DEAD,
- * it is more likely that our own gossip is cut.  Shards do not count: they are
- * a few machines that may fail together.  nginx then takes the DEAD for
+ * When over half of the members that were present in the last 30 s are DEAD, it
+ * is more likely that our own gossip is cut.  Shards do not count: they are a
+ * few machines that may fail together.  nginx then treats DEAD members like
  * suspects, and its own connections judge them (llmgw_members_publish(),
  * isolated).
  *
- * The members that were present when that began are remembered, one bit each,
- * and it ends when no more than half of those are DEAD.  Without that memory
- * it would end by itself after 30 s, with the cut still there.
+ * The members that were present when the isolation began are remembered, by one
+ * bit each, and it ends when no more than half of those are DEAD.  Without this
+ * memory it would end by itself after 30 s, while the cut still lasts.
  *
  * What is in the segment of an isolated agent outlives the agent (restore.c).
  */
@@ -58,7 +58,7 @@ isolation_set(swim_t *swim, int is_isolated, uint64_t now_us)
 }
 
 
-/* Our own record says nothing about that. */
+/* Decides whether we are isolated.  Our own record is no sign of that. */
 void
 isolation_count(swim_t *swim, uint64_t now_us)
 {

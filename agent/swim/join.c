@@ -5,13 +5,13 @@
  * A starting agent sends JOIN to its seeds, and to members that it has met,
  * until a first answer comes in TABLE messages.  The seed pings a stranger
  * before it sends it a table (stranger.c), which is also how the seed comes to
- * know it.  Of two that start at the same time, each naming the other, both
- * ask and both answer.  An agent without seeds asks no member: it is a
- * cluster of one until another agent joins.
+ * know it.  If two agents start at the same time and each names the other as a
+ * seed, both ask and both answer.  An agent without seeds asks no member: it is
+ * a cluster of one until another agent joins.
  *
- * A seed at whose address no member is known is asked every ten seconds, also
- * when the table has come.  It may start later than all that name it; and when
- * a network was cut in two, this finds the other half.
+ * A seed at whose address no member is known is asked every ten seconds, even
+ * after the table has come.  The seed may start later than all agents that name
+ * it; and when a network was cut in two, this finds the other half.
  */
 
 #include <string.h>
@@ -19,13 +19,16 @@
 #include "swim/swim_inner.h"
 
 
-/* Soon again at first, since all may be starting.  An agent without a table
-   asks once a second; one that has a table has time. */
+/* Retries are quick at first, since all agents may be starting.  An agent
+   without a table asks once a second; one that has a table has time. */
 #define JOIN_FIRST_BACKOFF_US   (100 * SWIM_MS)
 #define JOIN_ALONE_BACKOFF_US   SWIM_S
 #define JOIN_ABSENT_BACKOFF_US  (10 * SWIM_S)
 
-/* One table a member in this time: a forged JOIN must not make us flood. */
+/*
+ * A member gets at most one table in this time: a forged JOIN must not make us
+ * flood.
+ */
 #define JOIN_TABLE_INTERVAL_US (100 * SWIM_MS)
 
 
@@ -55,7 +58,7 @@ join_is_at(const member_t *member, const char *address)
 }
 
 
-/* The member that was there last is probably there still. */
+/* The member that was found there last is probably still there. */
 static int
 join_is_member(swim_t *swim, size_t seed)
 {

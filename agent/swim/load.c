@@ -3,10 +3,10 @@
  * The load of the own replica, on its way to the gateways.
  *
  * Every ping and ack carries it anyway.  Gateways, which route by it, get it
- * directly as well: when it went from full to free or back, or moved by a tenth
- * of the capacity, or its engine's queue or cache moved, but at most every
- * 100 ms; and at least once a second while the replica reports, since a load
- * older than two seconds is not believed.
+ * directly as well: when the replica went from full to free or back, or the
+ * load changed by a tenth of the capacity, or the engine's queue or cache
+ * changed, but at most every 100 ms; and at least once a second while the
+ * replica reports, since a load older than two seconds is not believed.
  */
 
 #include <string.h>
@@ -17,12 +17,15 @@
 #define LOAD_MIN_INTERVAL_US  (100 * SWIM_MS)
 #define LOAD_MAX_INTERVAL_US  SWIM_S
 
-/* Of a replica without a capacity: a change by as many counts as a tenth. */
+/*
+ * For a replica without a capacity, a change by this many requests counts like
+ * a tenth.
+ */
 #define LOAD_UNLIMITED_STEP   4
 
 /*
- * Policies compare queues, which are short: one that moved by a quarter is
- * another one.  The cache counts in twentieths.
+ * Policies compare queues, which are short: a change of a queue by a quarter
+ * counts.  The cache is counted in twentieths.
  */
 #define LOAD_QUEUE_PARTS      4
 #define LOAD_KV_STEP          50

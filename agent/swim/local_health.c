@@ -2,12 +2,12 @@
 /*
  * Lifeguard's local health: this agent itself may be the slow one.
  *
- * An agent that misses answers that must have come (a helper's NACK), is
- * called DEAD while it lives, or runs late, is probably the one that is slow or
- * badly connected, rather than all the others.  Each such sign adds one, up to
- * eight; each ping that is answered takes one away.  Every wait of this agent
- * takes (1 + local health) times as long, and its periods are as much longer,
- * so it suspects late while it is unwell and is itself again soon after.
+ * If an agent misses answers that must have been sent (a helper's NACK), is
+ * reported DEAD while it lives, or runs late, then probably this agent is slow
+ * or badly connected, rather than all the others.  Each such sign adds one, up
+ * to eight; each ping that is answered takes one away.  Every wait and every
+ * period of this agent takes (1 + local health) times as long, so it suspects
+ * late while it is unwell, and is back to normal soon after.
  */
 
 #include "swim/swim_inner.h"

@@ -3,9 +3,10 @@
  * What an update changes: the one place where a record changes.
  *
  * An update about a known member is merged (table/member.h); one about the own
- * id may have to be refuted; one about a stranger makes it be asked.  Each
- * change goes from here to the parts that keep something about the member
- * (probe, suspicion, schedule), into the broadcast queue, and to the owner.
+ * id may have to be refuted; after one about a stranger, the stranger is
+ * pinged.  Each change goes from here to the parts that keep something about
+ * the member (probe, suspicion, schedule), into the broadcast queue, and to the
+ * owner.
  */
 
 #include <string.h>
@@ -14,7 +15,9 @@
 #include "swim/table/tombstone.h"
 
 
-/* How long after the start a record of an earlier epoch is looked at. */
+/*
+ * For this long after the start, a record of an earlier epoch of ours is used.
+ */
 #define SWIM_PAST_US  MEMBER_PAST_US
 
 
@@ -31,7 +34,7 @@ swim_own_word(const packet_t *packet)
 }
 
 
-/* Tells the parts that depend on a liveness. */
+/* Tells the other parts about a member's new liveness. */
 static void
 swim_enact_liveness(swim_t *swim, member_t *member, uint64_t now_us)
 {
@@ -88,7 +91,7 @@ swim_changed(swim_t *swim, member_t *member, unsigned what)
 }
 
 
-/* is_update: it is sent on to others. */
+/* Adds a member.  is_update: the update is sent on to others. */
 static member_t *
 swim_add_member(swim_t *swim, const member_update_t *update, int is_update,
     uint64_t now_us)
@@ -181,8 +184,8 @@ swim_remove(swim_t *swim, member_t *member)
 
 
 /*
- * A record of our last run, which others still have: a drain that an operator
- * asked for outlives a restart, even where the state directory does not
+ * Takes a record of our last run, which others still have: a drain that an
+ * operator asked for outlives a restart, even if the state directory does not
  * (swim/order/drain.h).
  */
 static void
@@ -195,7 +198,10 @@ swim_merge_past(swim_t *swim, const llmgw_member_t *update, uint64_t now_us)
 }
 
 
-/* We are called SUSPECT or DEAD: refute, by a higher incarnation. */
+/*
+ * An update about ourselves.  If it says SUSPECT or DEAD, it is refuted by a
+ * higher incarnation.
+ */
 static void
 swim_merge_self(swim_t *swim, const llmgw_member_t *update, uint64_t now_us)
 {
@@ -240,9 +246,10 @@ swim_merge_self(swim_t *swim, const llmgw_member_t *update, uint64_t now_us)
 
 
 /*
- * A stranger that an update calls alive is pinged first.  One that it calls
- * DEAD becomes a tombstone, so that an older ALIVE cannot revive it, unless
- * all others are about to forget it.
+ * An update about a stranger.  If it says ALIVE or SUSPECT, the stranger is
+ * pinged first.  If it says DEAD or LEFT, the stranger becomes a tombstone, so
+ * that an older ALIVE cannot revive it, unless all others are about to forget
+ * it.
  */
 static void
 swim_merge_stranger(swim_t *swim, const member_update_t *update,
@@ -280,7 +287,9 @@ swim_is_doubtful(const member_t *sender, const member_update_t *update)
 }
 
 
-/* What a changed record means to the parts that keep something about it. */
+/*
+ * Tells a record's changes to the parts that keep something about the member.
+ */
 static void
 swim_enact(swim_t *swim, member_t *member, unsigned what, uint64_t now_us)
 {
@@ -288,7 +297,7 @@ swim_enact(swim_t *swim, member_t *member, unsigned what, uint64_t now_us)
         probe_forgive(swim, member);
     }
 
-    /* A suspicion of a new incarnation begins anew. */
+    /* a suspicion of a new incarnation begins again */
     if (what & (MEMBER_LIVENESS|MEMBER_FACTS)) {
         swim_enact_liveness(swim, member, now_us);
 
@@ -378,7 +387,8 @@ swim_merge_short(swim_t *swim, member_t *sender, const packet_head_t *head,
     if (head->sender_epoch != sender->facts.epoch
         || head->own_incarnation != sender->facts.incarnation)
     {
-        return;         /* we lack the rest of it; our answer says that */
+        return;         /* we lack the rest of the record; our answer says
+                           that */
     }
 
     if (member_merge_load(sender, head->own_active_requests, &head->own_engine,

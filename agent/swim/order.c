@@ -3,11 +3,11 @@
  * Orders between agents: drain, undrain, restart a replica, or have the
  * standby of its group take over.
  *
- * Given: an order of this agent is sent to its target again and again, until
+ * Orders given: an order of this agent is sent to its target repeatedly, until
  * the target has answered and its record shows the effect, or time is up.
  *
- * Taken: an order of another agent is carried out once and answered each time
- * that it comes, but not before its effect is on the disk.
+ * Orders taken: an order of another agent is carried out once, and answered
+ * each time that it comes, but not before its effect is on the disk.
  *
  * order/order.h has the message flow and the answers.
  */
@@ -85,7 +85,10 @@ order_has_standby(const swim_t *swim, const char *group)
 }
 
 
-/* What came late, when the standby is active already, must not end that. */
+/*
+ * An order that comes late, when the standby is active already, must not end
+ * that standby's service.
+ */
 static order_rc_t
 order_switch(swim_t *swim, const order_t *order, int is_own)
 {
@@ -114,7 +117,10 @@ order_switch(swim_t *swim, const order_t *order, int is_own)
 }
 
 
-/* is_own: it came by our own control socket, not by gossip. */
+/*
+ * Carries an order out.  is_own: it came by our own control socket, not by
+ * gossip.
+ */
 static order_rc_t
 order_carry_out(swim_t *swim, const order_t *order, int is_own,
     uint64_t now_us)
@@ -149,7 +155,7 @@ order_carry_out(swim_t *swim, const order_t *order, int is_own,
 }
 
 
-/* NULL: an order with this id has not come before. */
+/* The order with this id that was taken before; NULL: there is none. */
 static order_taken_t *
 order_find_taken(orders_t *orders, uint64_t id)
 {
@@ -165,7 +171,10 @@ order_find_taken(orders_t *orders, uint64_t id)
 }
 
 
-/* ORDER_DONE is sent only when the disk has what the order changed. */
+/*
+ * Whether an answer must wait: ORDER_DONE is sent only when the disk has what
+ * the order changed.
+ */
 static int
 order_is_to_hold(const swim_t *swim, const order_taken_t *taken)
 {
@@ -234,7 +243,7 @@ order_recv(swim_t *swim, const order_t *order, const address_t *from,
     order_taken_t  *taken;
 
     if (strcmp(order->target_id, swim->own->facts.id) != 0) {
-        return;         /* it means an earlier member of this address */
+        return;         /* it is meant for an earlier member at this address */
     }
 
     taken = order_take(swim, order, 0, now_us);
@@ -318,7 +327,7 @@ order_end(swim_t *swim, order_given_t *given, order_rc_t rc)
 }
 
 
-/* Does the target's record, as we have it, show the order's effect? */
+/* Whether the target's record, as we have it, shows the order's effect. */
 static int
 order_is_shown(const order_t *order, const llmgw_member_t *target)
 {
@@ -328,7 +337,7 @@ order_is_shown(const order_t *order, const llmgw_member_t *target)
     case ORDER_UNDRAIN:
         return strcmp(target->drain_owner, order->owner) != 0;
     default:
-        return 1;       /* what takes long: the answer is enough */
+        return 1;       /* takes long, so the answer is enough */
     }
 }
 

@@ -38,9 +38,9 @@ swim_traits_differ(const member_traits_t *known, const member_traits_t *traits)
 
 /*
  * Replaces the own record, and sends it if it differs.  Gateways get at once
- * every change of what may be routed to, above all DOWN.  said: has the list
- * of models; NULL: that stays.  Without memory for it there is none until the
- * next report.
+ * every change that affects routing, above all DOWN.  said: has the list of
+ * models; NULL: the list stays.  If there is no memory for the list, the record
+ * has none until the next report.
  */
 static void
 swim_replace_own(swim_t *swim, const llmgw_member_t *facts,
@@ -72,7 +72,7 @@ swim_replace_own(swim_t *swim, const llmgw_member_t *facts,
         delivery_to_gateways(swim, now_us);
     }
 
-    /* Else it leaves: LEFT is being sent, and this with it. */
+    /* if it is not present, it leaves: LEFT is being sent, with this record */
 }
 
 
@@ -123,7 +123,7 @@ swim_fill_group(swim_t *swim, llmgw_member_t *facts, const swim_own_t *own,
 }
 
 
-/* A shard's facts have the place of the resume group. */
+/* Fills a shard's facts, which are in the place of the resume group. */
 static void
 swim_fill_shard(llmgw_member_t *facts, const swim_own_t *own)
 {

@@ -1,13 +1,14 @@
 
 /*
- * Random members that fit.  As a rule most of the table fits, so a few random
- * tries find enough; else one pass over the table fills a reservoir.
+ * Picks random members that fit.  As a rule most of the table fits, so a few
+ * random tries find enough; otherwise one pass over the table fills a
+ * reservoir.
  */
 
 #include "swim/swim_inner.h"
 
 
-#define SWIM_THROWS  4              /* for each that is wanted */
+#define SWIM_THROWS  4              /* random tries for each wanted member */
 
 
 static int

@@ -10,9 +10,8 @@
  *                                  NACK of each helper: at 80 % (relay.c)
  *
  * The ping timeout is each target's own, computed from its round-trip times.
- * It may be short, since it only begins the indirect pings.  The ping over TCP
- * arrives where a firewall stops datagrams alone, or where TCP makes good a
- * loss.
+ * It may be short, since its end only begins the indirect pings.  The ping over
+ * TCP arrives even if a firewall stops datagrams, or a datagram is lost.
  *
  * schedule.c says which member is pinged, but suspects that this agent is to
  * confirm come first (suspicion.c).
@@ -23,7 +22,10 @@
 #include "swim/swim_inner.h"
 
 
-/* A machine that is busy for a moment answers no faster. */
+/*
+ * The least ping timeout: a machine that is busy for a moment takes this long
+ * to answer.
+ */
 #define PROBE_MIN_TIMEOUT_US  (50 * SWIM_MS)
 
 
@@ -52,7 +54,7 @@ probe_ping(swim_t *swim, int is_by_stream, uint64_t now_us)
                                     : swim->probe.sequence;
     message.is_by_stream = is_by_stream;
 
-    /* The suspect learns that it is one, so that it can refute. */
+    /* a suspect gets its own record, so that it can refute */
     if (swim->probe.target->facts.liveness != LLMGW_LIVENESS_ALIVE) {
         message.about = swim->probe.target;
     }
@@ -91,7 +93,10 @@ probe_ask_others(swim_t *swim, uint64_t now_us)
 }
 
 
-/* A datagram of the target's own: it was read there half of the way ago. */
+/*
+ * Measures an ack that the target itself sent by datagram.  Its clock was read
+ * half a round trip ago.
+ */
 static void
 probe_measure(swim_t *swim, const packet_head_t *ack, uint64_t now_us)
 {
@@ -180,8 +185,8 @@ probe_missed_nacks(const probe_t *probe)
 }
 
 
-/* An update about it has come, or it is forgotten: the ping that is out
-   proves nothing. */
+/* An update about the target has come, or the target is forgotten: the ping
+   under way proves nothing any more. */
 void
 probe_forgive(swim_t *swim, const member_t *member)
 {
@@ -279,7 +284,7 @@ void
 probe_delay(swim_t *swim, uint64_t late_us)
 {
     swim->probe.period_us += late_us;
-    swim->probe.sent_us = 0;        /* no measure of the target's */
+    swim->probe.sent_us = 0;        /* the time of its ack is no measure now */
 
     if (swim->probe.indirect_us != 0) {
         swim->probe.indirect_us += late_us;

@@ -3,9 +3,9 @@
  * Finding members again that are DEAD here and alive.
  *
  * When a network is cut in two, each half takes the other for dead and stops
- * talking to it.  After the cut has healed somebody must speak first, so the
- * dead are pinged now and then for as long as they are remembered.  A member
- * that learns that it is called dead refutes at once.
+ * talking to it.  After the cut has healed one side must begin, so the dead are
+ * pinged now and then for as long as they are remembered.  A member that learns
+ * that it counts as dead refutes at once.
  *
  * The pause between two such pings grows with the time since the last death
  * and with the number of members that share the work:
@@ -13,16 +13,16 @@
  *     pause = age / 128 x members present       one period <= pause <= 10 s
  *
  * so a cluster of any size sends about 128 pings while an outage doubles its
- * age, and a cut that lasted 15 s is noticed to be over within about 0.1 s.
- * It costs nothing while no member is DEAD, and a crash among twenty costs
- * each member about thirty pings over its first minutes.
+ * age, and the end of a cut that lasted 15 s is noticed within about 0.1 s.  It
+ * costs nothing while no member is DEAD, and a crash among twenty costs each
+ * member about thirty pings over its first minutes.
  *
- * One dead member that turns out to be alive is rarely the only one.  For a
- * second after each such return, and after it has learnt that others call it
- * dead, an agent pings three of those that are DEAD or SUSPECT here every
- * 100 ms.  Those that answer do the same, so that within a few round trips
- * every member knows what others call it.  The refutations then travel as
- * all updates do.
+ * A dead member that turns out to be alive is rarely the only one.  For a
+ * second after each such return, and after it has learnt that it counts as dead
+ * at others, an agent pings three of the members that are DEAD or SUSPECT here
+ * every 100 ms.  Those that answer do the same, so within a few round trips
+ * every member knows its state in the view of others.  The refutations then
+ * travel as all updates do.
  *
  * Source: memberlist gossips to the dead for a while as well
  * (GossipToTheDeadTime); pings are used here since they are also sent when
@@ -92,8 +92,8 @@ reconnect_died(swim_t *swim, const member_t *member, uint64_t now_us)
 }
 
 
-/* Since when they are DEAD is not known: they are looked for as if they had
-   just died. */
+/* It is not known since when they are DEAD: they are pinged as if they had just
+   died. */
 void
 reconnect_restore(swim_t *swim, uint64_t now_us)
 {

@@ -1,8 +1,8 @@
 
 /*
- * What is done with a datagram.  If its sender is a stranger, the stranger is
- * pinged.  Else the updates are merged, and then the message itself is handled:
- * a ping is acked, an ack ends a probe, a JOIN is answered with the table.
+ * Handles a datagram.  If its sender is a stranger, the stranger is pinged.
+ * Else the updates are merged, and then the message itself is handled: a ping
+ * is acked, an ack ends a probe, a JOIN is answered with the table.
  */
 
 #include <string.h>
@@ -11,11 +11,11 @@
 
 
 /*
- * An ack goes to where the ping came from.  A sender that is not ALIVE here
- * gets that in the ack, so that it can refute; so does one whose id has a later
- * epoch elsewhere (swim/conflict.c).  A sender that has no record of us wants
- * to know who we are (table/candidate.h) and gets our record alone: otherwise a
- * thousand agents that meet would send each other all updates each time.
+ * Acks a ping.  The ack goes to where the ping came from.  A sender that is not
+ * ALIVE here gets its own record with it, so that it can refute; so does one
+ * whose id has a later epoch elsewhere (swim/conflict.c).  A sender that has no
+ * record of us needs only our record (table/candidate.h): otherwise a thousand
+ * agents that meet would send each other all updates each time.
  */
 static void
 swim_answer_ping(swim_t *swim, const packet_t *packet, const address_t *from,
@@ -26,7 +26,7 @@ swim_answer_ping(swim_t *swim, const packet_t *packet, const address_t *from,
     if (packet->head.target_id[0] != '\0'
         && strcmp(packet->head.target_id, swim->own->facts.id) != 0)
     {
-        return;         /* for an earlier member at this address */
+        return;         /* it is for an earlier member at this address */
     }
 
     memset(&message, 0, sizeof(message));
@@ -49,9 +49,10 @@ swim_answer_ping(swim_t *swim, const packet_t *packet, const address_t *from,
 
 
 /*
- * Of a stranger's datagram only its address is used, to ping it.  There is one
- * exception: a seed that may not be a member yet sends us the table that we
- * asked for, or tells us that another agent has our id (swim_tell_usurper()).
+ * Only the address of a stranger's datagram is used, to ping the stranger.
+ * There is one exception: a seed that may not be a member yet sends us the
+ * table that we asked for, or tells us that another agent has our id
+ * (swim_tell_usurper()).
  */
 static void
 swim_recv_stranger(swim_t *swim, const packet_t *packet,
@@ -107,9 +108,9 @@ swim_tell_starter(swim_t *swim, const packet_t *packet,
 
 /*
  * A starting agent is sent the record that we have of its id, before its own
- * record replaces that one: in one datagram, not much longer than its own.
- * Returns 1 if it has the id of a member with a later start and another
- * address, which is where its table would go.
+ * record replaces it: in one datagram, not much longer than its own.  Returns 1
+ * if the agent has the id of a member with a later start and another address;
+ * the table would go to that member.
  */
 static int
 swim_tell_usurper(swim_t *swim, const packet_t *packet,
@@ -127,7 +128,7 @@ swim_tell_usurper(swim_t *swim, const packet_t *packet,
 
     if (own_word->facts.epoch > known->epoch && known->draining) {
         swim_tell_starter(swim, packet, from, sender, now_us);
-        return 0;       /* no other agent: its drain may stay */
+        return 0;       /* it is not another agent: its drain may stay */
     }
 
     if (own_word->facts.epoch >= known->epoch
@@ -143,9 +144,10 @@ swim_tell_usurper(swim_t *swim, const packet_t *packet,
 
 
 /*
- * The sender's own record has been merged already.  What an earlier start of
- * it sealed may be a recording, which net/replay.h cannot always tell, and a
- * sender that still runs with a lower epoch takes a higher one (conflict.c).
+ * Takes an order.  The sender's own record has been merged already.  An order
+ * of an earlier run of the sender may be a recording, which net/replay.h cannot
+ * always detect, so it is ignored.  A sender that still runs with a lower epoch
+ * takes a higher one (conflict.c).
  */
 static void
 swim_recv_order(swim_t *swim, const packet_head_t *head,
@@ -160,7 +162,7 @@ swim_recv_order(swim_t *swim, const packet_head_t *head,
 }
 
 
-/* A ping over TCP comes from another port. */
+/* Notes when a ping came by datagram; one over TCP comes from another port. */
 static void
 swim_note_ping(member_t *sender, const address_t *from, uint64_t now_us)
 {
@@ -223,7 +225,7 @@ swim_recv_member(swim_t *swim, const packet_t *packet, const address_t *from,
         order_recv_ack(swim, head->order, sender);
         break;
     default:
-        break;          /* the updates are merged */
+        break;          /* the updates were merged already */
     }
 }
 

@@ -1,10 +1,10 @@
 
 /*
- * Pings on behalf of others.  Asked by a PING_REQ, we ping its target under a
- * sequence number of our own, and pass its ack on under the asker's.  If no ack
- * has come after 80 % of the time that the asker waits, we send NACK: we are
- * there and were asked.  An asker that misses it knows that its own connection
- * fails (local_health.c).
+ * Pings on behalf of others.  After a PING_REQ we ping its target with a
+ * sequence number of our own, and pass the ack on with the asker's number.  If
+ * no ack has come after 80 % of the time that the asker waits, we send NACK: we
+ * are there and were asked.  An asker that misses it knows that its own
+ * connection fails (local_health.c).
  *
  * Pings under way are kept in a ring that forgets the oldest; an ack that
  * comes after the NACK is passed on all the same.  Only members are pinged,
@@ -19,8 +19,8 @@
 
 #define RELAY_NACK_PERCENT  80
 
-/* The longest that an asker may want us to wait: its period, at the worst local
-   health. */
+/* The longest time for which an asker may make us wait: its period, at the
+   worst local health. */
 #define RELAY_MAX_WAIT_MS   60000
 
 
@@ -109,7 +109,7 @@ relay_answer(swim_t *swim, packet_type_t type, const relay_entry_t *entry,
         return;
     }
 
-    /* The target's record, just renewed, may be what the asker lacks. */
+    /* the asker may lack the target's record, which was just renewed */
     message.about = type == PACKET_ACK
                     ? table_find(&swim->table, entry->target_id) : NULL;
 

@@ -3,16 +3,16 @@
  * What an agent takes over from the segment that its predecessor wrote.
  *
  * nginx routes by that segment, so the first publication of a new agent must
- * not take away anything that works.  Members that were ALIVE or SUSPECT are
- * taken as that.  DEAD and LEFT members are restored, too: they count for the
- * base model of an upstream (docs/adr/0016).  The segment does not say since
- * when.  Their age is assumed to be TOMBSTONE_TOLD_US, at which other agents do
- * not take them up, plus the time since the segment was written; the first
- * table of another agent corrects it.
+ * not take away anything that works.  Members that were ALIVE or SUSPECT are so
+ * again.  DEAD and LEFT members are restored, too: they count for the base
+ * model of an upstream (docs/adr/0016).  The segment does not have their age.
+ * It is assumed to be TOMBSTONE_TOLD_US, at which other agents do not take them
+ * up, plus the time since the segment was written; the first table of another
+ * agent corrects it.
  *
- * A predecessor that was isolated saw its members DEAD while nginx served by
- * them.  Then the new agent is isolated as well, until it has met enough of
- * them again (isolation.c).
+ * A predecessor that was isolated counted its members as DEAD while nginx still
+ * used them.  Then the new agent is isolated as well, until it has met enough
+ * of them again (isolation.c).
  */
 
 #include <string.h>
@@ -21,8 +21,8 @@
 #include "swim/table/tombstone.h"
 
 
-/* A list that is not there is missing in the record, as is all that the
-   segment does not have. */
+/* Finds a member's list of models.  If it is not there, the record lacks it, as
+   it lacks everything that the segment does not have. */
 static void
 restore_models(const swim_t *swim, member_update_t *update)
 {
@@ -76,7 +76,7 @@ restore_member(swim_t *swim, const llmgw_member_t *facts,
 }
 
 
-/* Our own record there is of an earlier run. */
+/* Restores our own record, which is of an earlier run. */
 static void
 restore_own(swim_t *swim, const llmgw_member_t *past, uint64_t now_us)
 {
@@ -100,7 +100,7 @@ swim_restore(swim_t *swim, const llmgw_members_view_t *view, uint64_t now_us)
     uint64_t               gone_us, written_us;
     const llmgw_member_t  *facts;
 
-    /* A guess, and not less. */
+    /* a guess: others do not take up a tombstone of this age */
     gone_us = TOMBSTONE_TOLD_US;
     written_us = view->heartbeat_ms * 1000;
 

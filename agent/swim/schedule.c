@@ -42,7 +42,7 @@ schedule_done(schedule_t *schedule)
 }
 
 
-/* Where on the ring the id stands, or would. */
+/* The place of the id on the ring, even if it is not there. */
 static size_t
 schedule_place(const schedule_t *schedule, const char *id)
 {
@@ -129,8 +129,8 @@ schedule_gcd(size_t a, size_t b)
 }
 
 
-/* Steps beyond the next one: a walk over 0 .. n - 1 that meets each once, by
-   a stride that has no divisor in common with n. */
+/* The number of steps beyond the next member: a walk over 0 .. n - 1 that
+   visits each once, by a stride that has no divisor in common with n. */
 static size_t
 schedule_steps(uint64_t round, size_t n)
 {

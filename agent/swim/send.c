@@ -4,15 +4,15 @@
  * the datagram is about, then as many updates of the broadcast queue as fit.
  *
  * The own record takes 70 to 150 bytes, and little but its load ever changes.
- * Every datagram says what its sender has of its receiver (`seen`, a hash of
- * epoch and incarnation).  A peer that has our present record gets a short form
- * in the head: incarnation and load, beside the epoch that is there anyway.
- * What a peer has, it says each time, so a peer that restarted or has
+ * Every datagram says which record its sender has of its receiver (`seen`, a
+ * hash of epoch and incarnation).  A peer that has our present record gets a
+ * short form in the head: incarnation and load, beside the epoch that is there
+ * anyway.  Since a peer reports this each time, one that restarted or has
  * forgotten us gets the whole record again by itself.
  *
  * A peer that restarted may also have lost the owner of its drain.  Its first
- * update replaces here what was known of its earlier run, so the drain of that
- * run is kept apart and sent to it for a while.
+ * update replaces our record of its earlier run, so the drain of that run is
+ * kept separately and sent to the peer for a while.
  */
 
 #include <string.h>
@@ -22,16 +22,16 @@
 
 /*
  * An extra datagram of updates to three members every 100 ms while there are
- * any: updates then reach a thousand members in less than a second, which the
- * pings alone, two a second, would take five for.
+ * any: updates then reach a thousand members in less than a second.  With the
+ * pings alone, two a second, they would take five seconds.
  */
 #define GOSSIP_INTERVAL_US  (100 * SWIM_MS)
 #define GOSSIP_FANOUT       3
 
 /*
- * A whole table: first as many records as a starting agent can keep strangers
- * (table/candidate.h), then every 100 ms as many as it pings in that time.
- * More would be lost in its socket buffer, or be forgotten.
+ * How a whole table is sent: first as many records as a starting agent can keep
+ * strangers (table/candidate.h), then every 100 ms as many as it pings in that
+ * time.  More records would be lost in its socket buffer, or be forgotten.
  */
 #define HANDOUT_FIRST        CANDIDATE_MAX
 #define HANDOUT_MORE         320
@@ -52,7 +52,8 @@ swim_send_bytes(swim_t *swim, const address_t *to, const member_t *member,
 
     if (to == NULL) {
         if (address_parse(member->facts.address, &address) != 0) {
-            return;     /* not ours: checked where it was decoded */
+            return;     /* the address is not invalid: it was checked when
+                           decoded */
         }
 
         to = &address;
@@ -78,7 +79,7 @@ swim_send_bytes(swim_t *swim, const address_t *to, const member_t *member,
 }
 
 
-/* Fills the room that is left with updates; each counts as sent once. */
+/* Fills the rest of the datagram with updates; each counts as sent once. */
 static void
 swim_add_updates(swim_t *swim, const member_t *about, uint64_t now_us)
 {
@@ -191,7 +192,10 @@ swim_send(swim_t *swim, const swim_message_t *message, uint64_t now_us)
 }
 
 
-/* Up to max records from this one on; the first that was not sent. */
+/*
+ * Sends up to max records from handout->next on.  Returns the first one that
+ * was not sent.
+ */
 static size_t
 handout_send(swim_t *swim, const handout_t *handout, size_t max,
     uint64_t now_us)
@@ -243,7 +247,7 @@ handout_find(swim_t *swim, const member_t *to)
 
 /*
  * A second JOIN of the same run changes nothing.  If there is no place left,
- * all is sent at once, and a later push-pull sync brings what is lost.
+ * everything is sent at once, and a later push-pull sync repairs losses.
  */
 void
 swim_send_table(swim_t *swim, const member_t *to, uint64_t sequence,
@@ -295,8 +299,9 @@ handout_drop(swim_t *swim, const member_t *to)
 }
 
 
-/* Backwards, since the last takes the place of one that is done.  A record
-   that moved in the table meanwhile is found by the next push-pull sync. */
+/* Walks backwards, since the last entry takes the place of one that is done.
+   A record that moved in the table meanwhile is found by the next push-pull
+   sync. */
 void
 handout_tick(swim_t *swim, uint64_t now_us)
 {

@@ -3,10 +3,10 @@
  * Epochs that were drawn from a wrong clock.
  *
  * An epoch is the wall clock of a member at its start, and the later one wins.
- * So one that is far ahead of the time would outlast every restart of its
- * member; it is refused where it is more than PACKET_MAX_AHEAD_US ahead of
- * the receiver's clock.  All drop the datagrams of a member with such an
- * epoch.  That must neither last nor go unnoticed:
+ * So an epoch far ahead of the time would supersede every later start of its
+ * member; it is refused if it is more than PACKET_MAX_AHEAD_US ahead of the
+ * receiver's clock.  All agents drop the datagrams of a member with such an
+ * epoch.  This must neither last nor go unnoticed:
  *
  *   its own agent    gives the epoch up when its clock has been set right, and
  *                    begins anew at the clock's time; so does a restarted one
@@ -18,12 +18,11 @@
  *   a believer       had a wrong clock as well: once that is right, any epoch
  *                    that is not refused replaces one that would be
  *
- * The epoch of a standby group is drawn from the clock of its lock service,
- * and the greatest one is routed to.  A record with one that is too far ahead
- * is taken as that of an engine that does not stand by yet (INIT), and the
- * owner is notified as often as of a sender.  What the segment has of an
- * earlier run is kept: a gateway whose clock is set back keeps what it
- * knew.
+ * The epoch of a standby group is drawn from the clock of its lock service, and
+ * requests go to the engine with the greatest one.  A record with an epoch that
+ * is too far ahead is taken as that of an engine that is no standby yet (INIT),
+ * and the owner is notified as often as of a sender.  What the segment has of
+ * an earlier run is kept: a gateway whose clock is set back keeps what it knew.
  */
 
 #include <string.h>
@@ -35,7 +34,7 @@
 #define SKEW_PAUSE_US   (10 * SWIM_S)
 
 
-/* 0: not ahead, or the wall clock is not known. */
+/* How far an epoch is ahead; 0: it is not, or the wall clock is not known. */
 static uint64_t
 skew_us(const swim_t *swim, uint64_t epoch, uint64_t now_us)
 {
@@ -65,7 +64,7 @@ skew_tell(swim_t *swim, const char *id, const address_t *from, uint64_t epoch,
 }
 
 
-/* NULL: the sender is not remembered. */
+/* The entry of a sender; NULL: it is not remembered. */
 static skew_sender_t *
 skew_find(skew_t *skew, uint32_t hash)
 {
@@ -81,7 +80,10 @@ skew_find(skew_t *skew, uint32_t hash)
 }
 
 
-/* Whether the owner is to be notified of it now; then it is remembered. */
+/*
+ * Whether the owner is to be notified of the sender now; if so, it is
+ * remembered.
+ */
 static int
 skew_is_news(swim_t *swim, uint32_t hash, uint64_t now_us)
 {
@@ -170,7 +172,8 @@ skew_check_own(swim_t *swim, uint64_t now_us)
 
     own->epoch = now_us + swim->wall_ahead_us;
     own->incarnation = 0;
-    swim->conflict.epoch = 0;       /* that one would be refused, too */
+    swim->conflict.epoch = 0;       /* the epoch found before would be refused,
+                                       too */
     swim_changed(swim, swim->own, MEMBER_FACTS);
 }
 

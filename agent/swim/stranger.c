@@ -23,7 +23,8 @@ stranger_ping(swim_t *swim, candidate_t *candidate, uint64_t now_us)
     candidate->next_us = now_us + CANDIDATE_RETRY_US;
 
     if (address_parse(candidate->address, &address) != 0) {
-        return;         /* no address: it is forgotten after its tries */
+        return;         /* it has no valid address, and is forgotten after its
+                           tries */
     }
 
     memset(&message, 0, sizeof(message));
@@ -62,15 +63,16 @@ stranger_add(swim_t *swim, const llmgw_member_t *record,
     if (join_sequence != 0) {
         candidate->join_sequence = join_sequence;
 
-        /* An address that it sent itself replaces one that others sent. */
+        /* an address from the stranger itself replaces one from others */
         strcpy(candidate->address, record->address);
     }
 }
 
 
 /*
- * A member is added with the address that has answered a ping.  If the answer
- * names another address, the stranger is pinged there, if it has tries left.
+ * Takes an answer.  A member is added with the address that has answered a
+ * ping.  If the answer names another address, the stranger is pinged there, if
+ * it has tries left.
  */
 member_t *
 stranger_ack(swim_t *swim, const packet_t *packet, uint64_t now_us)
@@ -128,7 +130,7 @@ stranger_count_next(candidates_t *candidates)
 }
 
 
-/* Backwards, since forgetting one moves the last one into its place. */
+/* Walks backwards, since forgetting one moves the last one into its place. */
 void
 stranger_tick(swim_t *swim, uint64_t now_us)
 {

@@ -3,18 +3,19 @@
  * From SUSPECT to DEAD.
  *
  * A suspected member has at least base x max(1, log10 n) to refute: the more
- * members, the longer a suspicion and its refutation travel.  On the word of
- * one confirmer it has six times that.  The time shrinks with each further
- * member that has found the same by its own ping (Lifeguard, section IV-C), to
- * the least when there are three more:
+ * members, the longer a suspicion and its refutation travel.  If there is only
+ * one confirmer, it has six times that.  The time shrinks with each further
+ * member whose own ping failed, too (Lifeguard, section IV-C), to the least
+ * time when there are three more:
  *
  *     confirmers      1       2       3       4
  *     times least     6       3.5     2.04    1
  *
- * One confirmer may be one that receives nothing, four at once hardly.  Chance
- * alone would bring four pings to a dead member only slowly, so some of the
- * members that learn of a suspicion ping the suspect next (probe.c).  Where
- * fewer than three others are ALIVE to confirm, the least is all there is.
+ * A single confirmer may be an agent that receives nothing; four at once hardly
+ * are.  By chance alone it would take long until four members ping a dead one,
+ * so some of the members that learn of a suspicion ping the suspect next
+ * (probe.c).  If fewer than three others are ALIVE to confirm, the suspect
+ * always has the least time.
  *
  * Every agent that learns of the suspicion runs its own timer, so the suspect
  * is found DEAD even if the agent that suspected it first dies.
@@ -29,8 +30,8 @@
 #define SUSPICION_MAX_FACTOR     6
 #define SUSPICION_CONFIRMATIONS  3
 
-/* About as many of those that learn of a suspicion ping the suspect: enough
-   for three confirmations when every other ping of theirs is lost. */
+/* About this many of the members that learn of a suspicion ping the suspect:
+   enough for three confirmations if every other ping of theirs is lost. */
 #define SUSPICION_PROBERS      8
 
 
@@ -49,7 +50,8 @@ uint64_t
 suspicion_confirmed_us(uint64_t least_us, size_t nconfirmers, size_t npossible)
 {
     double               most_us;
-    static const double  shrinks[] = {      /* log4 of the confirmers */
+    static const double  shrinks[] = {      /* log4 of the number of
+                                               confirmers */
         0, 0, 0.5, 0.792481250360578
     };
 
@@ -65,7 +67,7 @@ suspicion_confirmed_us(uint64_t least_us, size_t nconfirmers, size_t npossible)
 }
 
 
-/* The same for all suspects. */
+/* The least time, which is the same for all suspects. */
 static uint64_t
 suspicion_least_us(const swim_t *swim)
 {
@@ -74,7 +76,10 @@ suspicion_least_us(const swim_t *swim)
 }
 
 
-/* A suspect confirms nothing, and the first confirmer is counted already. */
+/*
+ * Computes when a suspicion ends.  A suspect confirms nothing, and the first
+ * confirmer is counted already.
+ */
 static void
 suspicion_count(swim_t *swim, member_t *member, uint64_t least_us)
 {
@@ -88,8 +93,8 @@ suspicion_count(swim_t *swim, member_t *member, uint64_t least_us)
 }
 
 
-/* When half of ten thousand members are cut off, each of five thousand
-   suspicions comes here: the logarithm stays outside of the loop. */
+/* When half of ten thousand members are cut off, this runs for each of five
+   thousand suspicions: so the logarithm is computed outside of the loop. */
 static void
 suspicion_count_all(swim_t *swim)
 {
@@ -111,7 +116,7 @@ suspicion_done(suspicion_t *suspicion)
 }
 
 
-/* -1: no memory; other agents run timers for it, too. */
+/* Begins a suspicion.  -1: no memory; other agents run timers for it, too. */
 int
 suspicion_start(swim_t *swim, member_t *member, uint64_t now_us)
 {
@@ -188,7 +193,7 @@ suspicion_next_to_confirm(swim_t *swim)
 }
 
 
-/* Backwards, since a death takes the member out of the list. */
+/* Walks backwards, since a death takes the member out of the list. */
 void
 suspicion_tick(swim_t *swim, uint64_t now_us)
 {

@@ -15,8 +15,8 @@
 
 
 /*
- * A tick that comes this late means that this agent did not run.  Answers were
- * missed because of that, so pings and suspicions get as much more time.
+ * A tick that is this late means that this agent did not run, and missed
+ * answers because of it.  So pings and suspicions get that much more time.
  */
 #define SWIM_LATE_US  (50 * SWIM_MS)
 
@@ -25,7 +25,9 @@ typedef struct {
     uint64_t  (*next_us)(const swim_t *swim);
 } swim_part_t;
 
-/* What must arrive at once comes first, suspicions come last. */
+/*
+ * Parts whose datagrams must arrive at once come first, suspicions come last.
+ */
 static const swim_part_t  swim_parts[] = {
     { swim_drain_tick, swim_drain_next_us },
     { delivery_tick,   delivery_next_us },
@@ -111,7 +113,7 @@ swim_create(const swim_config_t *config, uint64_t now_us)
         return NULL;
     }
 
-    /* Not from 1: acks to an earlier run must not match. */
+    /* not from 1: acks for an earlier run must not match */
     swim->sequence = rnd_next(&swim->rnd) >> 16;
     swim->join.sequence = ++swim->sequence;
     swim->join.next_us = now_us;
@@ -125,7 +127,7 @@ swim_create(const swim_config_t *config, uint64_t now_us)
     swim->candidates.next_us = SWIM_NEVER;
     swim->sync_us = now_us + rnd_below(&swim->rnd, 10 * SWIM_S);
 
-    /* Agents that start together do not ping together. */
+    /* agents that start together should not ping together */
     swim->probe.period_us = now_us
                             + rnd_below(&swim->rnd, config->period_us);
 
@@ -164,8 +166,9 @@ swim_next_us(const swim_t *swim)
 
 
 /*
- * How late a tick is shows at the deadlines of pings and suspicions, which are
- * never set in the past.  Only these are moved: no other one accuses a member.
+ * Measures how late a tick is by the deadlines of pings and suspicions, which
+ * are never set in the past.  Only these deadlines are moved: only they lead to
+ * a suspicion or a death.
  */
 static void
 swim_forgive_lateness(swim_t *swim, uint64_t now_us)

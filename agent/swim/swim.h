@@ -12,7 +12,7 @@
  *
  * This is the protocol alone, a function of its arguments: time comes in,
  * datagrams come in and go out, randomness comes from a seed.  Nothing here
- * reads a clock, owns a socket, logs or sleeps.  node/node.h joins it to a
+ * reads a clock, owns a socket, logs or sleeps.  node/node.h connects it to a
  * transport and a clock: real ones in the agent, simulated ones in t/sim.
  *
  * Where to find what:
@@ -69,61 +69,62 @@
 
 typedef struct swim_s  swim_t;
 
-/* What the swim tells its owner. */
+/* The calls by which the swim notifies its owner, or asks it for something. */
 typedef struct {
     /*
-     * A member changed: what is of the MEMBER_ bits.  With MEMBER_REMOVED the
-     * member is gone when this returns.  Calling the swim within is not
-     * allowed.
+     * A member changed: `what` has the MEMBER_ bits.  With MEMBER_REMOVED the
+     * member is freed when this returns.  The swim must not be called within.
      */
     void  (*on_change)(void *data, const member_t *member, unsigned what);
 
-    /* A living agent there has our id and had it first: end, and say no
-       LEFT, since that would be said of it. */
+    /* A living agent at this address has our id, and had it first: this agent
+       must end, without LEFT, which would be taken for the other agent's. */
     void  (*on_conflict)(void *data, const char *address);
 
     /*
-     * The drain of the own replica changed: what is to be done of it, DRAIN_
-     * bits of swim/order/drain.h.  Calling the swim within is not allowed.
-     * NULL: it is not called.
+     * The drain of the own replica changed: `what` has the DRAIN_ bits of
+     * swim/order/drain.h, which say what to do.  The swim must not be called
+     * within.  NULL: it is not called.
      */
     void  (*on_drain)(void *data, unsigned what);
 
-    /* The own replica is to be restarted as this version: ORDER_DONE, or
-       why not.  The same holds.  NULL: it is not the agent's child. */
+    /* The own replica is to be restarted as this version.  Returns ORDER_DONE,
+       or why not.  The swim must not be called within.  NULL: the replica is
+       not the agent's child. */
     order_rc_t  (*on_restart)(void *data, const char *version);
 
-    /* The own replica, which is active in its group, is to end and come back
-       as a standby: likewise. */
+    /* The own replica, which is active in its group, is to end and come back as
+       a standby.  As on_restart. */
     order_rc_t  (*on_switch)(void *data);
 
     /*
-     * 0: what on_drain() or on_restart() was called with is not on the disk
-     * yet, and the answers to orders wait for swim_kept().  NULL: they never
-     * do.
+     * Returns 0 if what on_drain() or on_restart() was called with is not on
+     * the disk yet: then the answers to orders wait for swim_kept().  NULL:
+     * they never wait.
      */
     int  (*is_kept)(void *data);
 
-    /* The names that a restored record names by their hash; NULL: they are not
-       there.  NULL: none are. */
+    /* Returns the names that a restored record names by their hash; NULL: they
+       are not there.  The function NULL: no names are there. */
     const char *(*find_models)(void *data, uint64_t list, size_t *bytes);
 
     /*
      * The epoch of that id is so far ahead of our clock that it is refused
-     * (swim/skew.c): of a sender, whose datagrams are dropped; or, where from
-     * is NULL, our own, which was given up.  NULL: it is not called.
+     * (swim/skew.c): a sender's, whose datagrams are dropped; or, if from is
+     * NULL, our own, which was given up.  NULL: it is not called.
      */
     void  (*on_skew)(void *data, const char *id, const address_t *from,
                      uint64_t ahead_us);
 
     /*
-     * The same of the epoch of a member's group, or, where id is our own, of
-     * our replica's: it does not count as active.  NULL: it is not called.
+     * Likewise, for the epoch of a member's group, or, if id is our own, of our
+     * replica's group: that member does not count as active.  NULL: it is not
+     * called.
      */
     void  (*on_group_skew)(void *data, const char *id, const char *group,
                            uint64_t ahead_us);
 
-    /* What became of an order that was PENDING.  The next may be given
+    /* The result of an order that was PENDING.  The next order may be given
        within.  NULL: it is not called. */
     void  (*on_ordered)(void *data, uint64_t id, order_rc_t rc);
 } swim_callbacks_t;
@@ -131,56 +132,61 @@ typedef struct {
 typedef struct {
     const char              *cluster;
     const char              *id;
-    const char              *address;       /* numeric, as others reach it */
+    const char              *address;       /* numeric, where others reach it */
     const char              *grpc;          /* "" for a gateway */
-    llmgw_role_t             role;          /* a shard's agent says SHARD */
+    llmgw_role_t             role;          /* SHARD for a shard's agent */
     uint32_t                 weight;
     uint64_t                 epoch;
     uint64_t                 period_us;
     uint64_t                 ping_timeout_us;
-    uint64_t                 suspect_timeout_us;    /* base */
+    uint64_t                 suspect_timeout_us;    /* the base of suspicions'
+                                                       timeouts */
     unsigned                 indirect_probes;
     uint64_t                 random_seed;
     const char              *drain_kept;    /* drain_kept() of the last run;
-                                               NULL: not known */
-    int                      can_restart;   /* on_restart may do it */
+                                               NULL: unknown */
+    int                      can_restart;   /* on_restart can restart the
+                                               replica */
     const char              *resume_group;  /* NULL: the empty one */
-    struct crypt_s          *crypt;         /* NULL: plain; the node seals,
-                                               here it is only counted */
-    /* A datagram leaves; it may be lost. */
+    struct crypt_s          *crypt;         /* NULL: gossip is plain.  The node
+                                               seals; the swim only checks
+                                               whether this is set */
+    /* Sends a datagram, which may be lost. */
     void                   (*on_send)(void *net, const address_t *to,
                                       const uint8_t *bytes, size_t len);
-    /* The same over a connection, for a ping that datagrams fail; its answer
-       comes by swim_recv().  NULL: there is none. */
+    /* Sends it over a connection, for a ping that datagrams fail to carry; the
+       answer comes by swim_recv().  NULL: there are no connections. */
     void                   (*on_stream)(void *net, const address_t *to,
                                         const uint8_t *bytes, size_t len);
-    void                    *net;           /* of these two */
+    void                    *net;           /* for these two */
     const swim_callbacks_t  *callbacks;     /* must outlive the swim */
-    void                    *data;          /* of its callbacks */
+    void                    *data;          /* for its callbacks */
 } swim_config_t;
 
-/* What the own agent says of its replica. */
+/* What the own agent reports of its replica. */
 typedef struct {
     llmgw_service_t  service;
-    int              draining;              /* by its own word */
+    int              draining;              /* the replica drains by itself */
     const char      *model_version;
     uint32_t         max_capacity;
     uint64_t         replica_start_ms;      /* wall clock */
-    int              is_heard;              /* the replica itself says whether
-                                               it drains, READY or not */
-    const char      *resume_group;          /* NULL: as it was */
+    int              is_heard;              /* the replica itself reports
+                                               whether it drains, READY or
+                                               not */
+    const char      *resume_group;          /* NULL: unchanged */
     const char      *models;                /* a list (proto/members) */
     size_t           models_bytes;          /* LLMGW_MEMBERS_MODELS_BYTES at
                                                most; 0: none */
-    uint32_t         models_cut;            /* names that are not in there */
-    const char      *group;                 /* standby; NULL: none, and the
-                                               next are 0 */
+    uint32_t         models_cut;            /* number of names that the list
+                                               lacks */
+    const char      *group;                 /* standby group; NULL: none, and
+                                               the next three fields are 0 */
     uint8_t          group_state;
     uint64_t         group_epoch;
     uint64_t         group_lock;
-    const llmgw_shard_t *shard;             /* what a shard computes; NULL: it
-                                               says nothing, or is none */
-    int              orchestrates;          /* it uses shards */
+    const llmgw_shard_t *shard;             /* a shard's report; NULL: there is
+                                               none */
+    int              orchestrates;          /* the replica uses shards */
 } swim_own_t;
 
 #define SWIM_MAX_INDIRECT_PROBES  8
@@ -191,78 +197,88 @@ typedef struct {
 swim_t *swim_create(const swim_config_t *config, uint64_t now_us);
 void swim_destroy(swim_t *swim);
 
-/* A datagram came.  wall_us: our clock, to judge epochs by. */
+/* Takes a datagram.  wall_us: our wall clock, by which epochs are judged. */
 void swim_recv(swim_t *swim, const address_t *from, const uint8_t *data,
     size_t len, uint64_t now_us, uint64_t wall_us);
 
 /*
- * The same in two halves, for a caller that opens sealed datagrams: one that
- * was decoded already, len bytes on the wire; and one that was dropped.
+ * Take a datagram in two halves, for a caller that opens sealed ones: one that
+ * was decoded already, of len bytes on the wire; and one that was dropped.
  */
 void swim_recv_packet(swim_t *swim, const address_t *from,
     const packet_t *packet, size_t len, uint64_t now_us);
 void swim_recv_dropped(swim_t *swim, const address_t *from,
     const packet_t *packet, packet_rc_t rc, size_t len, uint64_t now_us);
 
-/* To be called at swim_next_us(); harmless when called before. */
+/*
+ * Runs what is due.  To be called at swim_next_us(); harmless when called
+ * earlier.
+ */
 void swim_tick(swim_t *swim, uint64_t now_us);
 uint64_t swim_next_us(const swim_t *swim);
 
 /*
- * The seeds to ask for the table, as resolved last (more than SWIM_MAX_SEEDS
- * are cut off); asked again and again, later only those where no member is.
- * Own addresses among them do no harm.
+ * Sets the seeds to ask for the table, as resolved last; those beyond
+ * SWIM_MAX_SEEDS are ignored.  They are asked repeatedly, later only those
+ * where no member is.  Own addresses among them do no harm.
  */
 void swim_set_seeds(swim_t *swim, const address_t *seeds, size_t n,
     uint64_t now_us);
 
 /*
- * How far the wall clock is ahead of our own time: it decides which member is
- * pinged, and which epochs are refused.  To be set before swim_restore() and
- * before each tick, since wall clocks are set.
+ * Sets how far the wall clock is ahead of our own time, which decides which
+ * member is pinged, and which epochs are refused.  To be called before
+ * swim_restore() and before each tick, since wall clocks are set.
  */
 void swim_set_wall_ahead(swim_t *swim, uint64_t ahead_us);
 
 /*
- * What the segment of an earlier run of this agent holds, taken up at the
- * start (swim/restore.c).  It is memory and no update: nothing is sent.
+ * Takes over the members in the segment of an earlier run of this agent, at the
+ * start (swim/restore.c).  These are no updates: nothing is sent.
  */
 void swim_restore(swim_t *swim, const llmgw_members_view_t *view,
     uint64_t now_us);
 
-/* A difference raises the incarnation; DOWN goes to every gateway at once. */
+/*
+ * Sets the own record.  A difference raises the incarnation; DOWN is sent to
+ * every gateway at once.
+ */
 void swim_set_own(swim_t *swim, const swim_own_t *own, uint64_t now_us);
 
-/* The load that the replica reports; to be called at each report. */
+/* Sets the load that the replica reports; to be called at each report. */
 void swim_set_load(swim_t *swim, uint32_t active_requests,
     const llmgw_engine_load_t *engine, uint64_t now_us);
 
 /*
- * Tells a member to do something with its replica (swim/order/order.h); id is
- * filled in, and target_epoch where it is 0.  ORDER_PENDING: on_ordered() is
- * called with the result; else that is the result.
+ * Orders a member to do something with its replica (swim/order/order.h); sets
+ * the order's id, and its target_epoch if that is 0.  ORDER_PENDING:
+ * on_ordered() is called with the result; any other value is the result.
  */
 order_rc_t swim_order(swim_t *swim, order_t *order, uint64_t now_us);
 
-/* is_kept() is true again: answers that waited for it are sent. */
+/*
+ * To be called when is_kept() is true again: sends answers that waited for it.
+ */
 void swim_kept(swim_t *swim, uint64_t now_us);
 
-/* Its result is no longer wanted; the order is sent on all the same. */
+/* The result of an order is no longer wanted; the order is still sent. */
 void swim_forget_order(swim_t *swim, uint64_t id);
 
-/* Pings a member at once: the answer brings its record and its load. */
+/* Pings a member at once; its answer brings its record and its load. */
 void swim_ask(swim_t *swim, const char *id, uint64_t now_us);
 
-/* The own replica is drained for good, since its agent is to leave. */
+/* Drains the own replica for good, since its agent is going to leave. */
 void swim_retire(swim_t *swim, uint64_t now_us);
 
-/* The id of the rolling update that this agent drives; "": none. */
+/* Sets the id of the rolling update that this agent drives; "": none. */
 void swim_set_update(swim_t *swim, const char *id, uint64_t now_us);
 
-/* The owner that drains the own replica, for the next run: drain_kept(). */
+/* The owner of the own replica's drain, for the next run: drain_kept(). */
 const char *swim_drain_kept(const swim_t *swim);
 
-/* Says LEFT to all; swim_has_left(): all have acked, or a second passed. */
+/*
+ * Sends LEFT to all; swim_has_left(): all have acked, or a second has passed.
+ */
 void swim_leave(swim_t *swim, uint64_t now_us);
 int swim_has_left(const swim_t *swim);
 
@@ -272,7 +288,7 @@ int swim_has_left(const swim_t *swim);
  */
 int swim_is_isolated(const swim_t *swim);
 
-/* The last datagram that was dropped. */
+/* The last datagram that was dropped, and why. */
 typedef struct {
     packet_rc_t  why;           /* PACKET_DONE: there was none */
     address_t    from;
@@ -281,20 +297,23 @@ typedef struct {
 
 const swim_drop_t *swim_last_drop(const swim_t *swim);
 
-/* Local health, 0 (good) .. 8 (swim/local_health.c). */
+/* The local health, 0 (good) .. 8 (swim/local_health.c). */
 unsigned swim_local_health(const swim_t *swim);
 
-/* For tests: a false suspicion.  -1: no such member, or it is not ALIVE. */
+/*
+ * For tests: suspects a member falsely.  -1: no such member, or it is not
+ * ALIVE.
+ */
 int swim_inject_suspect(swim_t *swim, const char *id, uint64_t now_us);
 
-/* No table has come from any member yet. */
+/* 1: no table has come from any member yet. */
 int swim_is_alone(const swim_t *swim);
 
 const table_t *swim_table(const swim_t *swim);
 const member_t *swim_own(const swim_t *swim);
 const swim_counters_t *swim_counters(const swim_t *swim);
 
-/* Updates that are still being sent. */
+/* The number of updates that are still being sent. */
 size_t swim_backlog(const swim_t *swim);
 
 #endif /* SWIM_H */

@@ -17,8 +17,8 @@
 #include "swim/table/tombstone.h"
 
 
-/* Shaken by a tenth, so that a cluster started at once does not stay in
-   step. */
+/* The interval varies by a tenth, so that a cluster started at once does not
+   stay in step. */
 #define SYNC_INTERVAL_US  (10 * SWIM_S)
 
 
@@ -69,7 +69,8 @@ sync_forget_dead(swim_t *swim, uint64_t now_us)
     member_t  *member;
 
     if (swim->is_isolated && swim->table.npresent == 1) {
-        return;         /* cut off from all: no member would be found again */
+        return;         /* we are cut off from all members: none of them would
+                           be found again */
     }
 
     for (i = swim->table.n; i > 0; i--) {

@@ -13,7 +13,10 @@
 #define CGROUP_LINE_BYTES  (3 * CGROUP_PATH_BYTES)
 
 
-/* Where the hierarchy of version 2 is mounted as a whole.  0, or -1. */
+/*
+ * Finds the place where the hierarchy of version 2 is mounted as a whole.  0,
+ * or -1.
+ */
 static int
 cgroup_mount(char mount[CGROUP_PATH_BYTES])
 {
@@ -45,7 +48,7 @@ cgroup_mount(char mount[CGROUP_PATH_BYTES])
 }
 
 
-/* This process's group, below the mount.  0, or -1. */
+/* Finds this process's group, below the mount.  0, or -1. */
 static int
 cgroup_own(char own[CGROUP_PATH_BYTES])
 {
@@ -71,7 +74,7 @@ cgroup_own(char own[CGROUP_PATH_BYTES])
 }
 
 
-/* systemd marks what it delegates, and gives it to the unit's user. */
+/* systemd marks a group that it delegates, and gives it to the unit's user. */
 static int
 cgroup_is_delegated(const char *path)
 {
@@ -111,7 +114,7 @@ cgroup_write(const char *path, const char *file, const char *text)
 }
 
 
-/* 0, or -1. */
+/* The path of the group with that name.  0, or -1. */
 static int
 cgroup_path(const char *name, char path[CGROUP_PATH_BYTES])
 {

@@ -94,7 +94,7 @@ child_init(child_t *child, struct ev_loop *loop, child_gone_pt on_gone,
     child->reaper.data = child;
     child->watch.data = child;
 
-    /* Its last message on the report connection is read before. */
+    /* its last message on the report connection is read before */
     ev_set_priority(&child->reaper, -1);
     ev_set_priority(&child->watch, -1);
 }
@@ -108,8 +108,8 @@ child_done(child_t *child)
 
 
 /*
- * To 3 and 4, by way of numbers above all of them: what lies where the child
- * looks for another one would be lost.
+ * Moves kept_fds to 3 and 4, by way of numbers above all of them: a direct move
+ * could overwrite a descriptor that is still to be moved.
  */
 static int
 child_keep(const child_t *child, posix_spawn_file_actions_t *files)
@@ -155,8 +155,8 @@ child_give(const child_t *child, posix_spawn_file_actions_t *files)
 
 
 /*
- * All of this is done by the C library between clone and exec: no code of
- * ours runs there, where locks of other threads may be held for ever.
+ * The C library does all of this between clone and exec.  No code of ours runs
+ * there: locks of other threads may be held for ever.
  */
 static int
 child_clone(const child_t *child, pid_t *pid, char *const *argv)
@@ -266,12 +266,13 @@ child_signal(const child_t *child, int signal_number)
         (void) pidfd_send_signal(child->pidfd, signal_number, NULL, 0);
 
     } else {
-        kill(child->pid, signal_number);    /* ours, and not reaped yet */
+        kill(child->pid, signal_number);    /* it is our child, and not reaped
+                                               yet */
     }
 }
 
 
-/* Does it lead a group, and not the one that we are of? */
+/* Whether the process leads a group that is not our own. */
 static int
 child_leads_group(const child_t *child)
 {
@@ -281,8 +282,8 @@ child_leads_group(const child_t *child)
 
 
 /*
- * The group has the process's number, which is no other's while the process is
- * there, be it as a zombie: the pidfd tells.
+ * The group has the number of its leader, which no other process gets while the
+ * leader exists, even as a zombie; the pidfd tells whether it does.
  */
 void
 child_kill(const child_t *child)

@@ -25,7 +25,10 @@
 #define CHILD_END_BYTES    64
 #define CHILD_KEPT_MAX     2
 
-/* how: "exit status 1", "signal 9", "ended".  Another child may be started. */
+/*
+ * The child is gone.  how: "exit status 1", "signal 9", "ended".  Another child
+ * may be started.
+ */
 typedef void (*child_gone_pt)(void *data, pid_t pid, const char *how);
 
 typedef struct {
@@ -33,45 +36,49 @@ typedef struct {
     child_gone_pt    on_gone;
     void            *data;
 
-    /* Settings of each start; the caller may change them in between. */
+    /* settings for each start; the caller may change them in between */
     const char      *program;       /* NULL: argv[0] */
-    int              output_fd;     /* its output and error; -1: as ours */
-    int              kept_fds[CHILD_KEPT_MAX];  /* its 3, 4; -1: none */
+    int              output_fd;     /* for its output and error; -1: our own */
+    int              kept_fds[CHILD_KEPT_MAX];  /* become its 3 and 4; -1:
+                                                   none */
     int              is_session;    /* it leads a session of its own */
 
     pid_t            pid;       /* 0: none */
     int              pidfd;     /* -1: none */
-    ev_child         reaper;    /* of our own */
-    ev_io            watch;     /* of an adopted one */
+    ev_child         reaper;    /* for our own child */
+    ev_io            watch;     /* for an adopted one */
 } child_t;
 
 
-/* For child_spawn() alone: nothing is given along. */
+/* Prepares for child_spawn() alone, with no further descriptors. */
 void child_spec(child_t *child);
 
-/* loop: the default one.  Nothing is given along. */
+/* loop: the default one.  No further descriptors are set. */
 void child_init(child_t *child, struct ev_loop *loop, child_gone_pt on_gone,
     void *data);
 
-/* Stops watching; the process goes on. */
+/* Stops watching; the process keeps running. */
 void child_done(child_t *child);
 
-/* "exit status 1" or "signal 9", of what waitpid() says. */
+/* Writes "exit status 1" or "signal 9", from the status of waitpid(). */
 void child_describe_end(int status, char how[CHILD_END_BYTES]);
 
-/* argv[0] is looked for in PATH.  0, or -1 and a reason in error. */
+/*
+ * Starts a program, which is looked for in PATH.  0, or -1 and a reason in
+ * error.
+ */
 int child_start(child_t *child, char *const *argv, char *error);
 
 /*
- * The same without a loop, for a process that waits for its children by itself:
- * the pid; -1 and a reason in error.
+ * The same without a loop, for a process that waits for its children itself.
+ * Returns the pid; or -1 and a reason in error.
  */
 pid_t child_spawn(const child_t *child, char *const *argv, char *error);
 
-/* pidfd is taken over.  on_gone comes also for one that is gone already. */
+/* Takes over pidfd.  If the process is gone already, on_gone is called, too. */
 void child_adopt(child_t *child, pid_t pid, int pidfd);
 
-/* To the process alone, which ends its workers itself. */
+/* Signals only the process, which ends its workers itself. */
 void child_signal(const child_t *child, int signal_number);
 
 /*

@@ -66,7 +66,9 @@ supervise_parted(supervise_t *supervise)
 }
 
 
-/* RUNNING, or START that failed: which is a run of no length. */
+/*
+ * The child crashed, or could not be started, which counts as a run of no time.
+ */
 static void
 supervise_crashed(supervise_t *supervise, uint64_t now_us)
 {
@@ -84,7 +86,7 @@ supervise_action_t
 supervise_exited(supervise_t *supervise, uint64_t now_us)
 {
     if (supervise->state == SUPERVISE_STOPPING && supervise->is_restart) {
-        supervise->has_parted = 0;      /* as it was asked to */
+        supervise->has_parted = 0;      /* it ended as it was asked to */
         supervise_enter(supervise, SUPERVISE_BACKOFF, now_us);
         return SUPERVISE_START;
     }
@@ -105,7 +107,7 @@ supervise_exited(supervise_t *supervise, uint64_t now_us)
 }
 
 
-/* So many SIGTERMs come before SIGKILL. */
+/* The number of SIGTERMs that are sent before SIGKILL. */
 static int
 supervise_terms(const supervise_t *supervise)
 {
@@ -141,7 +143,7 @@ supervise_stop(supervise_t *supervise, uint64_t now_us)
 
     case SUPERVISE_STOPPING:
 
-        /* The first stop of a child that ends to start again. */
+        /* the first stop of a child that ends to be started again */
         if (supervise->is_restart) {
             supervise->is_restart = 0;
             return SUPERVISE_WAIT;
@@ -206,7 +208,7 @@ supervise_tick(supervise_t *supervise, uint64_t now_us)
             return supervise_term(supervise, now_us);
         }
 
-        /* Again and again: it may be in a call that nothing interrupts. */
+        /* repeatedly: the child may be in a call that nothing interrupts */
         supervise_enter(supervise, SUPERVISE_STOPPING, now_us);
         return SUPERVISE_KILL;
     }

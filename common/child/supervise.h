@@ -21,18 +21,19 @@
  *                                                  +-------+
  *
  * An agent that was killed leaves its child serving, and the next agent must
- * not start a second one on the same port.  So where an earlier run left a
- * trace, it waits first for a replica to report: two seconds are ten of a
- * replica's attempts to connect.  Where there is none it starts at once.
+ * not start a second one on the same port.  So if an earlier run left a trace,
+ * the agent first waits for a replica to report: two seconds are ten of a
+ * replica's attempts to connect.  Otherwise it starts the child at once.
  *
  * A replica that says goodbye although this agent did not stop it was stopped
  * by another process, on purpose: it is not started again.  (The goodbye of a
  * standby group's replica is not reported here: it is restarted as a standby.)
  * Every other end is a crash, even with exit status 0, since a server has no
- * reason to end.  The pause doubles, so that a command that cannot work costs
- * little; it is short again after the child has run for 30 s.
+ * reason to end.  The pause before the next start doubles, so that a command
+ * that cannot work costs little; it is short again after the child has run for
+ * 30 s.
  *
- * Pure: time and events come in, what to do comes out.
+ * Pure: gets time and events, and returns what to do.
  */
 
 #ifndef SUPERVISE_H
@@ -46,17 +47,20 @@
 #define SUPERVISE_BACKOFF_MAX_US 10000000ULL
 #define SUPERVISE_STEADY_US      30000000ULL
 
-/* From the last SIGTERM to SIGKILL: long enough for its last messages.  And so
-   many SIGTERMs; both unless supervise_set_stop() says otherwise. */
+/* Default time from the last SIGTERM to SIGKILL, long enough for the child's
+   last messages, and default number of SIGTERMs; supervise_set_stop() changes
+   both. */
 #define SUPERVISE_KILL_US         5000000ULL
 #define SUPERVISE_TERMS           2
 
-/* A replica that is restarted has been drained, as far as that was waited for:
-   a second SIGTERM follows, and streams that still run move elsewhere. */
+/* A replica that is restarted was drained before, as far as its streams were
+   waited for.  So a second SIGTERM follows, and streams that still run move
+   elsewhere. */
 #define SUPERVISE_RESTART_US      100000ULL
 
-/* Two signals that found a replica without a processor were one to it: so there
-   is a third.  It says nothing to one that ends its streams already. */
+/* Two signals that arrive while a replica has no processor count as one for it,
+   so there is a third.  It has no effect on a replica that ends its streams
+   already. */
 #define SUPERVISE_AGAIN_US       1000000ULL
 
 typedef enum {
@@ -78,33 +82,36 @@ typedef enum {
 typedef struct {
     supervise_state_t  state;
     uint64_t           drain_timeout_us;
-    uint64_t           kill_us;         /* from the last SIGTERM */
-    int                terms_most;      /* of a stop for good */
-    uint64_t           orphan_us;       /* that one is waited for */
-    uint64_t           since_us;        /* in this state */
+    uint64_t           kill_us;         /* time from the last SIGTERM to
+                                           SIGKILL */
+    int                terms_most;      /* number of SIGTERMs in a stop for
+                                           good */
+    uint64_t           orphan_us;       /* how long an orphan is waited for */
+    uint64_t           since_us;        /* time when this state began */
     uint64_t           backoff_us;      /* the next pause */
-    int                has_parted;      /* it said goodbye */
-    int                is_restart;      /* STOPPING, to start again */
-    int                is_unwanted;     /* ORPHAN: to be stopped if it comes */
+    int                has_parted;      /* the child said goodbye */
+    int                is_restart;      /* STOPPING, to be started again */
+    int                is_unwanted;     /* ORPHAN: to be stopped if one
+                                           reports */
     int                terms;           /* SIGTERM sent while STOPPING */
 } supervise_t;
 
 
-/* may_have_orphan: 0 means that nothing can be adopted. */
+/* may_have_orphan 0: there is nothing to adopt. */
 void supervise_init(supervise_t *supervise, uint64_t drain_timeout_us,
     int may_have_orphan, uint64_t now_us);
 
-/* How it is stopped for good: by so many SIGTERMs, the last of which leaves it
-   that time. */
+/* Sets how the child is stopped for good: number of SIGTERMs, and the time from
+   the last one to SIGKILL. */
 void supervise_set_stop(supervise_t *supervise, int terms, uint64_t kill_us);
 
 /*
- * A process reports that is not the child. 1: it is the child from now on, and
+ * A process that is not the child reports.  1: it is the child from now on, and
  * the caller watches it; 0: there is a child already, or none should run.
  */
 int supervise_adopt(supervise_t *supervise, uint64_t now_us);
 
-/* SUPERVISE_START has been done. */
+/* The child was started, as SUPERVISE_START asked for. */
 void supervise_started(supervise_t *supervise, uint64_t now_us);
 
 /* The child said goodbye; it will exit. */
@@ -114,15 +121,16 @@ void supervise_parted(supervise_t *supervise);
 supervise_action_t supervise_exited(supervise_t *supervise, uint64_t now_us);
 
 /*
- * Stops it for good.  Called again: without waiting for its streams.  An
- * expected orphan is still adopted: then is_unwanted makes the caller call
- * again.
+ * Stops the child for good.  If called again, its streams are not waited for.
+ * An expected orphan is still adopted: then is_unwanted makes the caller call
+ * this again.
  */
 supervise_action_t supervise_stop(supervise_t *supervise, uint64_t now_us);
 
 /*
- * Stops it and starts it again; from RESTING and BACKOFF it is started at
- * once.  No-op while it is being stopped already, or an orphan is waited for.
+ * Stops the child and starts it again; from RESTING and BACKOFF it is started
+ * at once.  Does nothing while the child is being stopped or an orphan is
+ * waited for.
  */
 supervise_action_t supervise_restart(supervise_t *supervise,
     uint64_t now_us);
@@ -131,7 +139,7 @@ supervise_action_t supervise_restart(supervise_t *supervise,
 supervise_action_t supervise_tick(supervise_t *supervise, uint64_t now_us);
 uint64_t supervise_next_us(const supervise_t *supervise);
 
-/* How long the pause is that BACKOFF began with. */
+/* The length of the pause with which BACKOFF began. */
 uint64_t supervise_pause_us(const supervise_t *supervise);
 
 #endif /* SUPERVISE_H */

@@ -15,7 +15,9 @@
 #include "common/os/process.h"
 
 
-/* Of one thread's list at a time: the rest comes with the next walk. */
+/*
+ * Most bytes read of one thread's list at a time: the next walk reads the rest.
+ */
 #define TREE_LIST_BYTES  8192
 
 typedef void (*tree_child_pt)(void *data, pid_t pid);
@@ -31,7 +33,7 @@ tree_adopt(void)
 }
 
 
-/* Reads a small file; -1: there is none. */
+/* Reads a small file; -1: it cannot be read. */
 static ssize_t
 tree_read(const char *path, char *text, size_t bytes)
 {
@@ -52,7 +54,10 @@ tree_read(const char *path, char *text, size_t bytes)
 }
 
 
-/* The children that a thread has started or got, as the kernel lists them. */
+/*
+ * Walks the children that a thread has started or got, as the kernel lists
+ * them.
+ */
 static void
 tree_walk_thread(const char *thread, tree_child_pt each, void *data)
 {
@@ -62,10 +67,10 @@ tree_walk_thread(const char *thread, tree_child_pt each, void *data)
     snprintf(path, sizeof(path), "/proc/self/task/%.20s/children", thread);
 
     if (tree_read(path, text, sizeof(text)) <= 0) {
-        return;                         /* that thread has ended */
+        return;                         /* the thread has ended */
     }
 
-    /* The last number may be cut: only a number followed by a blank counts. */
+    /* the last number may be cut: only numbers followed by a blank count */
 
     for (at = text; ; at = end) {
         pid = (pid_t) strtol(at, &end, 10);
@@ -114,7 +119,10 @@ tree_walk_process(const char *name, tree_child_pt each, void *data)
 }
 
 
-/* Kernels that are built without these lists are for small devices. */
+/*
+ * Kernels without the lists of children are for small devices; on these, all of
+ * /proc is walked.
+ */
 static void
 tree_walk(tree_child_pt each, void *data)
 {
@@ -127,7 +135,7 @@ tree_walk(tree_child_pt each, void *data)
 }
 
 
-/* 0, or -1: the process is gone. */
+/* The name of a process.  0; -1: the process is gone. */
 static int
 tree_name(pid_t pid, char *name, size_t bytes)
 {

@@ -3,10 +3,10 @@
  * The end of a tree of processes, for certain and without any right.
  *
  * The kernel gives a process whose parent dies to the nearest ancestor that is
- * a subreaper.  So a subreaper that kills its children, then those which that
- * brings to it, and so on, has ended every process that it ever started as soon
- * as waitpid() reports no child: also daemons, processes of other sessions, and
- * later forks.
+ * a subreaper.  So a subreaper that kills its children, then the processes that
+ * become its children by this, and so on, has ended every process that it ever
+ * started as soon as waitpid() reports no child: also daemons, processes of
+ * other sessions, and later forks.
  *
  * Only children are killed, and not grandchildren: the number of a child means
  * no other process until its parent has waited for it.
@@ -22,7 +22,10 @@
 
 #define TREE_TEXT_BYTES  256
 
-/* Orphans below this process come to it.  0, or -1 and errno. */
+/*
+ * Makes this process a subreaper, which gets the orphans below it.  0, or -1
+ * and errno.
+ */
 int tree_adopt(void);
 
 /*
@@ -31,10 +34,13 @@ int tree_adopt(void);
  */
 void tree_kill(const char *but);
 
-/* 1: there is no child, not even one that has ended and is waited for. */
+/*
+ * 1: there is no child left, not even one that has ended and was not waited
+ * for.
+ */
 int tree_is_gone(void);
 
-/* A list of the children, for people: "12 python3, 13 python3". */
+/* Writes a list of the children, for people: "12 python3, 13 python3". */
 void tree_describe(char text[TREE_TEXT_BYTES]);
 
 #endif /* TREE_H */

@@ -19,7 +19,7 @@ words_have(char *const *command, const char *mark)
 }
 
 
-/* Bytes of the word when it is filled, without the NUL. */
+/* The length of the word when it is filled, without the NUL. */
 static size_t
 words_bytes(const char *word, const char *mark, const char *value)
 {
@@ -88,8 +88,8 @@ words_fill(char *const *command, const char *mark, const char *value)
 }
 
 
-/* Copies a word's characters to `to`; what follows it, or NULL: a quote or a
-   backslash has no partner. */
+/* Copies a word's characters to `to`.  Returns the place after the word; NULL:
+   a quote or a backslash has no partner. */
 static const char *
 words_take(const char *text, char *to)
 {
@@ -125,7 +125,7 @@ words_take(const char *text, char *to)
 }
 
 
-/* 0, or -1 and a reason. */
+/* Splits the text into words.  0, or -1 and a reason. */
 static int
 words_split_into(char **words, const char *text, char error[WORDS_ERROR_BYTES])
 {

@@ -1,7 +1,7 @@
 
 /*
- * The words of a command, and what stands in them for something that is known
- * only when it is started, as "{version}" or "{port}".
+ * The words of a command, and marks in them, as "{version}" or "{port}", for
+ * values that are only known when the command is started.
  */
 
 #ifndef WORDS_H
@@ -14,19 +14,23 @@
 #define WORDS_ERROR_BYTES  128
 
 /*
- * Splits at blanks.  In '...' all stands for itself; in "..." and outside, a
- * backslash takes the next character's meaning away.  No shell: no variables,
- * patterns or redirections.  NULL and a reason: not a command.
+ * Splits at blanks.  Within '...' every character stands for itself; within
+ * "..." and outside of quotes, a backslash makes the next character stand for
+ * itself.  There is no shell: no variables, patterns or redirections.  NULL and
+ * a reason: not a command.
  */
 char **words_split(const char *text, char error[WORDS_ERROR_BYTES]);
 
-/* Does any word contain this mark? */
+/* Whether any word contains this mark. */
 int words_have(char *const *command, const char *mark);
 
-/* A copy with the value for each mark; NULL: out of memory. */
+/*
+ * A copy of the words, with the value in place of each mark; NULL: out of
+ * memory.
+ */
 char **words_fill(char *const *command, const char *mark, const char *value);
 
-/* Of words_split() and words_fill(); NULL: none. */
+/* Frees the result of words_split() or words_fill(); words may be NULL. */
 void words_destroy(char **words);
 
 #endif /* WORDS_H */

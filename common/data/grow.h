@@ -21,9 +21,9 @@
 #define GROW_FIRST  16
 
 /*
- * Room for that many items, and at least doubled when it grows.  list: address
- * of the owner's pointer, NULL at first; added items are not initialized. 0, or
- * -1: no memory, and nothing has changed.
+ * Makes room for `items` items; an array that grows is at least doubled.  list
+ * is the address of the owner's pointer, which is NULL at first; added items
+ * are not initialized.  0; or -1: no memory, and nothing has changed.
  */
 static inline int
 grow(void *list, size_t *max, size_t items, size_t item_bytes)

@@ -1,8 +1,8 @@
 
 /*
  * A binary heap of items of one size, ordered by the time with which each item
- * begins.  The earliest is first; among equal times the one with the lower
- * order, which the owner assigns, so that runs are reproducible.
+ * begins.  The earliest is first; of two with equal times, the one with the
+ * lower `order`, which the owner assigns so that runs are reproducible.
  *
  * Items are copied in and out.  Zeroed but for item_bytes, a heap is empty.
  */
@@ -33,20 +33,20 @@ heap_is_before(const heap_key_t *a, const heap_key_t *b)
     return a->at_us != b->at_us ? a->at_us < b->at_us : a->order < b->order;
 }
 
-/* 0, or -1: no memory. */
+/* Adds a copy of the item.  0, or -1: no memory. */
 int heap_add(heap_t *heap, const void *item);
 
-/* The first item; NULL: the heap is empty.  It stays until heap_drop(). */
+/* The first item; NULL: the heap is empty.  It is valid until heap_drop(). */
 static inline const void *
 heap_first(const heap_t *heap)
 {
     return heap->n > 0 ? heap->items : NULL;
 }
 
-/* Takes the first one out, which there is. */
+/* Removes the first item; the heap must not be empty. */
 void heap_drop(heap_t *heap);
 
-/* In no order but that the first one is. */
+/* The i-th item; apart from the first one, items are in no order. */
 static inline void *
 heap_item(const heap_t *heap, size_t i)
 {

@@ -15,8 +15,8 @@
  * 50 days in microseconds.  The exact least, greatest and mean of all values
  * are kept beside the buckets.
  *
- * One that lives as long as its process should tell how things are now: it is
- * filled by histogram_record_recent(), and what is old counts less in its
+ * A histogram that lives as long as its process should show recent values: it
+ * is filled by histogram_record_recent(), and old values count less in its
  * quantiles.
  */
 
@@ -33,16 +33,16 @@
 #define HISTOGRAM_BUCKETS                                                     \
     ((HISTOGRAM_MAX_BITS - HISTOGRAM_STEP_BITS + 1) * HISTOGRAM_STEPS)
 
-/* All buckets are halved once they hold so many recent values. */
+/* All buckets are halved once they hold this many recent values. */
 #define HISTOGRAM_RECENT  4096
 
-/* All zero: empty. */
+/* A histogram that is all zero is empty. */
 typedef struct {
-    uint64_t  n;                        /* recorded at any time */
+    uint64_t  n;                        /* values ever recorded */
     uint64_t  min;
     uint64_t  max;
     double    sum;
-    uint64_t  kept;                     /* in the buckets */
+    uint64_t  kept;                     /* values in the buckets */
     uint64_t  counts[HISTOGRAM_BUCKETS];
 } histogram_t;
 
@@ -50,9 +50,9 @@ void histogram_record(histogram_t *histogram, uint64_t value);
 void histogram_record_recent(histogram_t *histogram, uint64_t value);
 
 /*
- * The least value that a share of the kept values (0 .. 1] does not exceed: the
- * upper end of its bucket, but never more than the greatest recorded.  0
- * where nothing was recorded.
+ * The least value that the given share (0 .. 1] of the kept values does not
+ * exceed: the upper end of its bucket, but at most the greatest value recorded.
+ * 0 if nothing was recorded.
  */
 uint64_t histogram_quantile(const histogram_t *histogram, double share);
 

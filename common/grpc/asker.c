@@ -7,12 +7,12 @@
 #include "common/grpc/asker.h"
 
 
-#define ASKER_HTTP2_CANCEL  8       /* RFC 9113 */
+#define ASKER_HTTP2_CANCEL  8       /* CANCEL of RFC 9113 */
 
 
 /*
- * The one end of a question.  The stream forgets the asker first: its
- * on_close may come when that is gone.
+ * Ends a question; the only place that does.  The stream is detached from the
+ * asker first: its on_close may come when the asker is gone.
  */
 static void
 asker_end(asker_t *asker, asker_end_t end, int status, const char *text)
@@ -56,7 +56,10 @@ asker_on_end(llmgw_grpc_stream_t *stream, int status, const char *message)
 }
 
 
-/* The end of a connection closes its streams first, and knows better why. */
+/*
+ * If the connection ends, it closes its streams first, and then reports a
+ * better reason itself.
+ */
 static void
 asker_on_close(llmgw_grpc_stream_t *stream, uint32_t http2_error,
     int is_refused)
@@ -240,6 +243,7 @@ asker_init(asker_t *asker, struct ev_loop *loop, const address_t *address,
     asker->data = data;
 
     ev_init(&asker->limit, asker_on_limit);
-    ev_set_priority(&asker->limit, EV_MINPRI);  /* after what came in time */
+    ev_set_priority(&asker->limit, EV_MINPRI);  /* after answers that came in
+                                                   time */
     asker->limit.data = asker;
 }

@@ -1,7 +1,7 @@
 
 /*
- * Asks a replica over gRPC: a connection of the asker's own, one question at
- * a time, and every question has an end.
+ * Asks a replica over gRPC, on a connection of its own: one question at a time,
+ * and each question ends in one of these ways:
  *
  *            asker_ask()          its status
  *     idle -------------> asked --------------> ANSWERED   connection stands
@@ -12,8 +12,8 @@
  *                           |    refused, broken, closed
  *                           '-----------------> BROKEN     it is gone
  *
- * BROKEN is reported for an idle connection, too: one is kept after an answer
- * until asker_drop(), and its end is an event by itself.
+ * BROKEN is reported for an idle connection, too: after an answer the
+ * connection is kept until asker_drop(), and its end is an event by itself.
  *
  * Ends come from the loop, never from within a call of these functions.  An
  * asker lies within its user; its callbacks may do anything to it, even free
@@ -38,12 +38,15 @@ typedef enum {
 
 /* Settings that all questions of a user share. */
 typedef struct {
-    size_t    max_message_bytes;    /* 0: what a session has by itself */
+    size_t    max_message_bytes;    /* 0: a session's default */
 
-    /* A message of the answer.  NULL: the status says all. */
+    /* A message of the answer.  NULL: only the status is of interest. */
     void    (*on_message)(void *data, const uint8_t *message, size_t len);
 
-    /* status: of an answer alone.  text: its message, or what went wrong. */
+    /*
+     * The question has ended.  status: only for ANSWERED.  text: the status's
+     * message, or what went wrong.
+     */
     void    (*on_end)(void *data, asker_end_t end, int status,
                       const char *text);
 } asker_use_t;
@@ -52,42 +55,43 @@ typedef struct {
     const char              *path;
     const char              *authority;
     const ProtobufCMessage  *message;       /* NULL: an empty one */
-    uint64_t                 limit_ms;      /* connecting too; 0: none */
-    uint64_t                 deadline_ms;   /* sent along; 0: none is */
+    uint64_t                 limit_ms;      /* includes connecting; 0: none */
+    uint64_t                 deadline_ms;   /* grpc-timeout to send; 0: none */
 } asker_question_t;
 
 typedef struct {
     struct ev_loop       *loop;
     ev_timer              limit;
-    uint64_t              limit_ms;         /* of the question */
+    uint64_t              limit_ms;         /* of the question under way */
     address_t             address;
     const asker_use_t    *use;
     void                 *data;
     grpc_conn_t          *conn;             /* NULL: none */
-    llmgw_grpc_stream_t  *stream;           /* the question; NULL: none */
+    llmgw_grpc_stream_t  *stream;           /* of the question; NULL: none */
 } asker_t;
 
 
-/* use outlives the asker; data is for its callbacks. */
+/* `use` must outlive the asker; data is passed to its callbacks. */
 void asker_init(asker_t *asker, struct ev_loop *loop,
     const address_t *address, const asker_use_t *use, void *data);
 
 /*
- * Where there is no connection: begins one, with these options (NULL: none),
- * which are copied.  -1 and errno.
+ * Begins to connect if there is no connection, with these options (NULL: none),
+ * which are copied.  0, or -1 and errno.
  */
 int asker_connect(asker_t *asker, const grpc_conn_options_t *options,
     uint64_t timeout_ms);
 
 /*
- * Asks, on a connection made by asker_connect().  Only while not asked.  -1
- * and errno: it was not asked, the connection is as it was.
+ * Asks, on a connection made by asker_connect(), when no other question is
+ * under way.  0; or -1 and errno: nothing was asked, and the connection is
+ * unchanged.
  */
 int asker_ask(asker_t *asker, const asker_question_t *question);
 
 /*
- * Sends the only message of a call (NULL: an empty one), on any connection.
- * 0, or -1: no memory, or the stream has ended.
+ * Sends the only message of a call (NULL: an empty one), on any connection.  0;
+ * or -1: no memory, or the stream has ended.
  */
 int asker_send(llmgw_grpc_stream_t *stream, const ProtobufCMessage *message);
 

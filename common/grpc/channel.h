@@ -2,9 +2,9 @@
 /*
  * An optional layer between a connection's socket and its session: encryption.
  *
- * conn.c moves bytes by these functions instead of recv(2) and send(2), and
- * nothing else; so only a program that uses TLS (common/tls/tls.h) is linked
- * with a library for it.
+ * conn.c calls these functions instead of recv(2) and send(2), and no function
+ * of a TLS library; so only a program that uses TLS (common/tls/tls.h) is
+ * linked with one.
  */
 
 #ifndef GRPC_CHANNEL_H
@@ -26,20 +26,20 @@ typedef enum {
 
 typedef struct {
     /*
-     * For a socket that is connected and does not block.  It stays the
-     * caller's.  names: of grpc_conn_options_t.  NULL: out of memory.
+     * Makes a channel for a connected, non-blocking socket, which stays the
+     * caller's.  names: as in grpc_conn_options_t.  NULL: out of memory.
      */
     void *(*open)(void *context, int fd, const address_t *peer,
                   const char *names, int is_server);
 
-    /* Until it is DONE nothing is read or written. */
+    /* Until this returns DONE, nothing is read or written. */
     channel_rc_t (*handshake)(void *channel);
 
     /*
-     * Like recv(2) and send(2), with as many bytes as there are, or a part of
-     * them: 0 means the peer's end of stream, -1 with EAGAIN later, -1 with
-     * another errno a broken connection.  A write that took less, or nothing,
-     * is repeated with the same bytes first.
+     * Like recv(2) and send(2), for as many bytes as possible: 0 means the
+     * peer's end of stream, -1 with EAGAIN means later, -1 with another errno a
+     * broken connection.  After a write that took less, or nothing, the next
+     * write must begin with the same bytes.
      */
     ssize_t (*read)(void *channel, uint8_t *buf, size_t capacity);
     ssize_t (*write)(void *channel, const uint8_t *data, size_t len);
@@ -48,8 +48,7 @@ typedef struct {
     int (*read_wants_write)(void *channel);
 
     /*
-     * Nothing more will be written: notifies the peer, if the socket takes
-     * that.
+     * Nothing more will be written: notifies the peer, if the socket has room.
      */
     void (*finish)(void *channel);
 

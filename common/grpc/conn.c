@@ -7,7 +7,8 @@
  * itself), which feeds an event of the lowest priority.  libev comes to it
  * after the iteration's sockets and timers.  So ten streams that emit a token
  * in one iteration cost one send(2), and an idle connection costs nothing.  (An
- * ev_prepare would miss what other ev_prepares queue, and sleep on it.)
+ * ev_prepare could run before other ev_prepares, and would leave what they
+ * queue unsent while the loop sleeps.)
  *
  *                connected          end of file, error, protocol error, silence
  *   CONNECTING ------------> OPEN ------------------------------------------.
@@ -22,7 +23,7 @@
  *
  * Bytes that the socket does not take are kept in `rest` (less than one
  * buffer), and the session is not asked for more until they are sent: the
- * queues of streams then grow, which their owners see by
+ * queues of streams then grow, which their owners can see by
  * llmgw_grpc_stream_queued().
  */
 
@@ -42,10 +43,10 @@
 #define GRPC_CONN_READ_BYTES   65536
 #define GRPC_CONN_WRITE_BYTES  65536
 
-/* A connection that could write for ever lets others have their turn. */
+/* A connection that could write for ever yields after this many bytes. */
 #define GRPC_CONN_TURN_BYTES   (1024 * 1024)
 
-/* For the peer to take a last GOAWAY and close. */
+/* Time for the peer to take a last GOAWAY and close. */
 #define GRPC_CONN_LINGER_S     0.2
 
 
@@ -113,7 +114,7 @@ grpc_conn_destroy(grpc_conn_t *c)
 }
 
 
-/* Keeps what the socket did not take. */
+/* Keeps bytes that the socket did not take. */
 static int
 grpc_conn_keep(grpc_conn_t *c, const uint8_t *data, size_t len)
 {
@@ -131,7 +132,7 @@ grpc_conn_keep(grpc_conn_t *c, const uint8_t *data, size_t len)
 }
 
 
-/* Bytes that the socket took, 0 where it takes none now, or -1. */
+/* Returns how many bytes the socket took, 0 if none now, or -1. */
 static ssize_t
 grpc_conn_put(grpc_conn_t *c, const uint8_t *data, size_t len)
 {
@@ -151,7 +152,7 @@ grpc_conn_put(grpc_conn_t *c, const uint8_t *data, size_t len)
 }
 
 
-/* 1: all kept bytes were sent; 0: the socket is full; -1: broken. */
+/* Sends kept bytes.  1: all are sent; 0: the socket is full; -1: broken. */
 static int
 grpc_conn_put_rest(grpc_conn_t *c)
 {
@@ -221,7 +222,7 @@ grpc_conn_pump(grpc_conn_t *c)
 }
 
 
-/* What the last call on the socket failed for. */
+/* The reason why the last call on the socket failed. */
 static const char *
 grpc_conn_fault(grpc_conn_t *c)
 {
@@ -230,7 +231,7 @@ grpc_conn_fault(grpc_conn_t *c)
 }
 
 
-/* Returns the reason why the connection is to end, NULL: it is not. */
+/* Returns the reason to end the connection; NULL: it continues. */
 static const char *
 grpc_conn_write(grpc_conn_t *c, int *is_over)
 {
@@ -258,9 +259,9 @@ grpc_conn_write(grpc_conn_t *c, int *is_over)
 
 
 /*
- * Both sides have sent everything.  A close(2) with the peer's bytes unread
- * would send a reset after our GOAWAY, and a peer that writes just then would
- * see the reset first: so the peer's end of file is waited for.
+ * Both sides have sent everything.  If close(2) were called with the peer's
+ * bytes unread, a reset would follow our GOAWAY, and a peer that writes just
+ * then would see the reset first.  So the peer's end of file is waited for.
  */
 void
 grpc_conn_linger(grpc_conn_t *c, const char *reason)
@@ -326,7 +327,7 @@ grpc_conn_on_woken(struct ev_loop *loop, ev_prepare *w, int revents)
 }
 
 
-/* The peer's bytes; a peer that broke HTTP/2 gets a last GOAWAY. */
+/* Feeds the session; a peer that broke HTTP/2 gets a last GOAWAY. */
 static void
 grpc_conn_feed(grpc_conn_t *c, const uint8_t *data, size_t len)
 {
@@ -375,7 +376,11 @@ grpc_conn_get(grpc_conn_t *c, uint8_t *buf, size_t capacity)
 }
 
 
-/* A server speaks first in HTTP/2, and only in TLS the client does. */
+/*
+ * The reason of an end of file; NULL: it is orderly.  In HTTP/2 the server
+ * sends first; a server that has sent nothing may be waiting for the client's
+ * TLS.
+ */
 static const char *
 grpc_conn_eof(const grpc_conn_t *c)
 {
@@ -463,8 +468,8 @@ grpc_conn_wait_for_silence(grpc_conn_t *c, double seconds)
 
 
 /*
- * A PING is sent before a peer is given up, however late this comes: the loop
- * may have been the one that stood still.
+ * A PING is sent before a peer is given up, however late this is called: it may
+ * have been our own loop that stood still.
  */
 static void
 grpc_conn_on_silence(grpc_conn_t *c)
@@ -558,7 +563,8 @@ grpc_conn_create(struct ev_loop *loop, int fd, const address_t *peer,
     ev_io_init(&c->writer, grpc_conn_on_writable, fd, EV_WRITE);
     ev_init(&c->timer, grpc_conn_on_timeout);
     ev_set_priority(&c->waker, EV_MINPRI);
-    ev_set_priority(&c->timer, EV_MINPRI);  /* after what has come in time */
+    ev_set_priority(&c->timer, EV_MINPRI);  /* after bytes that have come in
+                                               time */
     c->waker.data = c;
     c->reader.data = c;
     c->writer.data = c;

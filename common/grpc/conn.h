@@ -22,16 +22,16 @@ typedef struct grpc_conn_s    grpc_conn_t;
 typedef struct grpc_server_s  grpc_server_t;
 
 /*
- * Called once when a connection is gone, after every stream's on_close;
- * reason is for a log line ("connection refused"), NULL for an orderly end.
- * The session is gone already, the connection is freed after it.  Does not
- * come for grpc_conn_destroy().
+ * Called once when a connection is gone, after every stream's on_close; reason
+ * is for a log line ("connection refused"), NULL for an orderly end.  The
+ * session no longer exists, and the connection is freed afterwards.  Not called
+ * for grpc_conn_destroy().
  */
 typedef void (*grpc_conn_closed_pt)(grpc_conn_t *conn, const char *reason);
 
 /* Options of a connection beside those of its session; zeroed: none. */
 typedef struct {
-    /* Client: an address of this host's; its port may be 0. */
+    /* Client: the address to connect from, of this host; its port may be 0. */
     const address_t  *source;
 
     /*
@@ -46,9 +46,9 @@ typedef struct {
     void                  *channel_context;
 
     /*
-     * The names that the other end's certificate must match one of, for a
-     * channel (common/tls/peer.h); outlives the connection.  NULL: a client
-     * requires the address that it connects to, a server no name.
+     * Names of which the other end's certificate must have one, for a channel
+     * (common/tls/peer.h); outlives the connection.  NULL: a client requires
+     * the address that it connects to, a server requires no name.
      */
     const char            *names;
 
@@ -80,43 +80,47 @@ grpc_conn_t *grpc_conn_connect_with(struct ev_loop *loop,
     const llmgw_grpc_config_t *config, uint64_t connect_timeout_ms,
     grpc_conn_closed_pt on_closed);
 
-/* NULL as soon as the connection ends, in its streams' on_close already. */
+/*
+ * The session.  NULL as soon as the connection ends, already in its streams'
+ * on_close.
+ */
 llmgw_grpc_session_t *grpc_conn_session(grpc_conn_t *conn);
 void *grpc_conn_data(grpc_conn_t *conn);
 void grpc_conn_peer(const grpc_conn_t *conn, address_t *address);
 
 /*
- * Something was queued outside of the session's own callbacks (a timer): see
- * to it that it is written before the loop sleeps.  Cheap, idempotent.
+ * To be called when something was queued outside of the session's own callbacks
+ * (by a timer): it is then written before the loop sleeps.  Cheap, idempotent.
  */
 void grpc_conn_wake(grpc_conn_t *conn);
 
 /*
- * Every stream sees on_close.  Safe within callbacks: carried out when they
+ * Every stream gets on_close.  Safe within callbacks: carried out when they
  * have returned.
  */
 void grpc_conn_destroy(grpc_conn_t *conn);
 
 
 /*
- * Server: listens (SO_REUSEADDR), accepts, one grpc_conn_t a client.  A client
- * above max_conns waits in the kernel's backlog, one above the limit of its
- * address (server.c) in the server.  NULL and a reason in error (>= 256 bytes).
+ * Server: listens (SO_REUSEADDR), accepts, one grpc_conn_t a client.  Clients
+ * above max_conns wait in the kernel's backlog, clients above the limit of
+ * their address (server.c) in the server.  NULL and a reason in error (>= 256
+ * bytes).
  */
 grpc_server_t *grpc_server_create(struct ev_loop *loop,
     const address_t *address, const llmgw_grpc_config_t *config,
     size_t max_conns, char *error);
 
 /*
- * The same in two steps: a server that is bound has its port, and clients are
- * refused until it listens.  0, or -1 and a reason.
+ * Creates a server in two steps: one that is bound has its port, and refuses
+ * clients until it listens.  0, or -1 and a reason.
  */
 grpc_server_t *grpc_server_bind(struct ev_loop *loop,
     const address_t *address, const llmgw_grpc_config_t *config,
     size_t max_conns, char *error);
 int grpc_server_listen(grpc_server_t *server, char *error);
 
-/* For connections accepted from now on; copied. */
+/* Sets the options of connections accepted from now on; they are copied. */
 void grpc_server_set_options(grpc_server_t *server,
     const grpc_conn_options_t *options);
 
@@ -124,7 +128,7 @@ void grpc_server_set_options(grpc_server_t *server,
 void grpc_server_goaway(grpc_server_t *server);
 size_t grpc_server_conns(const grpc_server_t *server);
 
-/* Destroys the connections too.  Not within their callbacks. */
+/* Destroys its connections, too.  Not to be called within their callbacks. */
 void grpc_server_destroy(grpc_server_t *server);
 
 #endif /* GRPC_CONN_H */

@@ -11,7 +11,7 @@
 #include "common/grpc/conn_inner.h"
 
 
-/* -1 and errno, EINPROGRESS as a rule. */
+/* Begins to connect.  -1 and errno, which is usually EINPROGRESS. */
 static int
 grpc_conn_dial(int fd, const address_t *address, const address_t *source)
 {
@@ -62,7 +62,7 @@ grpc_conn_connect_with(struct ev_loop *loop, const address_t *address,
     c->on_closed = on_closed;
     c->is_connecting = 1;
 
-    /* An error at once is reported from the loop, like one that comes later. */
+    /* an immediate error is reported from the loop, like a later one */
 
     if (grpc_conn_dial(fd, address, c->options.source) != 0
         && errno != EINPROGRESS)

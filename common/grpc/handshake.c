@@ -15,7 +15,7 @@
 #include "common/os/mono.h"
 
 
-/* Of a server's client, until its first frame. */
+/* Time for a server's client until its first frame. */
 #define GRPC_CONN_HANDSHAKE_MS  10000
 
 
@@ -26,7 +26,10 @@ grpc_conn_look(grpc_conn_t *c, const uint8_t *data, size_t len)
 
     o = &c->options;
 
-    /* A record with a handshake, of any version (RFC 8446, 5.1). */
+    /*
+     * reports a client that begins a TLS handshake (RFC 8446, 5.1) with a
+     * server without TLS
+     */
 
     if (c->server != NULL && c->channel == NULL && o->on_refused != NULL
         && len >= 2 && data[0] == 0x16 && data[1] == 3)
@@ -38,7 +41,10 @@ grpc_conn_look(grpc_conn_t *c, const uint8_t *data, size_t len)
 }
 
 
-/* The time until it stands is over. */
+/*
+ * The connection stands: stops the timer that limited this, and starts the one
+ * for the peer's silence.
+ */
 static void
 grpc_conn_settle(grpc_conn_t *c)
 {
@@ -140,7 +146,8 @@ grpc_conn_open(grpc_conn_t *c)
     o = &c->options;
 
     if (c->server != NULL) {
-        grpc_conn_limit_handshake(c);   /* a client's runs already */
+        grpc_conn_limit_handshake(c);   /* for a client this timer runs
+                                           already */
     }
 
     if (o->channel == NULL) {

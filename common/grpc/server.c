@@ -6,10 +6,10 @@
  *
  * A connection is new until the client's first frame has come, after the
  * handshake of the channel if there is one: until then it may be a stranger's.
- * One address has GRPC_SERVER_NEW_MAX new ones, each for a limited time.  More
- * of this address wait as bare sockets, without a session and the state of a
- * handshake: so the workers of a gateway, which connect all at once after a
- * restart, are served a little later, and not refused.
+ * One address may have GRPC_SERVER_NEW_MAX new connections, each for a limited
+ * time.  Further ones of this address wait as bare sockets, without a session
+ * and the state of a handshake: so the workers of a gateway, which connect all
+ * at once after a restart, are served a little later, and not refused.
  *
  *   accept --> new --------------------> ready
  *     |         ^     the first frame
@@ -33,12 +33,15 @@
 #define GRPC_SERVER_BACKLOG      4096
 #define GRPC_SERVER_ERROR_BYTES  256
 
-/* A peer whose host vanished is found after 30 + 3 * 10 seconds. */
+/* A peer whose host vanished is detected after 30 + 3 * 10 seconds. */
 #define GRPC_SERVER_IDLE_S       30
 #define GRPC_SERVER_INTERVAL_S   10
 #define GRPC_SERVER_PROBES       3
 
-/* New connections of one address, and sockets that wait, of all of them. */
+/*
+ * Limits of new connections of one address, and of waiting sockets of all
+ * addresses.
+ */
 #define GRPC_SERVER_NEW_MAX      32
 #define GRPC_SERVER_WAITING_MAX  1024
 
@@ -57,18 +60,18 @@ struct waiting_s {
 struct grpc_server_s {
     struct ev_loop       *loop;
     address_t             address;
-    int                   bound_fd;     /* -1: the listener's now */
+    int                   bound_fd;     /* -1: the listener has it now */
     listener_t            listener;
     grpc_conn_options_t   options;
     llmgw_grpc_config_t   config;
     size_t                max_conns;
     size_t                nconns;
-    grpc_conn_t          *conns;        /* that are ready */
+    grpc_conn_t          *conns;        /* connections that are ready */
     grpc_conn_t          *new;
-    waiting_t            *waiting;      /* the first to come first */
+    waiting_t            *waiting;      /* in the order in which they came */
     size_t                nwaiting;
     int                   is_admitting;
-    double                logged_at;    /* 0: nothing was refused */
+    double                logged_at;    /* last report of refusals; 0: none */
 };
 
 
@@ -221,9 +224,9 @@ grpc_server_drop_waiting(grpc_server_t *s)
 
 
 /*
- * Serves waiting sockets of that address, the oldest first, while it has room.
- * A connection that ends at once calls this again by on_gone(); is_admitting
- * makes that call return, since the loop goes on anyway.
+ * Serves waiting sockets of that address, the oldest first, while there is
+ * room.  A connection that ends at once calls this again by on_gone();
+ * is_admitting makes that call return, since the loop here continues anyway.
  */
 static void
 grpc_server_admit_next(grpc_server_t *s, const address_t *peer)

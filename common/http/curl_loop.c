@@ -10,7 +10,7 @@
  *                   |             |
  *                   '-- on_end of each transfer that has ended
  *
- * A watcher belongs to its socket for as long as libcurl names it.
+ * A socket has a watcher for as long as libcurl asks for one.
  */
 
 #include <stdlib.h>
@@ -40,7 +40,10 @@ curl_loop_run_deferred(curl_loop_t *curl)
 }
 
 
-/* After each call into libcurl: deferred steps, and what has ended. */
+/*
+ * After each call into libcurl: runs deferred steps, and reports transfers that
+ * have ended.
+ */
 static void
 curl_loop_settle(curl_loop_t *curl)
 {
@@ -50,7 +53,7 @@ curl_loop_settle(curl_loop_t *curl)
     CURLcode  rc;
 
     if (curl->depth > 0) {
-        return;                         /* the outer call will */
+        return;                         /* the outer call will do it */
     }
 
     curl_loop_run_deferred(curl);

@@ -5,8 +5,8 @@
  *
  * While libcurl calls a function of the user's (for bytes of an answer, for
  * example), it allows neither a new transfer nor the end of another one.  A
- * user that may want one there checks curl_loop_is_busy(), and defers the
- * step with curl_loop_defer() until libcurl has returned.
+ * user that may need one there checks curl_loop_is_busy(), and defers the step
+ * with curl_loop_defer() until libcurl has returned.
  */
 
 #ifndef CURL_LOOP_H
@@ -16,10 +16,12 @@
 #include <ev.h>
 
 
-/* A transfer has ended; it is off the multi handle already. */
+/* A transfer has ended, and was taken off the multi handle. */
 typedef void (*curl_loop_end_pt)(void *data, CURL *easy, CURLcode rc);
 
-/* A step that can be deferred, in memory of the user's: zero but for run. */
+/*
+ * A step that can be deferred.  The memory is the user's, and zero but for run.
+ */
 typedef struct curl_deferred_s  curl_deferred_t;
 
 struct curl_deferred_s {
@@ -35,7 +37,7 @@ typedef struct {
     curl_loop_end_pt   on_end;
     void              *data;            /* for on_end */
     curl_deferred_t   *deferred;
-    int                depth;           /* of calls that make it busy */
+    int                depth;           /* nested calls that make it busy */
 } curl_loop_t;
 
 
@@ -47,28 +49,28 @@ typedef struct {
 int curl_loop_init(curl_loop_t *curl, struct ev_loop *loop,
     curl_loop_end_pt on_end, void *data);
 
-/* Starts a transfer.  Not within a callback of libcurl's.  0, or -1: no
-   memory. */
+/* Starts a transfer.  Not to be called within a callback of libcurl's.  0, or
+   -1: no memory. */
 int curl_loop_add(curl_loop_t *curl, CURL *easy);
 
 /*
- * Ends one, without on_end; its connection is closed unless it was done.  Does
- * nothing if it was not started or has ended.  Not within a callback of
- * libcurl's.
+ * Ends a transfer, without on_end; its connection is closed unless the transfer
+ * was complete.  Does nothing if the transfer was not started or has ended.
+ * Not to be called within a callback of libcurl's.
  */
 void curl_loop_remove(curl_loop_t *curl, CURL *easy);
 
-/* Whether this is within a callback of libcurl's, on_end, or a step. */
+/* Whether this is called within a callback of libcurl's, on_end, or a step. */
 int curl_loop_is_busy(const curl_loop_t *curl);
 
 /*
- * Runs the step as soon as the loop is not busy: before this returns, if it is
- * not.  A step that is deferred already is not deferred twice, and its memory
- * may be freed by run, but not before.
+ * Runs the step as soon as the loop is not busy: if it is not busy now, before
+ * this returns.  A step that is deferred already is not deferred twice.  run
+ * may free the step's memory; it must not be freed before.
  */
 void curl_loop_defer(curl_loop_t *curl, curl_deferred_t *step);
 
-/* Ends the pause of a transfer, which may hand over bytes at once. */
+/* Ends the pause of a transfer, which may deliver bytes at once. */
 void curl_loop_resume(curl_loop_t *curl, CURL *easy);
 
 /* No transfer and no deferred step may be left. */

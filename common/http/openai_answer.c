@@ -32,7 +32,7 @@ openai_answer_done(openai_answer_t *a)
 }
 
 
-/* The first thing that is wrong counts. */
+/* Stores what is wrong; only the first fault is kept. */
 static int
 openai_answer_fail(openai_answer_t *a, const char *why)
 {
@@ -61,7 +61,7 @@ openai_answer_stream(openai_answer_t *a, const char *bytes, size_t len)
         return openai_answer_fail(a, "no memory");
 
     default:
-        return -1;      /* the event had the reason */
+        return -1;      /* the error of the event is stored already */
     }
 }
 
@@ -141,7 +141,7 @@ openai_answer_error(openai_answer_t *a, const json_t *object)
 }
 
 
-/* A delta, a message, or a completion's choice itself. */
+/* Takes a delta, a message, or a completion's choice itself. */
 static int
 openai_answer_choice(openai_answer_t *a, const json_t *choice)
 {
@@ -205,7 +205,7 @@ openai_answer_json(openai_answer_t *a, const char *bytes, size_t len)
 }
 
 
-/* An error that is all that came; it need not be JSON. */
+/* Takes the error of an answer that is nothing else; it need not be JSON. */
 static void
 openai_answer_refusal(openai_answer_t *a, const char *bytes, size_t len)
 {
@@ -248,7 +248,7 @@ openai_answer_event(void *answer, const char *data, size_t len, int is_error)
 
 /* --- the end */
 
-/* The body of an answer whose status is not 200. */
+/* Takes the body of an answer whose status is not 200. */
 static void
 openai_answer_refused(openai_answer_t *a, long status)
 {

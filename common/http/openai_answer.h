@@ -16,14 +16,14 @@
 #include "common/http/sse.h"
 
 
-/* Of an answer that is one object. */
+/* Most bytes of an answer that is one object. */
 #define OPENAI_ANSWER_WHOLE_BYTES  (64 << 20)
 
 #define OPENAI_ANSWER_REASON_BYTES  64
 #define OPENAI_ANSWER_ERROR_BYTES   1024
 
 typedef struct {
-    /* 0, or -1: it cannot be written. */
+    /* 0; or -1: the text cannot be written. */
     int   (*on_text)(void *data, const char *text, size_t len);
     int   (*on_object)(void *data, const json_t *object);
 } openai_answer_callbacks_t;
@@ -31,8 +31,8 @@ typedef struct {
 typedef struct {
     const openai_answer_callbacks_t  *callbacks;
     void      *data;
-    sse_t      sse;             /* of a stream */
-    char      *whole;           /* else: what has come */
+    sse_t      sse;             /* for a stream */
+    char      *whole;           /* otherwise: the bytes so far */
     size_t     whole_len;
     size_t     whole_size;
     char       finish_reason[OPENAI_ANSWER_REASON_BYTES];
@@ -47,14 +47,14 @@ void openai_answer_init(openai_answer_t *answer,
 void openai_answer_done(openai_answer_t *answer);
 
 /*
- * Bytes of the body; is_stream is set before the first.  0, or -1: read no
- * further, `error` has the reason.
+ * Takes bytes of the body; is_stream is set before the first call.  0; or -1:
+ * read no further, `error` has the reason.
  */
 int openai_answer_feed(openai_answer_t *answer, const char *bytes, size_t len);
 
 /*
- * The body has ended, and HTTP found nothing wrong.  NULL: the answer is
- * complete; else what is wrong with it.
+ * To be called when the body has ended without an error of HTTP.  NULL: the
+ * answer is complete; otherwise what is wrong with it.
  */
 const char *openai_answer_end(openai_answer_t *answer, long status);
 

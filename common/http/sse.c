@@ -9,8 +9,8 @@
  *   buf         data_len bytes of data, and behind them line_len bytes of a
  *               line whose end has not come
  *
- * At the end of a slice everything moves to buf.  With nothing under way
- * there is no buf: a stream that waits for its next token holds no memory.
+ * At the end of a slice everything moves to buf.  Between events there is no
+ * buf: a stream that waits for its next token holds no memory.
  *
  * A line ends with LF, CR or CRLF.  At a CR it ends at once; an LF that
  * follows is skipped, perhaps in the next slice.
@@ -46,7 +46,7 @@ sse_done(sse_t *s)
 }
 
 
-/* Room for this many bytes in buf. */
+/* Makes room for this many bytes in buf. */
 static sse_rc_t
 sse_reserve(sse_t *s, size_t bytes)
 {
@@ -114,7 +114,7 @@ sse_settle(sse_t *s)
 }
 
 
-/* A line of data that stands in the slice. */
+/* Takes a line of data that stands in the slice. */
 static sse_rc_t
 sse_data_of_slice(sse_t *s, const char *value, size_t len)
 {
@@ -137,7 +137,10 @@ sse_data_of_slice(sse_t *s, const char *value, size_t len)
 }
 
 
-/* The same for a line in buf, after the data and its own name. */
+/*
+ * Takes a line of data in buf, which stands after the data and begins with
+ * "data:".
+ */
 static sse_rc_t
 sse_data_of_buf(sse_t *s, const char *value, size_t len)
 {
@@ -174,7 +177,7 @@ sse_dispatch(sse_t *s)
 }
 
 
-/* One whole line without its end, in the slice or in buf. */
+/* Takes one whole line without its end, in the slice or in buf. */
 static sse_rc_t
 sse_line(sse_t *s, const char *line, size_t len, int is_in_buf)
 {
@@ -207,7 +210,7 @@ sse_line(sse_t *s, const char *line, size_t len, int is_in_buf)
 }
 
 
-/* Keeps the beginning, or a further part, of a line for the next slice. */
+/* Keeps the beginning or a further part of a line for the next slice. */
 static sse_rc_t
 sse_keep(sse_t *s, const char *bytes, size_t len)
 {
@@ -228,7 +231,7 @@ sse_keep(sse_t *s, const char *bytes, size_t len)
 }
 
 
-/* The end of a line, which may have begun in an earlier slice. */
+/* Takes the end of a line, which may have begun in an earlier slice. */
 static sse_rc_t
 sse_finish_line(sse_t *s, const char *bytes, size_t len)
 {

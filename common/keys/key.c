@@ -27,7 +27,7 @@ key_fail(char *error, const char *path, const char *format, ...)
 }
 
 
-/* It becomes a part of an HTTP header field. */
+/* Checks a key, which becomes a part of an HTTP header field. */
 static int
 key_check(const char *key, const char *path, char *error)
 {

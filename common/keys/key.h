@@ -11,8 +11,8 @@
 #define KEY_ERROR_BYTES  256
 
 /*
- * Reads the file's first line.  0; or -1 and a reason, in which no part of
- * the key stands.
+ * Reads the file's first line.  0; or -1 and a reason, which contains no part
+ * of the key.
  */
 int key_read(const char *path, char key[KEY_BYTES],
     char error[KEY_ERROR_BYTES]);

@@ -15,11 +15,14 @@
 #include "common/os/private_file.h"
 
 
-/* A key and its mark have 66 characters; the rest is for comments. */
+/*
+ * Longest line that is read at once: a key and its mark have 66 characters, the
+ * rest is for a comment.
+ */
 #define KEYRING_LINE_BYTES  512
 
 #define KEYRING_HEX_CHARS     (2 * KEYRING_KEY_BYTES)
-#define KEYRING_BASE64_BYTES  45        /* of 32 bytes, the NUL included */
+#define KEYRING_BASE64_BYTES  45        /* for 32 bytes, with the NUL */
 
 
 static int
@@ -108,7 +111,7 @@ keyring_trim(char *text)
 }
 
 
-/* NULL, or the error in the line. */
+/* Takes a line.  Returns NULL, or the error in it. */
 static const char *
 keyring_take_line(keyring_ring_t *ring, char *line, int *has_primary)
 {
@@ -152,7 +155,7 @@ keyring_take_line(keyring_ring_t *ring, char *line, int *has_primary)
 }
 
 
-/* Lines longer than the buffer are read in pieces, which are no keys. */
+/* A line longer than the buffer is read in pieces, none of which is a key. */
 static int
 keyring_read_lines(keyring_ring_t *ring, FILE *file, const char *path,
     char *error)
@@ -218,7 +221,8 @@ keyring_file_read(keyring_ring_t *ring, const char *path, char *error)
         return keyring_fail(error, path, "%s", why);
     }
 
-    setvbuf(file, NULL, _IONBF, 0);     /* no keys in freed memory */
+    setvbuf(file, NULL, _IONBF, 0);     /* a buffer would leave keys in freed
+                                           memory */
     memset(&read, 0, sizeof(read));
 
     rc = keyring_check_owner(file, path, error) != 0
@@ -259,7 +263,7 @@ keyring_write_keys(const keyring_ring_t *ring, int fd)
 }
 
 
-/* Its directory too, so that the rename outlasts a power cut. */
+/* Syncs the file's directory, so that the rename outlasts a power cut. */
 static void
 keyring_sync_directory(const char *path)
 {
@@ -293,7 +297,7 @@ keyring_file_write(const keyring_ring_t *ring, const char *path, char *error)
     char  temporary[PATH_MAX + 8];
 
     snprintf(temporary, sizeof(temporary), "%s.new", path);
-    unlink(temporary);                  /* of an agent that died here */
+    unlink(temporary);                  /* left by an agent that died here */
 
     fd = open(temporary, O_WRONLY|O_CREAT|O_EXCL|O_NOFOLLOW|O_CLOEXEC, 0600);
     if (fd == -1) {

@@ -11,13 +11,18 @@
 #include <stddef.h>
 
 
-/* 0, or -1 and errno, and the file is as it was. */
+/* Replaces the file.  0; or -1 and errno, and the file is unchanged. */
 int atomic_file_write(const char *path, const char *content, size_t len);
 
-/* For other ways to replace a file: writes all, and syncs.  0; -1: errno. */
+/*
+ * For other ways to replace a file: writes everything, and syncs.  0; -1:
+ * errno.
+ */
 int atomic_file_put(int fd, const char *content, size_t len);
 
-/* Behind a rename, which a power failure could undo without this. */
+/*
+ * To be called after a rename, which a power failure could undo without this.
+ */
 void atomic_file_sync_dir(const char *path);
 
 #endif /* ATOMIC_FILE_H */

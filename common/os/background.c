@@ -24,8 +24,9 @@ struct background_s {
     pthread_cond_t       changed;
     background_queue_t   asked;
     background_queue_t   finished;
-    int                  is_busy;   /* the thread runs a job */
-    int                  is_left;   /* by the loop: no job is done any more */
+    int                  is_busy;   /* the thread is running a job */
+    int                  is_left;   /* the loop has left: done() is not called
+                                       any more */
     int                  holders;
 };
 
@@ -61,7 +62,7 @@ background_pop(background_queue_t *queue)
 }
 
 
-/* With the mutex held; unlocks it. */
+/* Releases bg.  Called with the mutex held; unlocks it. */
 static void
 background_release(background_t *bg)
 {
@@ -78,7 +79,7 @@ background_release(background_t *bg)
 }
 
 
-/* With the mutex held.  Waits for the next job; NULL: no more will come. */
+/* Waits for the next job, with the mutex held.  NULL: no more will come. */
 static background_job_t *
 background_next(background_t *bg)
 {
@@ -129,7 +130,7 @@ background_main(void *data)
 }
 
 
-/* With the mutex held, but not in done(). */
+/* Calls done() of finished jobs.  The mutex is held, but not during done(). */
 static void
 background_deliver(background_t *bg)
 {
@@ -154,7 +155,7 @@ background_arrived(struct ev_loop *loop, ev_async *async, int events)
 }
 
 
-/* Signals are the loop's, whichever thread they would find. */
+/* The thread blocks all signals, since the loop handles them. */
 static int
 background_start(background_t *bg)
 {
@@ -219,7 +220,7 @@ background_put(background_t *bg, background_job_t *job)
 }
 
 
-/* With the mutex held.  What done() puts is waited for as well. */
+/* Waits for jobs, with the mutex held, also for those that a done() puts. */
 static void
 background_wait(background_t *bg, double limit_s)
 {

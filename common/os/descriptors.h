@@ -1,12 +1,10 @@
 
-/*
- * How many descriptors this process may have.
- */
+/* The number of descriptors that this process may have. */
 
 #ifndef COMMON_OS_DESCRIPTORS_H
 #define COMMON_OS_DESCRIPTORS_H
 
-/* As many as the system grants: one goes with each connection. */
+/* Raises it as far as the system allows: each connection takes one. */
 void descriptors_raise(void);
 
 #endif /* COMMON_OS_DESCRIPTORS_H */

@@ -10,13 +10,13 @@
 #define MEMORY_LINE_BYTES  512
 #define MEMORY_PATH_BYTES  (2 * PATH_MAX)
 
-/* Files with the figures, for a version of control groups. */
+/* The files that have the figures, in one version of control groups. */
 typedef struct {
     const char  *mount;
     const char  *limit;
     const char  *usage;
-    const char  *inactive;          /* of memory.stat: page cache, with that */
-    const char  *active;            /* of all groups below */
+    const char  *inactive;          /* fields of memory.stat for page cache, */
+    const char  *active;            /* with all groups below included */
 } memory_version_t;
 
 static const memory_version_t  memory_v2 = {
@@ -30,7 +30,7 @@ static const memory_version_t  memory_v1 = {
 };
 
 
-/* The number behind this word at the beginning of a line; 0, or -1. */
+/* Reads the number after this word, which begins a line.  0, or -1. */
 static int
 memory_field(const char *dir, const char *name, const char *word,
     uint64_t *value)
@@ -93,7 +93,7 @@ memory_read_host(memory_t *memory, const char *root)
 }
 
 
-/* One group; dir ends without a slash. */
+/* Reads one group; dir ends without a slash. */
 static void
 memory_read_group(memory_t *memory, const memory_version_t *version,
     const char *dir)
@@ -101,7 +101,7 @@ memory_read_group(memory_t *memory, const memory_version_t *version,
     uint64_t  limit, usage, inactive, active, kept;
 
     if (memory_field(dir, version->limit, "", &limit) != 0) {
-        return;                         /* "max", or no such group here */
+        return;                         /* "max", or this group is not here */
     }
 
     usage = 0;
@@ -117,9 +117,9 @@ memory_read_group(memory_t *memory, const memory_version_t *version,
 
 
 /*
- * From the group up to the root.  A container may see its own group as the
- * root of what is mounted there, and still have the host's name of it: missing
- * parts of the path are skipped.
+ * Reads the groups from this one up to the root.  A container may see its own
+ * group as the root of what is mounted there, and still be told the host's name
+ * of it: missing parts of the path are skipped.
  */
 static void
 memory_read_groups(memory_t *memory, const memory_version_t *version,
@@ -129,7 +129,7 @@ memory_read_groups(memory_t *memory, const memory_version_t *version,
     char   *slash;
 
     if (strstr(group, "/..") != NULL) {
-        group[0] = '\0';                /* outside of the name space */
+        group[0] = '\0';                /* outside of this name space */
     }
 
     for ( ;; ) {

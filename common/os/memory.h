@@ -28,7 +28,8 @@ typedef struct {
 
 /*
  * root: "" for this process; tests give a directory with proc/ and sys/ in it.
- * A file that cannot be read sets no bound: UINT64_MAX if there is no other.
+ * A file that cannot be read sets no bound; without any bound, figures are
+ * UINT64_MAX.
  */
 void memory_read(memory_t *memory, const char *root);
 

@@ -14,7 +14,10 @@
 #include "common/os/process.h"
 
 
-/* Linux 6.5: the peer itself, and not a process that got its number. */
+/*
+ * Linux 6.5: a pidfd of the peer itself, not of a later process with its
+ * number.
+ */
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD  77
 #endif
@@ -50,7 +53,10 @@ pidfd_is_dead(int fd)
 }
 
 
-/* Facts read by the number are valid if the process is alive afterwards. */
+/*
+ * Opens the process with that number if it did not begin after that time.
+ * Facts read by the number are valid if the process is alive afterwards.
+ */
 static int
 pidfd_open_older(pid_t pid, uint64_t not_after, uint64_t *start_ticks)
 {
@@ -125,7 +131,7 @@ pidfd_of_process(pid_t pid, uint64_t start_ticks)
 }
 
 
-/* The first number in the line of a file of /proc that begins with name.
+/* Reads the first number in the line that begins with name, of a file of /proc.
    0, or -1: there is no such line. */
 static int
 pidfd_proc_number(const char *path, const char *name, long long *number)
@@ -155,7 +161,9 @@ pidfd_proc_number(const char *path, const char *name, long long *number)
 }
 
 
-/* 0, and its number as we see it; -1: fd is of no process. */
+/*
+ * Reads the number of the process as we see it.  0; -1: fd is not a process's.
+ */
 static int
 pidfd_number(int fd, long long *pid)
 {

@@ -15,43 +15,46 @@
 
 typedef struct {
     int       fd;
-    pid_t     pid;              /* 0: of a PID namespace that we do not see */
-    uint64_t  start_ticks;      /* since boot; 0: unknown, as that pid */
+    pid_t     pid;              /* 0: in a PID namespace that we do not see */
+    uint64_t  start_ticks;      /* its start, since boot; 0: unknown, as pid */
 } pidfd_t;
 
 
-/* Now, as start_ticks counts. */
+/* The present time, in the unit of start_ticks. */
 uint64_t pidfd_ticks(void);
 
 /*
- * The process that connected the unix socket `sock`: SO_PEERPIDFD (Linux 6.5),
- * or else SO_PEERCRED's pid, if that process is older than the connection,
- * which was accepted at accepted_ticks, and the connection still stands.
- * 0, or -1: there is no way to watch it.
+ * Finds the process that connected the unix socket `sock`, by SO_PEERPIDFD
+ * (Linux 6.5), or else SO_PEERCRED's pid, if that process is older than the
+ * connection, which was accepted at accepted_ticks, and the connection still
+ * stands.  0, or -1: there is no way to watch it.
  */
 int pidfd_of_peer(int sock, uint64_t accepted_ticks, pidfd_t *peer);
 
-/* The process with this number that began at that time.  A descriptor, or -1:
-   it is gone. */
+/* Opens the process with this number that began at that time.  A descriptor, or
+   -1: it is gone. */
 int pidfd_of_process(pid_t pid, uint64_t start_ticks);
 
-/* Is fd one of a process at all? */
+/* Whether fd is a descriptor of a process at all. */
 int pidfd_is_valid(int fd);
 
-/* Does it live, with this real user?  0 as well: that cannot be seen. */
+/*
+ * Whether the process lives and has this real user.  0 also if that cannot be
+ * seen.
+ */
 int pidfd_is_of_user(int fd, uid_t uid);
 
-/* Has the process ended? */
+/* Whether the process has ended. */
 int pidfd_is_dead(int fd);
 
-/* May we send it signals?  Not those of other users and of PID namespaces
-   that are not below our own. */
+/* Whether we may send the process signals.  We may not if it is another user's,
+   or in a PID namespace that is not below our own. */
 int pidfd_can_signal(int fd);
 
-/* SIGKILL.  0, or -1 and errno. */
+/* Sends SIGKILL.  0, or -1 and errno. */
 int pidfd_kill(int fd);
 
-/* The kernel's id of this boot; "" if unknown. */
+/* Writes the kernel's id of this boot; "" if it is unknown. */
 void pidfd_boot_id(char *id);
 
 #endif /* PIDFD_H */

@@ -21,7 +21,7 @@ private_file_is_closed(const struct stat *st)
 }
 
 
-/* 0; -1: why says what is wrong. */
+/* Checks that the file is private.  0; -1: why says what is wrong. */
 static int
 private_file_check(int fd, char why[PRIVATE_FILE_WHY_BYTES])
 {

@@ -12,15 +12,16 @@
 #define PRIVATE_FILE_WHY_BYTES  128
 
 /*
- * Whether its owner alone may use it.  If another user owns the file, root for
- * example, a group of this process may read it, too: this is how it is given to
- * this user, and how Kubernetes provides a Secret (fsGroup).
+ * Whether only its owner may use the file.  If another user owns it, root for
+ * example, a group of this process may read it, too: so a file can be given to
+ * this user, and so Kubernetes provides a Secret (fsGroup).
  */
 int private_file_is_closed(const struct stat *st);
 
 /*
- * Opens such a file to be read.  It must be a regular one (a FIFO is not waited
- * for), and closed to others.  NULL: why says, without the path, what is wrong.
+ * Opens a private file for reading.  It must be a regular file (a FIFO is not
+ * waited for), and closed to others.  NULL: why says what is wrong, without the
+ * path.
  */
 FILE *private_file_open(const char *path, char why[PRIVATE_FILE_WHY_BYTES]);
 

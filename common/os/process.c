@@ -10,7 +10,7 @@
 #include "common/os/process.h"
 
 
-/* Of /proc/PID/stat, see proc(5). */
+/* Numbers of fields of /proc/PID/stat, see proc(5). */
 #define PROCESS_PARENT_FIELD  4
 #define PROCESS_START_FIELD   22
 
@@ -36,7 +36,7 @@ process_field(pid_t pid, int number)
         return 0;
     }
 
-    /* The second field is a name, and may hold anything. */
+    /* the second field is a name, which may contain anything */
     text[n] = '\0';
     field = strrchr(text, ')');
 

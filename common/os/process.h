@@ -9,17 +9,17 @@
 
 
 /*
- * When it began, in clock ticks since boot: its number alone may have been
- * given to another process meanwhile.  0: there is no such process, or its file
- * could not be read, as descriptors may be used up.
+ * When the process began, in clock ticks since boot: by its number alone it
+ * could be mistaken for a later process.  0: there is no such process, or its
+ * file could not be read, for example for want of descriptors.
  */
 uint64_t process_start_ticks(pid_t pid);
 
-/* The number of its parent; 0: as above. */
+/* The number of the process's parent; 0: as above. */
 pid_t process_parent(pid_t pid);
 
 /*
- * 1: the process that had that number and began then is dead, for certain.  A
+ * 1: the process that had that number and began then is certainly dead.  A
  * start time that could not be read, now or then, proves nothing.
  */
 int process_is_dead(pid_t pid, uint64_t started);

@@ -10,7 +10,7 @@
 #include "common/os/mono.h"
 
 
-/* --- what is said */
+/* --- sending */
 
 void
 service_send(service_conn_t *conn, json_t *json, int fd)
@@ -82,8 +82,8 @@ service_on_close(line_conn_t *line, const char *reason)
 }
 
 
-/* The one that is silent for longest of those that may be dropped; NULL:
-   there is none. */
+/* The connection that has been silent for longest of those that may be dropped;
+   NULL: there is none. */
 static service_conn_t *
 service_most_idle(const service_t *service)
 {
@@ -124,7 +124,7 @@ service_make_room(service_t *service)
 }
 
 
-/* It fits into a socket that has carried nothing yet. */
+/* the line fits into a socket that has carried nothing yet */
 static void
 service_turn_away(const service_t *service, int fd)
 {
@@ -149,7 +149,7 @@ service_link(service_t *service, service_conn_t *conn)
 
     len = sizeof(peer);
 
-    /* Of a unix socket that is connected it does not fail. */
+    /* this does not fail for a connected unix socket */
     if (getsockopt(line_conn_fd(conn->line), SOL_SOCKET, SO_PEERCRED, &peer,
                    &len) == 0)
     {
@@ -215,7 +215,7 @@ int
 service_init(service_t *service, struct ev_loop *loop, const log_t *log,
     const char *path, const service_type_t *type, void *data, char *error)
 {
-    signal(SIGPIPE, SIG_IGN);       /* a log whose reader is gone */
+    signal(SIGPIPE, SIG_IGN);       /* the log's reader may be gone */
 
     if (unix_listener_init(&service->listener, loop, path, service_accept,
                            service, error)

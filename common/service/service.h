@@ -24,7 +24,10 @@
 #include "common/unix_listener.h"
 
 
-/* Unread: further requests of that connection wait in its socket. */
+/*
+ * While more than this is unread, further requests of that connection wait in
+ * its socket.
+ */
 #define SERVICE_ANSWERS_BYTES  (1024 * 1024)
 
 typedef struct service_s       service_t;
@@ -33,27 +36,31 @@ typedef struct service_conn_s  service_conn_t;
 struct service_conn_s {
     service_t       *service;
     line_conn_t     *line;
-    pid_t            pid;           /* of the peer when it connected; 0: of a
+    pid_t            pid;           /* the peer's, when it connected; 0: in a
                                        namespace that we do not see */
-    uid_t            uid;           /* the same */
-    uint64_t         heard_ms;      /* its last line, or its beginning */
+    uid_t            uid;           /* likewise */
+    uint64_t         heard_ms;      /* when it sent its last line, or
+                                       connected */
     service_conn_t  *next;
 };
 
 typedef struct {
-    size_t        conn_bytes;       /* of the service's own struct */
+    size_t        conn_bytes;       /* size of the service's own struct */
     unsigned      conns_max;
-    uint64_t      idle_ms;          /* one that may be dropped is, then */
-    const char   *full_reason;      /* the answer to a connection without a
-                                       place */
+    uint64_t      idle_ms;          /* a connection that may be dropped is,
+                                       after this silence */
+    const char   *full_reason;      /* for a connection that finds no place */
     const char   *full_error;
 
-    /* May it be dropped? */
+    /* Whether it may be dropped. */
     int         (*is_idle)(const service_conn_t *conn);
-    /* Its other fields are zero. */
+    /* A connection came; the service's own fields are zero. */
     void        (*on_open)(service_conn_t *conn);
     void        (*on_line)(service_conn_t *conn, char *text, size_t len);
-    /* The peer's end; not that of service_drop().  It is freed after it. */
+    /*
+     * The peer has closed; not called for service_drop().  The connection is
+     * freed afterwards.
+     */
     void        (*on_close)(service_conn_t *conn);
 } service_type_t;
 
@@ -70,18 +77,18 @@ struct service_s {
 
 
 /*
- * Listens at path; service is zero before.  0, or -1 and one line in error
- * (UNIX_LISTENER_ERROR_BYTES).
+ * Listens at path; *service must be zero before.  0, or -1 and one line in
+ * error (UNIX_LISTENER_ERROR_BYTES).
  */
 int service_init(service_t *service, struct ev_loop *loop, const log_t *log,
     const char *path, const service_type_t *type, void *data, char *error);
 
-/* Idle connections, and the socket's file: to be called each second or more
-   often. */
+/* Drops idle connections, and checks the socket's file: to be called each
+   second or more often. */
 void service_tick(service_t *service);
 
-/* The loop until SIGTERM or SIGINT: 0; or until the socket was removed: 1.
-   It is the process's exit status. */
+/* Runs the loop until SIGTERM or SIGINT: returns 0; or until the socket was
+   removed: returns 1.  This is the process's exit status. */
 int service_run(service_t *service);
 
 /* Ends all connections. */
@@ -90,7 +97,10 @@ void service_done(service_t *service);
 /* Safe within on_line. */
 void service_drop(service_conn_t *conn);
 
-/* Takes the reference; fd -1: none, else it stays the caller's. */
+/*
+ * Sends a message, and releases it; fd -1: none; otherwise it stays the
+ * caller's.
+ */
 void service_send(service_conn_t *conn, json_t *json, int fd);
 
 /* reason: a word for programs; error: for people. */
@@ -100,12 +110,12 @@ void service_refuse(service_conn_t *conn, const char *reason,
 
 /* --- field.c: of a line */
 
-/* "": there is no such text. */
+/* The text with that name; "": there is none. */
 const char *service_text(const json_t *json, const char *name);
 
 /*
- * An integer of 0 .. max; if there is none, *number is unchanged, and has to be
- * in the range, too.  0, or -1.
+ * Reads an integer of 0 .. max.  If the line has none, *number is unchanged,
+ * and must be within the range, too.  0, or -1.
  */
 int service_number(const json_t *json, const char *name, uint64_t max,
     uint64_t *number);

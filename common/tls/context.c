@@ -14,7 +14,7 @@
 
 #define TLS_CIPHERS  "HIGH:!aNULL:!kRSA:!MD5:!RC4"      /* TLS 1.2's */
 
-/* Protocols as ALPN has them: each after its length. */
+/* Protocols in the form of ALPN: each after its length. */
 static const uint8_t  tls_protocols[] = { 2, 'h', '2' };
 
 
@@ -31,7 +31,7 @@ tls_fail(char *error, const char *path, const char *what)
 }
 
 
-/* A passphrase would be asked for on the terminal. */
+/* Without this, OpenSSL would ask for a passphrase on the terminal. */
 static int
 tls_no_passphrase(char *buf, int size, int is_written, void *data)
 {

@@ -18,34 +18,40 @@
 #define TLS_ERROR_BYTES  512
 #define TLS_NFILES       3
 
-/* Each in PEM; cert is followed by what lies between it and the CA. */
+/*
+ * Paths of files in PEM; cert's has the certificates between it and the CA,
+ * too.
+ */
 typedef struct {
-    const char  *cert;      /* NULL, and key too: a client that shows none */
+    const char  *cert;      /* NULL, like key: a client that shows none */
     const char  *key;
     const char  *ca;        /* NULL: a client that accepts any certificate */
 
     /*
      * A server gives out tickets, so that a client that comes again need not
-     * prove itself again.  They are good until the files change.
+     * prove itself again.  Tickets are valid until the files change.
      */
     int          has_tickets;
 } tls_files_t;
 
 
 /*
- * Options that go together: names are those of cert, key and ca.  needs_own: a
- * certificate has to be shown.  0, or -1 and one line in error
+ * Checks that the options go together; names are those of cert, key and ca.
+ * needs_own: a certificate must be shown.  0, or -1 and one line in error
  * (TLS_ERROR_BYTES).
  */
 int tls_files_check(const tls_files_t *files,
     const char *const names[TLS_NFILES], int needs_own, char *error);
 
-/* NULL and one line in error (TLS_ERROR_BYTES), which names the file. */
+/*
+ * Makes a context.  NULL and one line in error (TLS_ERROR_BYTES), which names
+ * the file.
+ */
 SSL_CTX *tls_context(const tls_files_t *files, char *error);
 
 /*
  * 1: a file differs from its state in seen, by device, inode, size or time.
- * now gets the present states; a file that cannot be looked at has zeros.
+ * *now gets the present states; zeros for a file that cannot be looked at.
  */
 int tls_files_look(const tls_files_t *files, struct stat now[TLS_NFILES],
     const struct stat seen[TLS_NFILES]);

@@ -1,7 +1,7 @@
 
 /*
- * One end's TLS: what its options say, its part of grpc_conn_options_t, and a
- * line in the log for each connection that a server refuses.
+ * The TLS of one end: its files, its part of grpc_conn_options_t, and a line in
+ * the log for each connection that a server refuses.
  *
  * Any host that reaches the port can cause such lines, so they are limited:
  * ten at once, and one a second.
@@ -16,22 +16,23 @@
 
 typedef struct {
     const log_t          *log;
-    tls_t                *tls;          /* NULL: plain */
+    tls_t                *tls;          /* NULL: without TLS */
     grpc_conn_options_t   conn;         /* for this end's connections */
-    double                counted_at;   /* the last refusal */
-    double                lines;        /* that may be logged now */
+    double                counted_at;   /* time of the last refusal */
+    double                lines;        /* number of lines that may be logged
+                                           now */
     unsigned              unlogged;     /* refusals without a line */
 } tls_endpoint_t;
 
 
 /*
- * Reads the files, if there are any (files->ca is NULL: none).  They and log
- * outlive it.  0, or -1 and one line in error (TLS_ERROR_BYTES).
+ * Reads the files, if there are any (files->ca is NULL: none).  files and log
+ * must outlive the endpoint.  0, or -1 and one line in error (TLS_ERROR_BYTES).
  */
 int tls_endpoint_open(tls_endpoint_t *endpoint, const tls_files_t *files,
     const log_t *log, char *error);
 
-/* When its connections are gone.  Zeroed is fine. */
+/* When its connections are gone; a zeroed endpoint is accepted. */
 void tls_endpoint_close(tls_endpoint_t *endpoint);
 
 #endif /* TLS_ENDPOINT_H */

@@ -11,7 +11,7 @@
 #define TLS_NO_TLS  "the peer does not speak TLS: both ends need "             \
                     "certificates, or neither"
 
-/* Of the peer's certificate, seen from here. */
+/* Reasons about the peer's certificate, as this end sees it. */
 static const struct {
     long         code;
     const char  *text;
@@ -53,7 +53,7 @@ static const struct {
       "the peer shows no certificate: it needs one, and its key" },
 };
 
-/* Of this end, as the peer sees it. */
+/* Reasons about this end's certificate, as the peer sees it. */
 static const struct {
     int          alert;
     const char  *text;
@@ -107,7 +107,7 @@ tls_verdict(long code)
 }
 
 
-/* A failed call left an error in OpenSSL's queue. */
+/* Explains a failed call by the error that it left in OpenSSL's queue. */
 static void
 tls_explain_fault(SSL *ssl, char *buf, size_t capacity)
 {
@@ -168,7 +168,7 @@ tls_explain(SSL *ssl, int rc, int fault, char *buf, size_t capacity)
     } else if (SSL_is_server(ssl)
                && BIO_number_read(SSL_get_rbio(ssl)) == 0)
     {
-        buf[0] = '\0';          /* only a check of the port */
+        buf[0] = '\0';          /* somebody only checked the port */
 
     } else if (!SSL_is_init_finished(ssl)) {
         snprintf(buf, capacity, "the peer closed the connection in the TLS "

@@ -9,8 +9,8 @@
 
 
 /*
- * Explains a failed call in one line, with what to do about it; "": not worth
- * logging.  rc is its SSL_get_error(), fault the errno of the call.
+ * Explains a failed call in one line, with what to do about it; "" if it is not
+ * worth logging.  rc is its SSL_get_error(), fault the errno of the call.
  */
 void tls_explain(SSL *ssl, int rc, int fault, char *buf, size_t capacity);
 

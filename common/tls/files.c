@@ -21,7 +21,9 @@ tls_refresh(tls_t *tls)
         return;
     }
 
-    /* Looked at before they are read: a change meanwhile is a new one. */
+    /*
+     * states were read before the files: a change meanwhile is found next time
+     */
 
     memcpy(tls->seen, now, sizeof(now));
     context = tls_context(&tls->files, error);

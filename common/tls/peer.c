@@ -7,7 +7,10 @@
 #include "common/tls/peer.h"
 
 
-/* "*" is any run of bytes.  The last star alone has to be tried again. */
+/*
+ * Matches a pattern, in which "*" is any run of bytes.  It is enough to retry
+ * from the last star.
+ */
 static int
 tls_pattern_match(const char *pattern, size_t pattern_len, const char *name,
     size_t len)
@@ -94,7 +97,7 @@ tls_peer_tell(char *text, size_t capacity, const char *name, size_t len)
 }
 
 
-/* 1: one of the certificate's names is expected; else text has them all. */
+/* 1: one of the certificate's names is expected; 0: text has all its names. */
 static int
 tls_peer_is_named(X509 *cert, const char *expected, char *text,
     size_t capacity)
@@ -128,7 +131,10 @@ tls_peer_is_named(X509 *cert, const char *expected, char *text,
 }
 
 
-/* OpenSSL asks for each certificate of the chain, and last for the peer's. */
+/*
+ * OpenSSL calls this for each certificate of the chain, and last for the
+ * peer's.
+ */
 static int
 tls_peer_verify(int is_fine, X509_STORE_CTX *store)
 {

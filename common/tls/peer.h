@@ -23,17 +23,21 @@
 
 typedef struct {
     const char  *names;     /* outlives the handshake */
-    char         reason[TLS_REASON_BYTES];  /* why it is another */
+    char         reason[TLS_REASON_BYTES];  /* why the certificate does not
+                                               match */
 } tls_peer_t;
 
 
 /* 1: one of the patterns is the name. */
 int tls_names_match(const char *names, const char *name, size_t len);
 
-/* Before the handshake.  1, or 0: no memory, or no such kind of address. */
+/*
+ * To be called before the handshake, to check by address.  1; or 0: no memory,
+ * or no such kind of address.
+ */
 int tls_peer_at(SSL *ssl, const struct sockaddr *address);
 
-/* The same by name; peer is zeroed but for its names, and outlives the SSL. */
+/* The same by name; *peer is zeroed but for its names, and outlives the SSL. */
 int tls_peer_named(SSL *ssl, tls_peer_t *peer);
 
 #endif /* TLS_PEER_H */

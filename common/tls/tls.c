@@ -3,8 +3,9 @@
  * One connection's TLS, as a channel between socket and session.
  *
  * A record is read by two recv(2), its head and its body, so OpenSSL never
- * holds bytes that the socket no longer shows as readable.  Only a buffer that
- * has no room for a whole record could leave some, so reading stops before.
+ * holds bytes that the socket no longer shows as readable.  Only if the buffer
+ * had no room for a whole record, bytes could stay in OpenSSL; so reading stops
+ * before that.
  */
 
 #include <errno.h>
@@ -27,7 +28,10 @@ typedef struct {
 } tls_conn_t;
 
 
-/* Without names a server accepts each certificate that the CA has signed. */
+/*
+ * Sets the names to check.  A server without names accepts each certificate
+ * that the CA has signed.
+ */
 static int
 tls_expect(tls_conn_t *t, const address_t *peer, const char *names)
 {
@@ -99,7 +103,7 @@ tls_channel_open(void *context, int fd, const address_t *peer,
 }
 
 
-/* Of a call that returned rc, 0 or less. */
+/* The outcome of a call that returned rc, 0 or less. */
 static channel_rc_t
 tls_outcome(tls_conn_t *t, int rc)
 {
@@ -117,7 +121,7 @@ tls_outcome(tls_conn_t *t, int rc)
         return CHANNEL_WANTS_WRITE;
 
     default:
-        if (t->reason[0] == '\0') {     /* the first one is the cause */
+        if (t->reason[0] == '\0') {     /* the first reason is the cause */
             tls_explain(t->ssl, error, fault, t->reason, sizeof(t->reason));
         }
 
@@ -213,7 +217,7 @@ tls_channel_read(void *channel, uint8_t *buf, size_t capacity)
 
 
 /*
- * Each record is a write(2) of its own, and the peer is not to wake for the
+ * Each record is a write(2) of its own, and the peer should not wake for the
  * first of several: a row of 16 KiB there and back takes 59 us with this and
  * 112 us without (bench/peers/hop.c, on loopback).
  */

@@ -23,10 +23,12 @@
 
 typedef struct tls_s  tls_t;
 
-/* files and log outlive it.  NULL and one line in error (TLS_ERROR_BYTES). */
+/*
+ * files and log must outlive it.  NULL and one line in error (TLS_ERROR_BYTES).
+ */
 tls_t *tls_open(const tls_files_t *files, const log_t *log, char *error);
 
-/* Connections that it opened may live on.  NULL is fine. */
+/* Connections that were opened with it may live on.  NULL is accepted. */
 void tls_close(tls_t *tls);
 
 /* For grpc_conn_options_t; its context is the tls_t. */

@@ -11,11 +11,12 @@ struct tls_s {
     tls_files_t    files;
     const log_t   *log;
     SSL_CTX       *context;
-    struct stat    seen[TLS_NFILES];    /* the files when they were read */
+    struct stat    seen[TLS_NFILES];    /* the files' states when they were
+                                           read */
 };
 
 
-/* Reads changed files again; what fails is logged, and changes nothing. */
+/* Reads changed files again.  A failure is logged, and changes nothing. */
 void tls_refresh(tls_t *tls);
 
 #endif /* TLS_INNER_H */

@@ -17,7 +17,7 @@
 #define MIN_CAPACITY  128
 
 
-/* A packed field is this head, then both strings, each with its NUL. */
+/* A packed field: this head, then name and value, each with its NUL. */
 typedef struct {
     uint32_t  name_len;
     uint32_t  value_len;

@@ -21,7 +21,7 @@ response_status(llmgw_grpc_stream_t *stream, const char *value)
 {
     llmgw_grpc_block_t  *block;
 
-    /* Three digits: nghttp2 has checked that. */
+    /* nghttp2 has checked that the value has three digits */
     stream->http_status = atoi(value);
 
     block = &stream->session->block;
@@ -147,7 +147,7 @@ llmgw_grpc_client_create(const llmgw_grpc_config_t *config)
 }
 
 
-/* A name that outlives the frame; the value is copied. */
+/* The name must outlive the frame; the value is copied. */
 static void
 nv_text(nghttp2_nv *nv, const char *name, const char *value)
 {

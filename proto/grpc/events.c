@@ -1,9 +1,9 @@
 
 /*
- * The callbacks that nghttp2 calls: each finds the stream and passes the
- * event on.  They always return 0.  An error that ends the session is stored
- * in session->failed, which recv and write return: of a callback that failed,
- * nghttp2 would report only that it failed.
+ * The callbacks that nghttp2 calls: each finds the stream and passes the event
+ * on.  They always return 0.  An error that ends the session is stored in
+ * session->failed, which recv and write return: if a callback returned an
+ * error, nghttp2 would report only that one failed.
  */
 
 #include <string.h>
@@ -86,9 +86,9 @@ tell_goaway(llmgw_grpc_session_t *session)
 
 
 /*
- * Refuses the calls over the peer's limit: nghttp2 would keep their HEADERS
- * until others have ended, or for ever.  They are the newest, so they are
- * first in the list.
+ * Refuses the calls over the peer's limit, since nghttp2 would keep their
+ * HEADERS until other calls have ended, or for ever.  The newest calls are
+ * first in the list, so these are refused.
  */
 static void
 refuse_unsent(llmgw_grpc_session_t *session, size_t max_calls)

@@ -2,8 +2,9 @@
 /*
  * Cuts the DATA of one stream into gRPC messages: a flag byte, four bytes of
  * length, the message.  Frames and messages are cut independently of each
- * other.  The usual case is one whole message in one piece of input, which
- * is returned in place, without a copy.  Any other is put together in body.
+ * other.  The usual case is one whole message in one piece of input, which is
+ * returned in place, without a copy.  A message that comes in pieces is put
+ * together in `body`.
  *
  * The window
  *
@@ -102,7 +103,7 @@ reader_body(llmgw_grpc_reader_t *reader, const uint8_t **data, size_t *len,
 
     if (n < reader->message_bytes) {
 
-        /* Only bytes that came allocate, never the length the peer claims. */
+        /* allocate for bytes that came, never for the length the peer claims */
         if (llmgw_grpc_buf_append(&reader->body, p, n) != 0) {
             return LLMGW_GRPC_READ_ENOMEM;
         }
@@ -124,8 +125,8 @@ reader_body(llmgw_grpc_reader_t *reader, const uint8_t **data, size_t *len,
 
 
 /*
- * The usual case: a message in one piece, with nothing buffered before it.
- * 1: it was returned, and the reader's state is unchanged.
+ * The usual case: a message in one piece, with nothing buffered before it.  1:
+ * the message was returned, and the reader's state is unchanged.
  */
 static int
 reader_whole(llmgw_grpc_reader_t *reader, size_t max_message_bytes,

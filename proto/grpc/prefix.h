@@ -28,7 +28,7 @@ llmgw_grpc_prefix_write(uint8_t *p, size_t len)
 }
 
 
-/* Returns the length; the flag is p[0]. */
+/* Returns the message's length; the flag is p[0]. */
 static inline size_t
 llmgw_grpc_prefix_len(const uint8_t *p)
 {

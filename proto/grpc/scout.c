@@ -2,10 +2,11 @@
 /*
  * Looks ahead over the frames of an input before nghttp2 is given them.
  *
- * A batch brings a token for each of many streams.  Nothing has touched a
- * stream since its last token: not nghttp2's record of it, not ours, not the
- * owner's.  Read one after the other while the frames are handled, these are
- * three cache misses a stream.  Prefetching overlaps those of all streams.
+ * A batch brings a token for each of many streams.  No record of a stream,
+ * neither nghttp2's, nor ours, nor the owner's, was touched since its last
+ * token.  Read one after the other while the frames are handled, these three
+ * records are three cache misses a stream.  Prefetching overlaps those of all
+ * streams.
  *
  * It is only a hint: misreading the input costs only time.
  *

@@ -81,7 +81,7 @@ request_keep_field(llmgw_grpc_session_t *session, const char *name,
 }
 
 
-/* The HTTP status for a request that is not gRPC; 0: it is gRPC. */
+/* The HTTP status that answers a request which is not gRPC; 0: it is gRPC. */
 static int
 request_http_status(const llmgw_grpc_block_t *block)
 {
@@ -148,7 +148,9 @@ request_stream(llmgw_grpc_session_t *session, int32_t id)
     stream->id = id;
     stream->timeout_ms = session->block.timeout_ms;
 
-    /* Streams alternate frame by frame, whatever priority the client asks. */
+    /*
+     * streams alternate frame by frame, whatever priority the client asks for
+     */
     fair.urgency = NGHTTP2_EXTPRI_DEFAULT_URGENCY;
     fair.inc = 1;
     (void) nghttp2_session_change_extpri_stream_priority(session->h2, id,

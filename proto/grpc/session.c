@@ -212,7 +212,7 @@ llmgw_grpc_session_recv(llmgw_grpc_session_t *session, const uint8_t *data,
                                                  : LLMGW_GRPC_EPROTO;
     }
 
-    /* The peer makes us answer and never reads the answers. */
+    /* the peer makes us answer, and never reads the answers */
     if (nghttp2_session_get_outbound_queue_size(session->h2)
         > LLMGW_GRPC_MAX_OUTBOUND_FRAMES + 2 * session->nstreams
         && session->failed == LLMGW_GRPC_DONE)

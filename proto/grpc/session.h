@@ -110,8 +110,8 @@ typedef struct {
 
 
 /*
- * Any may be NULL.  The first argument is the stream; the functions below
- * return its session and the caller's own pointers.
+ * The caller's functions; any may be NULL.  The first argument is the stream,
+ * whose session and data the functions below return.
  */
 typedef struct {
     /*
@@ -140,24 +140,23 @@ typedef struct {
                         size_t len, size_t wire_bytes);
 
     /*
-     * The peer will send no more; message is never NULL.
-     * Client: status is the grpc-status, or, where there is none, what
-     * PROTOCOL-HTTP2.md derives from the HTTP status (200 without
-     * grpc-status: UNKNOWN).  message is percent-decoded.  A response that
-     * cannot be read (compressed, cut off, or a message over the limit) ends
-     * here too, with INTERNAL, and is reset.
-     * Server: the request is complete and status is OK, or status says why
-     * the request is invalid (compressed message: UNIMPLEMENTED; message
-     * over the limit, or no room for it: RESOURCE_EXHAUSTED; data that ends
-     * within a message: INVALID_ARGUMENT); the caller answers it.
-     * Not called for streams that were reset or lost.
+     * The peer will send no more; message is never NULL.  Client: status is the
+     * grpc-status, or, where there is none, what PROTOCOL-HTTP2.md derives from
+     * the HTTP status (200 without grpc-status: UNKNOWN).  message is
+     * percent-decoded.  A response that cannot be read (compressed, cut off, or
+     * a message over the limit) ends here too, with INTERNAL, and is reset.
+     * Server: status is OK if the request is complete, else it says why the
+     * request is invalid (compressed message: UNIMPLEMENTED; message over the
+     * limit, or no room for it: RESOURCE_EXHAUSTED; data that ends within a
+     * message: INVALID_ARGUMENT); the caller answers it.  Not called for
+     * streams that were reset or lost.
      */
     void  (*on_end)(llmgw_grpc_stream_t *stream, int status,
                     const char *message);
 
     /*
-     * Everything queued has been handed to write: more may be queued.
-     * Called within write, and never after half_close or finish.
+     * Everything queued was given to write, so more may be queued.  Called
+     * within write, and never after half_close or finish.
      */
     void  (*on_drained)(llmgw_grpc_stream_t *stream);
 
@@ -188,7 +187,7 @@ typedef struct {
 
 
 /*
- * A common limit on the bytes of incomplete messages in several sessions,
+ * A limit that several sessions share: the bytes of their incomplete messages,
  * whatever number of connections and streams a stranger opens.  Buffers may
  * take twice as much.
  */
@@ -205,7 +204,9 @@ typedef struct {
     llmgw_grpc_unfinished_t       *unfinished;     /* outlives the session;
                                                       NULL: no bound */
     uint32_t                       stream_window_bytes; /* 0: 64 KiB - 1 */
-    uint32_t                       connection_window_bytes; /* 0: 1 MiB */
+    uint32_t                       connection_window_bytes; /* server: streams
+                                                               that it allows;
+                                                               0: 100000 */
     uint32_t                       max_streams;    /* server: what it allows;
                                                       0: 100000 */
 } llmgw_grpc_config_t;
@@ -262,11 +263,11 @@ int llmgw_grpc_session_is_over(llmgw_grpc_session_t *session);
  */
 void llmgw_grpc_session_goaway(llmgw_grpc_session_t *session);
 
-/* Streams that have not got on_close. */
+/* The number of streams that have not got on_close yet. */
 size_t llmgw_grpc_session_streams(const llmgw_grpc_session_t *session);
 
 /*
- * The number of these that have bytes waiting for write or for the peer's
+ * How many of these streams have bytes that wait for write or for the peer's
  * window.
  */
 size_t llmgw_grpc_session_unsent(const llmgw_grpc_session_t *session);
@@ -307,16 +308,18 @@ llmgw_grpc_rc_t llmgw_grpc_send_message(llmgw_grpc_stream_t *stream,
     const uint8_t *data, size_t len);
 
 /*
- * The same without a copy: queues a prefix and len reserved bytes, and
- * returns their address.  The caller writes the message there before any
- * other call on the stream.  NULL: out of memory or the stream has ended.
+ * Like llmgw_grpc_send_message(), without a copy: queues a prefix and len
+ * reserved bytes, and returns their address.  The caller writes the message
+ * there before any other call on the stream.  NULL: out of memory, or the
+ * stream has ended.
  */
 uint8_t *llmgw_grpc_send_reserve(llmgw_grpc_stream_t *stream, size_t len);
 
 /*
- * The same for a message that continues after the reserved bytes with tail_len
- * bytes of the caller's, which are not copied.  They stay until they have left
- * or the stream is reset or closed; until then no other message is taken.
+ * Like llmgw_grpc_send_reserve(), for a message that continues after the
+ * reserved bytes with tail_len bytes of the caller's, which are not copied.
+ * The caller keeps them until they were sent, or the stream was reset or
+ * closed; until then the stream takes no other message.
  */
 uint8_t *llmgw_grpc_send_before(llmgw_grpc_stream_t *stream, size_t len,
     const uint8_t *tail, size_t tail_len);
@@ -353,9 +356,10 @@ void *llmgw_grpc_stream_data(const llmgw_grpc_stream_t *stream);
 void llmgw_grpc_stream_set_data(llmgw_grpc_stream_t *stream, void *data);
 
 /*
- * The caller knows who sends, and bounds the number of such streams: from the
- * next message on they may have so many bytes in place of the session's limit,
- * and what came of an unfinished one is not counted.
+ * To be called when the caller knows who the peer is and bounds the number of
+ * such streams: from the next message on, a message may have up to
+ * max_message_bytes in place of the session's limit, and the bytes of an
+ * unfinished one are not counted.
  */
 void llmgw_grpc_stream_trust(llmgw_grpc_stream_t *stream,
     size_t max_message_bytes);

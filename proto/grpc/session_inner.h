@@ -28,22 +28,27 @@
 #include "proto/grpc/session.h"
 
 
-/* Of one header block, counted as in RFC 9113 6.5.2 (plus 32 a field). */
+/* Limit of a header block, counted as in RFC 9113 6.5.2 (plus 32 a field). */
 #define LLMGW_GRPC_MAX_BLOCK_BYTES      (16 * 1024)
 
-/* Of a :path, which a stream keeps: method names are far shorter. */
+/* Limit of a :path, which a stream keeps: method names are far shorter. */
 #define LLMGW_GRPC_MAX_PATH_BYTES       1024
 
-/* Fields of one call, trailers of one finish: four times the callers' need. */
+/*
+ * Limit of fields of one call, and of trailers of one finish: four times what
+ * the callers need.
+ */
 #define LLMGW_GRPC_MAX_FIELDS           32
 
-/* A status message as sent: a sentence and what an engine adds to it. */
+/*
+ * Limit of a status message as sent: a sentence and what an engine adds to it.
+ */
 #define LLMGW_GRPC_MAX_MESSAGE_CHARS    1024
 
 /*
- * An empty buffer above this goes back to malloc.  Token messages are tens of
- * bytes, so a stream in its steady state never allocates; a prompt's memory
- * is not kept for the hours that its stream may last.
+ * An empty buffer larger than this is given back to malloc.  Token messages are
+ * tens of bytes, so a stream in its steady state never allocates; a prompt's
+ * memory is not kept for the hours that its stream may last.
  */
 #define LLMGW_GRPC_KEEP_BYTES           2048
 
@@ -63,7 +68,7 @@
 #define LLMGW_GRPC_KEEP_BACK_SHARE      16
 #define LLMGW_GRPC_KEEP_BACK_BYTES      4096
 
-/* Streams of one input that are prefetched: what a first-level cache holds. */
+/* Streams that are prefetched for one input: what a first-level cache holds. */
 #define LLMGW_GRPC_SCOUTED              64
 #define LLMGW_GRPC_FRAME_HEAD_BYTES     9
 
@@ -94,7 +99,8 @@ typedef struct {
 typedef struct {
     size_t            partial;        /* wire bytes of the unfinished message
                                          not yet returned to the window */
-    size_t            unconsumed;     /* the same of whole messages */
+    size_t            unconsumed;     /* wire bytes of whole messages,
+                                         likewise */
     uint32_t          message_bytes;  /* known when the prefix is whole */
     uint8_t           prefix[LLMGW_GRPC_PREFIX_BYTES];
     uint8_t           prefix_bytes;
@@ -108,7 +114,7 @@ typedef enum {
     LLMGW_GRPC_READ_MESSAGE,
     LLMGW_GRPC_READ_COMPRESSED,
     LLMGW_GRPC_READ_TOO_LARGE,
-    LLMGW_GRPC_READ_FULL,             /* too many are unfinished */
+    LLMGW_GRPC_READ_FULL,             /* unfinished messages take too much */
     LLMGW_GRPC_READ_ENOMEM
 } llmgw_grpc_read_t;
 
@@ -150,28 +156,31 @@ struct llmgw_grpc_stream_s {
     unsigned               is_out_ended:1;  /* half-closed or finished */
     unsigned               is_reset:1;      /* or closed: no more callbacks */
 
-    uint32_t               kept_back;       /* consumed, unknown to nghttp2 */
+    uint32_t               kept_back;       /* bytes consumed, not reported to
+                                               nghttp2 */
     llmgw_grpc_reader_t    in;
 
     llmgw_grpc_stream_t   *prev;
     llmgw_grpc_stream_t   *next;
     llmgw_grpc_buf_t       out;
-    const uint8_t         *tail;      /* queued behind out, the caller's */
+    const uint8_t         *tail;      /* the caller's bytes, sent after `out` */
     size_t                 tail_len;
     llmgw_grpc_buf_t       text;      /* server: path; client: message */
     llmgw_grpc_buf_t       trailers;  /* server: packed, until out is empty */
     uint64_t               timeout_ms;
     size_t                 max_message_bytes;
-    size_t                 unfinished_bytes;    /* as they are counted */
+    size_t                 unfinished_bytes;    /* its bytes in
+                                                   session->unfinished */
     int                    status;    /* client: grpc-status */
-    unsigned               is_trusted:1;    /* they are not */
+    unsigned               is_trusted:1;    /* then they are not counted
+                                               there */
 } __attribute__((aligned(LLMGW_GRPC_CACHE_LINE)));
 
 
 /* scout.c: start of the next frame of the input. */
 typedef struct {
     size_t   skip;                    /* rest of the current frame, bytes */
-    size_t   head_bytes;              /* came of a frame header cut in two */
+    size_t   head_bytes;              /* bytes of a frame header cut in two */
     uint8_t  head[LLMGW_GRPC_FRAME_HEAD_BYTES];
 } llmgw_grpc_scout_t;
 
@@ -185,7 +194,7 @@ typedef struct {
                   const nghttp2_session_callbacks *callbacks, void *data,
                   const nghttp2_option *option);
 
-    /* The one setting in SETTINGS that the other role does not send. */
+    /* Sets the one entry of SETTINGS that the other role does not send. */
     void  (*setting)(const llmgw_grpc_config_t *config,
                      nghttp2_settings_entry *entry);
 
@@ -207,7 +216,10 @@ typedef struct {
     /* A message will follow: sends HEADERS unless they were sent. */
     llmgw_grpc_rc_t (*answer)(llmgw_grpc_stream_t *stream);
 
-    /* The queue's last byte was taken: sends what follows; 0, or an error. */
+    /*
+     * The queue's last byte was taken: sends what comes after it.  0, or an
+     * error.
+     */
     int   (*end)(llmgw_grpc_stream_t *stream, uint32_t *flags);
 } llmgw_grpc_role_t;
 
@@ -219,25 +231,30 @@ struct llmgw_grpc_session_s {
     void                          *data;
     llmgw_grpc_stream_t           *streams;      /* newest first */
     llmgw_grpc_stream_t           *spare;
-    llmgw_grpc_stream_t           *drained;      /* by the frame now sent */
+    llmgw_grpc_stream_t           *drained;      /* drained by the frame being
+                                                    sent */
     llmgw_grpc_block_t             block;
     llmgw_grpc_scout_t             scout;        /* client */
     size_t                         nstreams;
-    size_t                         nunsent;      /* of these, by their out */
+    size_t                         nunsent;      /* of these, with bytes in
+                                                    `out` */
     size_t                         nspare;
     size_t                         nempty_frames;
     size_t                         max_message_bytes;
     llmgw_grpc_unfinished_t       *unfinished;
     size_t                         received;     /* DATA of the recv under
                                                     way, not given back */
-    uint32_t                       max_calls;    /* client: by SETTINGS */
-    uint32_t                       keep_back;    /* of a stream's window */
+    uint32_t                       max_calls;    /* client: the peer's limit in
+                                                    its SETTINGS */
+    uint32_t                       keep_back;    /* bytes of a stream's
+                                                    window */
 
     uint8_t                       *out;          /* of the write under way */
     size_t                         out_bytes;
     size_t                         out_capacity;
 
-    llmgw_grpc_rc_t                failed;       /* told from now on */
+    llmgw_grpc_rc_t                failed;       /* what calls return from now
+                                                    on */
     unsigned                       is_server:1;
     unsigned                       is_goaway_told:1;
     unsigned                       has_settings:1;  /* the peer's have come */
@@ -248,7 +265,10 @@ struct llmgw_grpc_session_s {
 
 /* buf.c */
 
-/* n bytes after the last; NULL: out of memory, nothing changed. */
+/*
+ * Makes room for n bytes at the end and returns its address; NULL: out of
+ * memory, nothing changed.
+ */
 uint8_t *llmgw_grpc_buf_reserve(llmgw_grpc_buf_t *buf, size_t n);
 int llmgw_grpc_buf_append(llmgw_grpc_buf_t *buf, const void *src, size_t n);
 void llmgw_grpc_buf_drop(llmgw_grpc_buf_t *buf, size_t n);
@@ -279,14 +299,14 @@ llmgw_grpc_read_t llmgw_grpc_reader_next(llmgw_grpc_reader_t *reader,
     llmgw_grpc_message_t *message);
 int llmgw_grpc_reader_is_within(const llmgw_grpc_reader_t *reader);
 
-/* Returns the wire bytes to give back now, and counts them as given. */
+/* Returns the wire bytes to give back now, and counts them as given back. */
 size_t llmgw_grpc_reader_release(llmgw_grpc_reader_t *reader,
     size_t wire_bytes);
 
 
 /* scout.c */
 
-/* data is the input that nghttp2 gets next. */
+/* Looks through data, which is the input that nghttp2 gets next. */
 void llmgw_grpc_scout(llmgw_grpc_session_t *session, const uint8_t *data,
     size_t len);
 
@@ -303,7 +323,7 @@ int llmgw_grpc_block_add(llmgw_grpc_block_t *block, size_t name_len,
 /* "application/grpc", alone or with "+proto", ";charset" or the like. */
 int llmgw_grpc_is_grpc_type(const char *value, size_t len);
 
-/* For use where name and name_len are the caller's variables. */
+/* Compares the caller's variables name and name_len with a literal. */
 #define llmgw_grpc_is_field(literal)                                          \
     (name_len == sizeof(literal) - 1                                          \
      && memcmp(name, literal, sizeof(literal) - 1) == 0)
@@ -353,7 +373,7 @@ void llmgw_grpc_events_set(nghttp2_session_callbacks *callbacks);
 
 /* status.c */
 
-/* Decodes in place; returns the new length. */
+/* Decodes a message in place; returns the new length. */
 size_t llmgw_grpc_message_decode(char *message, size_t len);
 
 /* The value of a grpc-status; UNKNOWN where it is not a status. */

@@ -12,9 +12,9 @@
  *   RST_STREAM is out    v                                        v ended
  *                     on_close, once, then the stream is no more
  *
- * nghttp2 reports every stream that it closes, but not those it still has
- * when it is freed, nor calls that it could not begin.  Hence the session's
- * own list, and llmgw_grpc_stream_abandon().
+ * nghttp2 reports every stream that it closes, but not the streams it still has
+ * when it is freed, nor calls that it could not begin.  Hence the session's own
+ * list, and llmgw_grpc_stream_abandon().
  */
 
 #include <assert.h>
@@ -83,7 +83,10 @@ stream_unlink(llmgw_grpc_stream_t *stream)
 }
 
 
-/* Counts what came of an unfinished message; -1: that is too much. */
+/*
+ * Sets the number of bytes that are counted for the stream's unfinished
+ * message.  -1: with them the sessions are over their common limit.
+ */
 static int
 stream_count(llmgw_grpc_stream_t *stream, size_t bytes)
 {
@@ -245,7 +248,7 @@ stream_tell_end(llmgw_grpc_stream_t *stream, int status, const char *message)
 }
 
 
-/* This message cannot be read, and so nothing after it is. */
+/* This message cannot be read, and so nothing after it can be read. */
 static void
 stream_refuse(llmgw_grpc_stream_t *stream, llmgw_grpc_read_t why)
 {
@@ -321,7 +324,10 @@ llmgw_grpc_stream_consume(llmgw_grpc_stream_t *stream, size_t wire_bytes)
 }
 
 
-/* A proxy's error page: its HTTP status gives the status at the end. */
+/*
+ * 1: the body is a proxy's error page, not gRPC: its HTTP status gives the
+ * status at the end.
+ */
 static int
 stream_is_foreign(llmgw_grpc_stream_t *stream)
 {

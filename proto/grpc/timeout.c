@@ -21,7 +21,10 @@ typedef struct {
     uint64_t  per_ms;
 } unit_t;
 
-/* Ever coarser, for encoding; the last ones, finer, are only decoded. */
+/*
+ * From fine to coarse, for encoding; the last ones, which are finer, are only
+ * decoded.
+ */
 static const unit_t  units[] = {
     { 'm', 1, 1 },
     { 'S', 1000, 1 },

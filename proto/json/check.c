@@ -12,12 +12,12 @@
 typedef struct {
     const uint8_t  *end;
     int             is_strict;
-    const uint8_t  *at;             /* of the error */
+    const uint8_t  *at;             /* position of the error */
     const char     *reason;
 } check_t;
 
 
-/* The error is at the end of the text. */
+/* Sets the error: at the end of the text it is always "unexpected end". */
 static const uint8_t *
 check_fail(check_t *c, const uint8_t *at, const char *reason)
 {
@@ -163,7 +163,7 @@ check_scalar(check_t *c, const uint8_t *p)
 }
 
 
-/* A member's key and colon. */
+/* Checks a member's key and the colon after it. */
 static const uint8_t *
 check_key(check_t *c, const uint8_t *p)
 {
@@ -188,8 +188,9 @@ check_key(check_t *c, const uint8_t *p)
 
 
 /*
- * Behind a value: closes what ends here, and goes to the next value.  With
- * *depth 0 the text's value is complete.
+ * Checks what comes after a value: closes the containers that end here, and
+ * goes to the next value.  If *depth is 0 afterwards, the text's value is
+ * complete.
  */
 static const uint8_t *
 check_behind(check_t *c, const uint8_t *p, const char *open, int *depth)
@@ -260,7 +261,7 @@ check_value(check_t *c, const uint8_t *p)
 }
 
 
-/* An empty text may be NULL, to which nothing can be added. */
+/* An empty text may be NULL, and NULL must not get an offset. */
 static const void *
 check_begin(const void *text, size_t len)
 {

@@ -2,8 +2,8 @@
 /*
  * Whether a text is JSON: RFC 8259, in UTF-8, no deeper than a limit.
  *
- * For what comes with each token, in which a library takes more than twice as
- * long: docs/adr/0018 has the figures.
+ * It checks what comes with each token, for which a library takes more than
+ * twice as long: docs/adr/0018 has the figures.
  */
 
 #ifndef LLMGW_JSON_CHECK_H
@@ -21,19 +21,22 @@ typedef struct {
 
 
 /*
- * 0, and the text's value; -1: it is no JSON, or too deep.  Half a surrogate
- * pair is an escape like others.
+ * Checks a text.  0, and *value is its value; -1: it is no JSON, or too deep.
+ * Half a surrogate pair is accepted like other escapes.
  */
 int llmgw_json_check(const void *text, size_t len, llmgw_json_t *value);
 
 /*
- * The same, but half a surrogate pair, which is no character, is refused; and
- * the error is set.
+ * Like llmgw_json_check(), but refuses half a surrogate pair, which is no
+ * character, and sets the error.
  */
 int llmgw_json_check_strict(const void *text, size_t len, llmgw_json_t *value,
     llmgw_json_error_t *error);
 
-/* Like check(), for the string that begins there; the rest is not read. */
+/*
+ * Checks the string that begins there, like llmgw_json_check(); what comes
+ * after it is not read.
+ */
 int llmgw_json_check_string(const void *begin, const void *end,
     llmgw_json_t *string);
 

@@ -4,10 +4,10 @@
 
 
 typedef enum {
-    SCAN_VALUE = 0,     /* a value is to come */
-    SCAN_FIRST,         /* the same, or the end of an array */
+    SCAN_VALUE = 0,     /* a value is expected */
+    SCAN_FIRST,         /* a value, or the end of an array */
     SCAN_KEY,
-    SCAN_FIRST_KEY,     /* the same, or the end of an object */
+    SCAN_FIRST_KEY,     /* a key, or the end of an object */
     SCAN_COLON,
     SCAN_BEHIND,        /* a comma, or the end of the container */
     SCAN_STRING,
@@ -28,7 +28,7 @@ llmgw_json_scan_init(llmgw_json_scan_t *scan, llmgw_json_scan_pt on_value,
 }
 
 
-/* Room for a closing quote stays. */
+/* Appends bytes to the text, and leaves room for a closing quote. */
 static void
 scan_add(llmgw_json_scan_t *scan, const uint8_t *p, size_t len)
 {
@@ -77,7 +77,7 @@ scan_value(llmgw_json_scan_t *scan, llmgw_json_kind_t kind)
 }
 
 
-/* The text is the key, behind its opening quote. */
+/* A key has ended: the text is the key with its opening quote. */
 static void
 scan_key(llmgw_json_scan_t *scan)
 {
@@ -258,7 +258,7 @@ scan_value_begins(llmgw_json_scan_t *scan, const uint8_t *p)
 }
 
 
-/* A byte between strings and words. */
+/* Handles a byte outside of strings and words. */
 static void
 scan_mark(llmgw_json_scan_t *scan, const uint8_t *p)
 {

@@ -28,7 +28,8 @@ llmgw_json_text(const llmgw_json_t *string, const uint8_t **from,
         run = json_special(p, run);
 
         while (run < end && run > p && (*run & 0xc0) == 0x80) {
-            run--;                          /* the whole character later */
+            run--;                          /* leave the whole character for
+                                               later */
         }
 
         n = run - p;
@@ -46,7 +47,8 @@ llmgw_json_text(const llmgw_json_t *string, const uint8_t **from,
             p += len;
 
         } else if (n == 0) {
-            out[written++] = *p++;          /* nothing that was judged */
+            out[written++] = *p++;          /* a byte that json_special() stops
+                                               at */
         }
     }
 

@@ -7,28 +7,31 @@
 #include "proto/json/walk.h"
 
 
-/* Room that llmgw_json_text() wants at the end of what it writes. */
+/*
+ * Room that must be left in the output before each step of llmgw_json_text().
+ */
 #define LLMGW_JSON_TEXT_ROOM  4
 
 
 /*
- * Writes the next piece of a string's text, at most `room` bytes, at least
- * LLMGW_JSON_TEXT_ROOM of which must be there.  *from is NULL at first, and
- * then points after the part that was written.  Characters are not split; half
- * a surrogate pair becomes U+FFFD.  Returns the bytes; 0: no more.
+ * Writes the next piece of a string's text, at most `room` bytes; `room` is at
+ * least LLMGW_JSON_TEXT_ROOM.  *from is NULL at first, and then points after
+ * the part that was written.  Characters are not split; half a surrogate pair
+ * becomes U+FFFD.  Returns the number of bytes; 0: no more.
  */
 size_t llmgw_json_text(const llmgw_json_t *string, const uint8_t **from,
     void *out, size_t room);
 
 /*
- * The beginning of a string's text, whole characters and a NUL: `size` bytes at
- * most, and at least one more than LLMGW_JSON_TEXT_ROOM.  Of no string: "".
+ * Copies the beginning of a string's text, whole characters and a NUL: at most
+ * `size` bytes, and `size` is more than LLMGW_JSON_TEXT_ROOM.  For a value that
+ * is no string, writes "".
  */
 void llmgw_json_copy(llmgw_json_t value, char *to, size_t size);
 
 /*
- * The character of an escape \uXXXX or of two that are a surrogate pair, and
- * its length.  0: half a pair, cut off, or digits that are not hexadecimal.
+ * Decodes an escape \uXXXX, or two that are a surrogate pair; returns its
+ * length.  0: half a pair, cut off, or digits that are not hexadecimal.
  */
 size_t llmgw_json_unicode(const uint8_t *p, const uint8_t *end,
     uint32_t *character);

@@ -3,7 +3,7 @@
 #include "proto/json/walk.h"
 
 
-#define MAX_NUMBER_BYTES  20        /* of 2^64 */
+#define MAX_NUMBER_BYTES  20        /* digits of 2^64 */
 
 /* Bytes below 64 that stand between tokens, as bits. */
 #define BIT(c)       (1ull << (c))
@@ -71,7 +71,7 @@ llmgw_json_token(const uint8_t **p, const uint8_t *end)
 }
 
 
-/* A value is known by its first byte. */
+/* The kind of a value, by its first byte. */
 static llmgw_json_kind_t
 json_kind(uint8_t first)
 {
@@ -90,7 +90,7 @@ json_kind(uint8_t first)
 }
 
 
-/* Behind the closing quote. */
+/* Returns the place after the closing quote. */
 static const uint8_t *
 json_string_end(const uint8_t *p, const uint8_t *end)
 {
@@ -107,7 +107,7 @@ json_string_end(const uint8_t *p, const uint8_t *end)
 }
 
 
-/* Behind a number, true, false or null. */
+/* Returns the place after a number, true, false or null. */
 static const uint8_t *
 json_word_end(const uint8_t *p, const uint8_t *end)
 {
@@ -227,7 +227,10 @@ llmgw_json_next(llmgw_json_items_t *items, llmgw_json_item_t *item)
 }
 
 
-/* From after its opening bracket to after the closing one. */
+/*
+ * From the place after an opening bracket, finds the place after the closing
+ * one.
+ */
 static const uint8_t *
 json_container_end(const uint8_t *p, const uint8_t *end)
 {

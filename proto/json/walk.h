@@ -2,9 +2,9 @@
 /*
  * JSON as spans of the bytes that it came in.
  *
- * A text is judged once, whole, by check.h.  Behind that a walk relies on it
- * and only finds where values begin and end.  Nothing is allocated or copied,
- * and what passes on unchanged stays as it was written, numbers with their
+ * A text is first checked as a whole, by check.h.  A walk relies on that, and
+ * only finds where values begin and end.  Nothing is allocated or copied, and
+ * what is passed on unchanged stays as it was written, numbers with their
  * digits and strings with their escapes.  docs/adr/0018 has the reason and the
  * price.
  *
@@ -21,8 +21,8 @@
 
 
 /*
- * Of arrays and objects within each other.  Protects engines with recursive
- * parsers; no valid request is nested deeper.
+ * Limit of arrays and objects within each other.  It protects engines with
+ * recursive parsers; no valid request is nested deeper.
  */
 #define LLMGW_JSON_MAX_DEPTH  64
 
@@ -39,14 +39,14 @@ typedef enum {
     LLMGW_JSON_NULL
 } llmgw_json_kind_t;
 
-/* A token; or a value, if the end is behind all of it.  { 0 } is absent. */
+/* A token; it is a value if `end` is after all of it.  { 0 } means absent. */
 typedef struct {
     llmgw_json_kind_t   kind;
-    const uint8_t      *begin;  /* of a string: its quote */
+    const uint8_t      *begin;  /* for a string, at its opening quote */
     const uint8_t      *end;
 } llmgw_json_t;
 
-/* A member or an element, which has no key. */
+/* A member of an object, or an element of an array, which has no key. */
 typedef struct {
     llmgw_json_t        key;
     llmgw_json_t        value;
@@ -54,7 +54,8 @@ typedef struct {
 
 /* Goes through the items of an object or an array. */
 typedef struct {
-    const uint8_t      *p;      /* behind the last item, or its bracket */
+    const uint8_t      *p;      /* after the last item, or after the opening
+                                   bracket */
     const uint8_t      *end;
     llmgw_json_kind_t   kind;   /* of the container */
 } llmgw_json_items_t;
@@ -66,41 +67,50 @@ typedef struct {
  */
 llmgw_json_t llmgw_json_token(const uint8_t **p, const uint8_t *end);
 
-/* The value at that place; END: there is none. */
+/* The value that begins there; END: there is none. */
 llmgw_json_t llmgw_json_at(const void *begin, const void *end);
 
-/* A value that is no container has no items. */
+/* The items of an object or array; any other value has none. */
 llmgw_json_items_t llmgw_json_items(llmgw_json_t value);
 
-/* The same of an array or of an object alone: any other value has none. */
+/*
+ * The same for an array alone or an object alone: any other value has no items.
+ */
 llmgw_json_items_t llmgw_json_elements(llmgw_json_t array);
 llmgw_json_items_t llmgw_json_members(llmgw_json_t object);
 
-/* 0: there is no further item; then items->p is after the container. */
+/*
+ * Returns the next item.  0: there is no further one; items->p is then after
+ * the container.
+ */
 int llmgw_json_next(llmgw_json_items_t *items, llmgw_json_item_t *item);
 
 /*
- * The same, but items->p is moved only behind the bracket of a container, whose
- * end is not known.  The caller goes through its items and continues behind
- * them.
+ * Like llmgw_json_next(), but does not look for the end of a value that is a
+ * container: items->p is only moved after its opening bracket.  The caller goes
+ * through the inner items and continues after them.
  */
 int llmgw_json_enter(llmgw_json_items_t *items, llmgw_json_item_t *item);
 
-/* The object's last member of that name; END: there is none, or no object. */
+/*
+ * The last member of the object with that name; END: it has none, or is no
+ * object.
+ */
 llmgw_json_t llmgw_json_member(llmgw_json_t object, const char *name);
 
-/* The array's first element; END: there is none, or no array. */
+/* The array's first element; END: it has none, or is no array. */
 llmgw_json_t llmgw_json_first(llmgw_json_t array);
 
 /* Whether a value is empty: null, "", {}, [], or absent. */
 int llmgw_json_is_empty(llmgw_json_t value);
 
-/* 0, and the number; -1: it is no integer from 0 to max. */
+/* Reads a number.  0: *number is set; -1: it is no integer from 0 to max. */
 int llmgw_json_uint(llmgw_json_t value, uint64_t max, uint64_t *number);
 
 /*
- * A number without a fraction of zeros, as 2 of 2.00: some clients have only
- * one kind of number.  Any other value as it is.
+ * For a number whose fraction is only zeros, returns the part before it, as 2
+ * of 2.00: some clients have only one kind of number.  Other values are
+ * returned as they are.
  */
 llmgw_json_t llmgw_json_integral(llmgw_json_t value);
 
@@ -115,7 +125,7 @@ llmgw_json_bytes(llmgw_json_t value)
 }
 
 
-/* The value of a constant. */
+/* The value of a constant text. */
 static inline llmgw_json_t
 llmgw_json_of(const char *json)
 {
@@ -123,7 +133,7 @@ llmgw_json_of(const char *json)
 }
 
 
-/* null counts as no value. */
+/* A value that is null counts as absent. */
 static inline int
 llmgw_json_is_null(llmgw_json_t value)
 {
@@ -132,8 +142,9 @@ llmgw_json_is_null(llmgw_json_t value)
 
 
 /*
- * 1: it is a string, and its text is this.  Inline, so that the length of a
- * name in the code is no work: each event of an engine is asked for twenty.
+ * 1: it is a string, and its text is this.  Inline, so that the compiler
+ * computes the length of a name: twenty names are looked for in each event of
+ * an engine.
  */
 static inline int
 llmgw_json_is(llmgw_json_t value, const char *text)
@@ -151,7 +162,7 @@ llmgw_json_is(llmgw_json_t value, const char *text)
         return raw == len && memcmp(value.begin + 1, text, len - 2) == 0;
     }
 
-    /* longer: only escapes can make it the same */
+    /* if longer, only escapes can make it equal */
 
     return (value.begin[1] == (uint8_t) text[0] || value.begin[1] == '\\')
            && llmgw_json_is_escaped(value, text);

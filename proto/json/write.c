@@ -8,7 +8,7 @@
 static char *json_escape_one(char *p, uint8_t c);
 
 
-/* The letters of the short escapes; 'u': it has none. */
+/* The letters of the short escapes; 'u': the character has none. */
 static const char  json_letters[0x20] = {
     'u', 'u', 'u', 'u', 'u', 'u', 'u', 'u', 'b', 't', 'n', 'u', 'f', 'r', 'u',
     'u', 'u', 'u', 'u', 'u', 'u', 'u', 'u', 'u', 'u', 'u', 'u', 'u', 'u', 'u',

@@ -76,7 +76,7 @@ llmgw_keys_destroy(llmgw_keys_t *keys)
 }
 
 
-/* The line that begins there; 0: it is too long. */
+/* Takes the next line off the text; 0: it is too long. */
 static int
 keys_next_line(llmgw_keys_t *keys, llmgw_key_text_t *line)
 {
@@ -101,7 +101,7 @@ keys_next_line(llmgw_keys_t *keys, llmgw_key_text_t *line)
 }
 
 
-/* To the end of a line that is too long. */
+/* Skips the rest of a line that is too long. */
 static int
 keys_skip(llmgw_keys_t *keys, llmgw_keys_error_t *error)
 {
@@ -188,7 +188,7 @@ keys_name_bucket(const llmgw_keys_t *keys, const char *name, size_t len)
 }
 
 
-/* The account's number + 1; 0: none. */
+/* The number of the account with that name, from 1; 0: there is none. */
 static uint32_t
 keys_find_name(const llmgw_keys_t *keys, const char *name, size_t len)
 {
@@ -206,7 +206,10 @@ keys_find_name(const llmgw_keys_t *keys, const char *name, size_t len)
 }
 
 
-/* The same, found or added; 0: no memory. */
+/*
+ * The number of the account with that name, which is added if need be; 0: no
+ * memory.
+ */
 static uint32_t
 keys_account(llmgw_keys_t *keys, llmgw_key_text_t name)
 {
@@ -303,8 +306,8 @@ key_set_fact(llmgw_key_account_t *account, const key_line_t *line,
 
 
 /*
- * 0; -1: error->text says what is wrong, and what other lines said holds;
- * LLMGW_KEYS_ENOMEM.
+ * Adds what a line says.  0; -1: error->text says what is wrong, and what other
+ * lines said remains; LLMGW_KEYS_ENOMEM.
  */
 static int
 keys_add(llmgw_keys_t *keys, const key_line_t *line,
@@ -406,7 +409,9 @@ keys_add_key(llmgw_keys_t *keys, uint32_t account, const key_line_t *line,
 }
 
 
-/* 1: they are equal; by the same instructions if they are not. */
+/*
+ * 1: both hashes are equal.  Equal or not, the same instructions are executed.
+ */
 static uint32_t
 key_is_hash(const uint8_t *hash, const uint8_t *other)
 {
@@ -419,7 +424,7 @@ key_is_hash(const uint8_t *hash, const uint8_t *other)
         differs |= a ^ b;
     }
 
-    /* its highest bit, or that of its negative, is set if it is not 0 */
+    /* a number that is not 0 has its highest bit set, or its negative has */
 
     return 1 ^ (uint32_t) ((differs | (0 - differs)) >> 63);
 }

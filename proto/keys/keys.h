@@ -14,10 +14,10 @@
  *
  *   name     of an account: 1 to 96 printable ASCII characters but " \ and #
  *   SHA-256  of the key, 64 hexadecimal digits.  '-': no key, but an identity
- *            that something else has checked; of the name '*': of all
+ *            that something else has checked; with the name '*', for all
  *            identities that have no line
  *   models=LIST     names between commas; '*' at the end of one: any that begin
- *                   so.  Without it all models
+ *                   so.  Without it, all models may be used
  *   rpm=N tpm=N streams=N budget=N/day budget=N/month      limits.h
  *   class=NAME tenant=NAME                                 win over headers
  *   expires=DATE until=DATE    valid before that time, or up to the end of that
@@ -29,9 +29,9 @@
  * stand.  Two lines with different values for one of them are an error, so the
  * order of lines does not matter.
  *
- * A set is read in steps of some lines, each below a millisecond, and then it
- * never changes.  It is one process's.  All texts point into the file's, which
- * the set owns.
+ * A set is read in steps of some lines, each below a millisecond, and never
+ * changes afterwards.  It belongs to one process.  All texts in it point into
+ * the file's text, which the set owns.
  */
 
 #ifndef LLMGW_KEYS_H
@@ -43,16 +43,16 @@
 #include "proto/limits.h"
 
 
-/* Some 100,000 keys; a larger file is a mistake. */
+/* Room for some 100,000 keys; a larger file is a mistake. */
 #define LLMGW_KEY_FILE_MAX     (16u << 20)
 
 #define LLMGW_KEY_LINE_MAX     4096     /* without its newline */
-#define LLMGW_KEY_WORD_MAX     64       /* of class= and tenant= */
+#define LLMGW_KEY_WORD_MAX     64       /* for class= and tenant= */
 #define LLMGW_KEY_MAX          512      /* bytes of a key that is presented */
 #define LLMGW_KEY_HASH_BYTES   32
 #define LLMGW_KEY_ERROR_BYTES  256
 
-/* How many lines a step of half a millisecond reads. */
+/* Lines that a step reads within half a millisecond. */
 #define LLMGW_KEYS_STEP_LINES  256
 
 #define LLMGW_KEY_FOREVER      UINT64_MAX
@@ -62,7 +62,10 @@ typedef struct {
     uint32_t           len;
 } llmgw_key_text_t;
 
-/* A value that several lines may have, and the line that has it; 0: none. */
+/*
+ * Facts that a line may state about its account.  `lines` of an account has the
+ * line that states each; 0: none does.
+ */
 typedef enum {
     LLMGW_KEY_MODELS = 0,
     LLMGW_KEY_RPM,
@@ -76,39 +79,42 @@ typedef enum {
 
 typedef struct {
     llmgw_key_text_t   name;
-    llmgw_key_text_t   models;          /* between commas; NULL: all */
+    llmgw_key_text_t   models;          /* names between commas; NULL: all */
     llmgw_key_text_t   slo_class;
     llmgw_key_text_t   tenant;
-    llmgw_limits_t     limits;          /* as in the file: of all gateways */
-    uint64_t           identity_ms;     /* its line with '-' is valid before;
-                                           0: it has none */
+    llmgw_limits_t     limits;          /* for all gateways, as in the file */
+    uint64_t           identity_ms;     /* end of validity of the line with '-';
+                                           0: the account has none */
     uint32_t           nkeys;
-    uint32_t           next;            /* with the same hash of the name */
+    uint32_t           next;            /* next account with the same hash of
+                                           name */
     uint32_t           lines[LLMGW_NKEY_FACTS];
 } llmgw_key_account_t;
 
 typedef struct {
     uint8_t            hash[LLMGW_KEY_HASH_BYTES];
-    uint64_t           until_ms;        /* since 1970; or FOREVER */
+    uint64_t           until_ms;        /* ms since 1970, or
+                                           LLMGW_KEY_FOREVER */
     uint32_t           account;
     uint32_t           line;
-    uint32_t           next;            /* with the same first bytes */
+    uint32_t           next;            /* next key with the same first bytes */
     uint32_t           is_admin;
 } llmgw_key_t;
 
-/* Read, and read only. */
+/* A set of keys.  To users it is read only. */
 typedef struct {
-    llmgw_key_account_t  *accounts;     /* from 0 */
-    llmgw_key_t          *keys;         /* from 1; 0 is nobody's */
+    llmgw_key_account_t  *accounts;     /* numbered from 0 */
+    llmgw_key_t          *keys;         /* numbered from 1; number 0 matches
+                                           nothing */
     uint32_t              naccounts;
-    uint32_t              nkeys;        /* with number 0 */
-    uint32_t              longest;      /* of the lists of keys */
+    uint32_t              nkeys;        /* number 0 included */
+    uint32_t              longest;      /* length of the longest list of keys */
     uint32_t              nbuckets;     /* a power of two */
     uint32_t             *key_buckets;
-    uint32_t             *name_buckets; /* account + 1; 0: none */
+    uint32_t             *name_buckets; /* number of the account + 1; 0: none */
     uint32_t              accounts_size;
-    uint32_t              line;         /* the last that was read */
-    const char           *at;           /* behind it */
+    uint32_t              line;         /* the line that was read last */
+    const char           *at;           /* where the next one begins */
     const char           *end;
     char                 *text;
 } llmgw_keys_t;
@@ -116,12 +122,13 @@ typedef struct {
 typedef enum {
     LLMGW_KEYS_MORE = 0,                /* call again */
     LLMGW_KEYS_DONE,
-    LLMGW_KEYS_ERROR,                   /* error is set */
+    LLMGW_KEYS_ERROR,                   /* *error is set */
     LLMGW_KEYS_ENOMEM
 } llmgw_keys_rc_t;
 
 typedef struct {
-    uint32_t           line;            /* 0: of the whole file */
+    uint32_t           line;            /* 0: the error is about the whole
+                                           file */
     char               text[LLMGW_KEY_ERROR_BYTES];     /* what is wrong, and
                                            what would be right; never a hash or
                                            a key */
@@ -135,8 +142,8 @@ typedef enum {
 
 
 /*
- * Begins to read a file's text, from malloc(), which belongs to the set from
- * now on.  NULL: no memory, and the text is still the caller's.
+ * Begins to read a file's text.  The text is from malloc(), and belongs to the
+ * set from now on.  NULL: no memory, and the text still belongs to the caller.
  */
 llmgw_keys_t *llmgw_keys_create(char *text, size_t len);
 
@@ -144,58 +151,60 @@ llmgw_keys_t *llmgw_keys_create(char *text, size_t len);
 void llmgw_keys_destroy(llmgw_keys_t *keys);
 
 /*
- * Reads so many lines.  Callers that need all or nothing stop at the first
- * error.  Others call again: the line is passed over, and what follows is
- * judged without it.  A file without any line of a key or an identity is an
+ * Reads that many lines.  Callers that need all or nothing stop at the first
+ * error.  Others call again: the wrong line is skipped, and the lines after it
+ * are judged without it.  A file without any line of a key or an identity is an
  * error; a further step after that, and after DONE, returns DONE.
  */
 llmgw_keys_rc_t llmgw_keys_step(llmgw_keys_t *keys, uint32_t lines,
     llmgw_keys_error_t *error);
 
 /*
- * Whose a presented key is: *key is it; of UNKNOWN it is number 0, which has
+ * Finds a presented key.  *key is set to it; for UNKNOWN to number 0, which has
  * no account.
  *
  * The work depends on the key's length alone, and not on whether the key is
  * known, expired, unknown or no key at all: its SHA-256 is compared, without an
- * early end, with as many hashes as the longest list has; shorter lists go on
- * with number 0.  The memory that is read differs, as it must.  A key of over
- * LLMGW_KEY_MAX bytes is UNKNOWN after the work for that many.
+ * early end, with as many hashes as the longest list has; at the end of a
+ * shorter list, number 0 is compared.  The memory that is read differs, as it
+ * must.  A key of over LLMGW_KEY_MAX bytes is UNKNOWN after the work for that
+ * many.
  */
 llmgw_key_state_t llmgw_keys_find(const llmgw_keys_t *keys,
     const void *presented, size_t len, uint64_t unix_ms,
     const llmgw_key_t **key);
 
-/* The SHA-256 of a key as the file has it, with a NUL. */
+/* Writes the SHA-256 of a key in the form that the file has, with a NUL. */
 void llmgw_key_hash(const void *key, size_t len,
     char hex[2 * LLMGW_KEY_HASH_BYTES + 1]);
 
 /*
- * The account of an identity: by its name's line with '-', or by that of '*',
- * which gives its limits to each name by itself.  NULL: neither is there, or it
- * has expired.  Not of constant work: an identity is no secret.
+ * The account of an identity: that of the line with its name and '-', or else
+ * that of the line with '*' and '-', whose limits hold for each name by itself.
+ * NULL: neither line exists, or it has expired.  The work is not constant: an
+ * identity is no secret.
  */
 const llmgw_key_account_t *llmgw_keys_identity(const llmgw_keys_t *keys,
     const char *name, size_t len, uint64_t unix_ms);
 
-/* The account of that name, from any of its lines; NULL: none. */
+/* The account of that name, whichever lines it has; NULL: there is none. */
 const llmgw_key_account_t *llmgw_keys_account(const llmgw_keys_t *keys,
     const char *name, size_t len);
 
-/* Whether it may use a model, by the name that the client asks for. */
+/* Whether an account may use a model, by the name that the client asks for. */
 int llmgw_key_allows(const llmgw_key_account_t *account, const char *model,
     size_t len);
 
-/* The same of a list of models as it stands in the file. */
+/* The same for a list of models as it stands in the file. */
 int llmgw_key_list_has(llmgw_key_text_t list, const char *model, size_t len);
 
 /*
- * When a date of the file ends what it is about: a time as it is, a day at its
- * end.  0; -1: it is no date.
+ * Reads a date of the file, and sets *until_ms to the end of validity: a time
+ * itself, or the end of a day.  0; -1: it is no date.
  */
 int llmgw_key_date(const char *text, size_t len, uint64_t *unix_ms);
 
-/* "rpm" ... */
+/* The name of a fact: "rpm" ... */
 const char *llmgw_key_fact_name(llmgw_key_fact_t fact);
 
 #endif /* LLMGW_KEYS_H */

@@ -1,5 +1,5 @@
 
-/* Shared by reading a key file's lines and the set that is filled. */
+/* Shared by reading the key file's lines and building the set. */
 
 #ifndef LLMGW_KEYS_INNER_H
 #define LLMGW_KEYS_INNER_H
@@ -7,14 +7,15 @@
 #include "proto/keys/keys.h"
 
 
-/* A line as it stands there. */
+/* A line as it stands in the file. */
 typedef struct {
     llmgw_key_text_t   name;
-    int                has_hash;        /* 0: '-' */
+    int                has_hash;        /* 0: the line has '-' */
     uint8_t            hash[LLMGW_KEY_HASH_BYTES];
     uint64_t           until_ms;
     uint32_t           is_admin;
-    uint32_t           given;           /* 1 << llmgw_key_fact_t */
+    uint32_t           given;           /* a bit 1 << llmgw_key_fact_t for each
+                                           fact */
     llmgw_key_text_t   models;
     llmgw_key_text_t   slo_class;
     llmgw_key_text_t   tenant;
@@ -23,7 +24,8 @@ typedef struct {
 
 
 /*
- * 1: a key or an identity; 0: an empty line; -1: error->text has the error.
+ * Parses a line.  1: a key or an identity; 0: an empty line; -1: error->text
+ * says what is wrong.
  */
 int key_line_parse(key_line_t *line, const char *text, size_t len,
     llmgw_keys_error_t *error);

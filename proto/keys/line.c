@@ -9,7 +9,7 @@
 #include "proto/date.h"
 
 
-/* Number of invalid bytes that are shown. */
+/* The number of bytes of an invalid word that an error shows. */
 #define SHOWN  60
 
 typedef struct {
@@ -49,7 +49,7 @@ key_is_blank(char c)
 }
 
 
-/* 0: there is no further word, or a comment begins. */
+/* Takes the next word.  0: there is none, or a comment begins. */
 static int
 key_next_word(key_words_t *words, llmgw_key_text_t *word)
 {
@@ -122,7 +122,7 @@ key_check_printable(llmgw_keys_error_t *error, llmgw_key_text_t word)
 }
 
 
-/* The word is printable. */
+/* Sets the error about a value; the word is printable. */
 static int
 key_bad_value(llmgw_keys_error_t *error, llmgw_key_text_t word,
     const char *right)
@@ -164,7 +164,7 @@ key_parse_hash(key_line_t *line, llmgw_key_text_t word,
         return 0;
     }
 
-    /* it may be a key: it is not shown */
+    /* the word is not shown, since it may be a key */
 
     return key_line_fail(error, "the second word is not the SHA-256 of a key "
                          "(64 hexadecimal digits) nor \"-\" for an identity; "
@@ -250,7 +250,7 @@ llmgw_key_date(const char *text, size_t len, uint64_t *unix_ms)
 }
 
 
-/* The earlier of two times counts. */
+/* Reads expires= or until=.  If both are given, the earlier time counts. */
 static int
 key_parse_date(key_line_t *line, llmgw_key_text_t value)
 {
@@ -319,7 +319,7 @@ static const char *const  key_right[LLMGW_NKEY_FACTS] = {
 };
 
 
-/* 1 and the value: the word begins with that name and '='. */
+/* 1: the word begins with that name and '='; *value is the rest. */
 static int
 key_value_of(llmgw_key_text_t word, const char *name,
     llmgw_key_text_t *value)

@@ -40,7 +40,7 @@ refuse(char *error, const char *reason)
 }
 
 
-/* Why pread() gave less than everything. */
+/* Explains why pread() gave less than everything. */
 static llmgw_members_rc_t
 short_read(int rc, char *error)
 {
@@ -69,7 +69,7 @@ llmgw_members_head_read(int fd, off_t file_bytes, llmgw_members_head_t *head,
             return short_read(rc, error);
         }
 
-        /* Before the check, which another layout may have elsewhere. */
+        /* before the check, which another layout may have elsewhere */
         reason = llmgw_members_head_reason(&copy, file_bytes);
 
         if (reason == NULL && llmgw_members_head_is_sealed(&copy)) {
@@ -134,7 +134,7 @@ llmgw_members_slots_read(int fd, const llmgw_members_head_t *head,
 }
 
 
-/* Both arrays or none; what stood in them need not survive. */
+/* Makes room in both arrays, or in neither; their old contents may be lost. */
 static llmgw_members_rc_t
 view_reserve(llmgw_members_view_t *view, size_t n, char *error)
 {
@@ -210,7 +210,9 @@ table_check(const llmgw_members_buffer_t *buffer,
 }
 
 
-/* Step 3.  Unknown fields of longer records are cut off. */
+/*
+ * Step 3.  If the file's records are longer, their unknown fields are cut off.
+ */
 static llmgw_members_rc_t
 records_read(int fd, off_t at, const llmgw_members_head_t *head,
     const llmgw_members_buffer_t *buffer, llmgw_members_view_t *view,

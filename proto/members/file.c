@@ -5,13 +5,15 @@
  * The segment's file is made under another name and renamed when it is whole,
  * so no reader ever opens half a segment; it has all its space from the start,
  * so no later write fails for want of it; and it is never truncated, so a
- * reader between two preads finds what it began with.  PATH.tmp needs no pid
- * in its name: the lock lets one writer in, and with one name a writer that
- * was killed while making leaves at most one file, which the next removes.
+ * reader between two preads finds what it began with.  PATH.tmp needs no pid in
+ * its name: the lock lets one writer in, and with one name, a writer that was
+ * killed while it made the file leaves at most one, which the next writer
+ * removes.
  *
- * The lock is a file of its own since the segment's is replaced by rename: a
- * lock on that would be a lock on a file that is no longer opened.  The lock
- * file stays when the writer ends: to remove it would lose the lock.
+ * The lock is a file of its own, since the segment's file is replaced by
+ * rename: a lock on the latter would soon be a lock on a file that nobody
+ * opens.  The lock file stays when the writer ends, since removing it would
+ * break the lock.
  */
 
 #include <errno.h>
@@ -38,7 +40,10 @@ llmgw_disk_refuses(int error)
 }
 
 
-/* 0; -1: too long, as the system would say it. */
+/*
+ * Appends the suffix to the path.  0; -1: it is too long, and error says so in
+ * the system's words.
+ */
 static int
 path_with_suffix(char *buf, const char *path, const char *suffix, char *error)
 {
@@ -72,7 +77,10 @@ lock_owner(int fd)
 }
 
 
-/* Errors are ignored: the pid is only for people. */
+/*
+ * Writes the pid into the lock file.  Errors are ignored: the pid is only for
+ * people.
+ */
 static void
 lock_sign(int fd)
 {
@@ -185,7 +193,10 @@ llmgw_members_pwrite(int fd, const void *buf, size_t bytes, off_t at)
 }
 
 
-/* Aligned, so that neither side of the kernel's copy crosses a page. */
+/*
+ * The copy is aligned, so that neither side of the kernel's copy crosses a
+ * page.
+ */
 int
 llmgw_members_head_write(int fd, const llmgw_members_head_t *head)
 {
@@ -219,7 +230,7 @@ llmgw_members_table_write(int fd, const llmgw_members_head_t *head,
 }
 
 
-/* Aligned as the head is. */
+/* The copy is aligned, as the head is. */
 int
 llmgw_members_slot_write(int fd, const llmgw_members_head_t *head,
     const llmgw_members_table_t *table, size_t k)
@@ -234,7 +245,7 @@ llmgw_members_slot_write(int fd, const llmgw_members_head_t *head,
 }
 
 
-/* The new file under its temporary name, whole. */
+/* Writes the whole new file under its temporary name. */
 static int
 file_fill(int fd, const char *tmp, const llmgw_members_head_t *head,
     const llmgw_members_table_t *table, const llmgw_members_lists_t *lists,
@@ -275,7 +286,7 @@ llmgw_members_file_make(const char *path, const llmgw_members_head_t *head,
         return -1;
     }
 
-    (void) unlink(tmp);     /* of a writer that was killed here */
+    (void) unlink(tmp);     /* left by a writer that was killed here */
 
     fd = open(tmp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, LLMGW_MEMBERS_MODE);
     if (fd == -1) {

@@ -4,8 +4,9 @@
  *
  * A record is an llmgw_member_t, byte for byte: the assertions below hold the
  * compiler to the documented offsets, so that neither side copies field by
- * field.  What comes out of a file is untrusted all the same; *_reason() look
- * at everything that a program later branches, indexes or prints by.
+ * field.  What comes out of a file is untrusted all the same: the *_reason()
+ * functions check every field by which a program later branches or indexes, or
+ * which it prints.
  */
 
 #define XXH_INLINE_ALL
@@ -147,7 +148,7 @@ llmgw_members_list_at(const llmgw_members_head_t *head, size_t place)
 }
 
 
-/* Of a head, or of a buffer's header. */
+/* The check of a head, or of a buffer's header. */
 static uint64_t
 check_of(const void *sealed)
 {
@@ -305,9 +306,10 @@ llmgw_members_list_hash(const char *names, size_t bytes)
 
 
 /*
- * Both tables ascend, so *next goes through the known one alongside.  Ids are
- * compared as bytes, since it is not checked yet that this one ends; where
- * that goes astray, records are checked needlessly, and nothing worse.
+ * Both tables ascend, so *next moves through the known one in step.  Ids are
+ * compared as arrays of bytes, since it is not checked yet that a NUL ends this
+ * one.  If *next moves too far, records are checked needlessly, and nothing
+ * worse.
  */
 static int
 is_known(const llmgw_members_view_t *known, size_t *next,

@@ -55,7 +55,7 @@ typedef struct {
     uint32_t             check;
 } llmgw_members_slot_t;
 
-/* One place of the names area. */
+/* An entry of the directory: one place of the names area. */
 typedef struct {
     uint64_t  list;
     uint32_t  bytes;
@@ -67,10 +67,13 @@ typedef struct {
 } llmgw_members_directory_t;
 
 
-/* A head of this capacity; generation, sequence and heartbeat are 0. */
+/* Fills a head of this capacity; generation, sequence and heartbeat are 0. */
 void llmgw_members_head_init(llmgw_members_head_t *head, uint32_t capacity);
 
-/* Places in a file with this head; the sequence tells which buffer. */
+/*
+ * Size of, and places in, a file with this head; the sequence tells which
+ * buffer.
+ */
 off_t llmgw_members_file_bytes(const llmgw_members_head_t *head);
 off_t llmgw_members_buffer_at(const llmgw_members_head_t *head,
     uint64_t sequence);
@@ -88,17 +91,23 @@ int llmgw_members_buffer_is_sealed(const llmgw_members_buffer_t *buffer);
 int llmgw_members_records_are_sealed(const llmgw_members_buffer_t *buffer,
     const void *records, size_t record_bytes);
 
-/* A slot is bound to the id of its member, so it fits no other. */
+/*
+ * Fills a load record.  Its check depends on the member's id, so it is valid
+ * for no other member.
+ */
 void llmgw_members_slot_encode(llmgw_members_slot_t *slot, const char *id,
     const llmgw_member_load_t *load);
 
-/* 0: not a whole slot of this id, and load is as it was. */
+/*
+ * Reads a load record.  0: it is not a whole one of this id, and *load is
+ * unchanged.
+ */
 int llmgw_members_slot_decode(const llmgw_members_slot_t *slot, const char *id,
     llmgw_member_load_t *load);
 
 /*
- * Everything about a head but its check, in a file of this size.  NULL: it is
- * right; else the reason in words.
+ * Checks everything in a head but its check, for a file of this size.  NULL: it
+ * is right; otherwise the reason in words.
  */
 const char *llmgw_members_head_reason(const llmgw_members_head_t *head,
     off_t file_bytes);
@@ -113,14 +122,17 @@ const char *llmgw_members_table_reason(const llmgw_member_t *records,
     size_t n, const llmgw_members_view_t *known, size_t *where);
 
 
-/* Reads exactly, going on where it was cut.  1; 0: the file ends; -1: errno. */
+/*
+ * Reads exactly that many bytes, in several calls if need be.  1; 0: the file
+ * ends before; -1: errno.
+ */
 int llmgw_members_pread(int fd, void *buf, size_t bytes, off_t at);
 
 /*
- * Copies a whole checked view of an open file (the reader's algorithm, steps
- * 1 to 6).  DONE: head is the one that the view belongs to; REFUSED, BUSY and
- * ESYSTEM leave head alone and the view's arrays in any state.  known: another
- * view, fetched before, or NULL.
+ * Copies a whole checked view of an open file (the reader's algorithm, steps 1
+ * to 6).  DONE: *head is the head of that view; REFUSED, BUSY and ESYSTEM leave
+ * head alone and the view's arrays in any state.  known: another view, fetched
+ * before, or NULL.
  */
 llmgw_members_rc_t llmgw_members_fetch(int fd, off_t file_bytes,
     llmgw_members_head_t *head, llmgw_members_view_t *view,
@@ -131,26 +143,26 @@ llmgw_members_rc_t llmgw_members_head_read(int fd, off_t file_bytes,
     llmgw_members_head_t *head, char *error);
 
 /*
- * A list out of an open file.  DONE; ABSENT; REFUSED: the bytes with this hash
- * are not a list; ESYSTEM.
+ * Copies a list out of an open file.  DONE; ABSENT; REFUSED: the bytes with
+ * this hash are not a list; ESYSTEM.
  */
 llmgw_members_rc_t llmgw_members_list_fetch(int fd,
     const llmgw_members_head_t *head, uint64_t list, char *names,
     size_t *bytes);
 
 /*
- * Step 5 alone, for n records that lie in buffer (sequence mod 2).  A slot
- * that stays torn leaves its load as it was.
+ * Step 5 alone, for n records in the buffer (sequence mod 2).  Where a slot
+ * stays torn, the load is unchanged.
  */
 llmgw_members_rc_t llmgw_members_slots_read(int fd,
     const llmgw_members_head_t *head, const llmgw_member_t *members,
     llmgw_member_load_t *loads, size_t n);
 
-/* The place of a list; -1: the list has none. */
+/* The place of a list; -1: it is not in the directory. */
 ssize_t llmgw_members_directory_find(
     const llmgw_members_directory_t *directory, uint64_t list);
 
-/* errno and the call, as "CALL("PATH") failed (N: TEXT)"; errno stays. */
+/* Writes 'CALL("PATH") failed (N: TEXT)' about errno, which is unchanged. */
 void llmgw_members_system_error(const char *call, const char *path,
     char *error);
 

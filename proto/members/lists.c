@@ -19,7 +19,7 @@ llmgw_members_lists_done(llmgw_members_lists_t *lists)
 }
 
 
-/* One that neither the table in use nor the next one needs; -1: none. */
+/* A place that neither the table in use nor the next one needs; -1: none. */
 static ssize_t
 place_unused(const llmgw_members_lists_t *lists)
 {
@@ -75,7 +75,10 @@ entry_at(const llmgw_members_head_t *head, size_t i)
 }
 
 
-/* The names first: an entry without them is detected by its hash. */
+/*
+ * Writes the names before the directory's entry: an entry whose names were not
+ * written is detected by its hash.
+ */
 static int
 place_write(const llmgw_members_lists_t *lists, size_t i, int fd,
     const llmgw_members_head_t *head)

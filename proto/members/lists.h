@@ -1,6 +1,6 @@
 
 /*
- * The writer's half of the names area: which list has which place.
+ * The writer's half of the names area: which list is in which place.
  *
  * A list is held for publishes, each of which declares the lists that it needs.
  * A place is reused when its list is needed neither by the table in use nor by
@@ -18,13 +18,13 @@ typedef struct {
     llmgw_members_directory_t  directory;       /* as it stands in the file */
     char                      *names[LLMGW_MEMBERS_LISTS];
     uint64_t                   held[LLMGW_MEMBERS_LISTS];
-    uint64_t                   publishes;       /* done so far */
+    uint64_t                   publishes;       /* number of publishes so far */
 } llmgw_members_lists_t;
 
-/* Zero is empty. */
+/* A zeroed struct has no lists. */
 void llmgw_members_lists_done(llmgw_members_lists_t *lists);
 
-/* llmgw_members_hold_list(); fd -1: no file. */
+/* llmgw_members_hold_list() for these lists; fd -1: there is no file. */
 llmgw_members_rc_t llmgw_members_lists_hold(llmgw_members_lists_t *lists,
     int fd, const llmgw_members_head_t *head, const char *names, size_t bytes,
     uint64_t *list);
@@ -33,15 +33,18 @@ llmgw_members_rc_t llmgw_members_lists_hold(llmgw_members_lists_t *lists,
 int llmgw_members_lists_holds(const llmgw_members_lists_t *lists,
     uint64_t list);
 
-/* llmgw_members_held_list() */
+/* llmgw_members_held_list() for these lists. */
 const char *llmgw_members_lists_names(const llmgw_members_lists_t *lists,
     uint64_t list, size_t *bytes);
 
-/* Takes over what a predecessor left, held for the table that it left. */
+/*
+ * Takes over the lists that a predecessor left in the file, as held for the
+ * table that it left.
+ */
 void llmgw_members_lists_adopt(llmgw_members_lists_t *lists, int fd,
     const llmgw_members_head_t *head);
 
-/* All of them, into a new file.  0, or -1 with errno. */
+/* Writes all lists into a new file.  0, or -1 with errno. */
 int llmgw_members_lists_write(const llmgw_members_lists_t *lists, int fd,
     const llmgw_members_head_t *head);
 

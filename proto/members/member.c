@@ -1,8 +1,8 @@
 
 /*
- * Everything that comes from a file or a datagram and is printed, compared,
- * branched by, or made part of a path later passes here first, so that no log
- * line, metric label or JSON string downstream needs quoting for it.
+ * Everything that comes from a file or a datagram and is later printed,
+ * compared, branched by, or made part of a path is checked here first.  So no
+ * log line, metric label or JSON string needs to quote it.
  */
 
 #include <arpa/inet.h>
@@ -61,7 +61,7 @@ llmgw_member_role(const llmgw_member_t *member)
 
 /* --- what may stand in a record */
 
-/* Not isalnum(): that asks the locale. */
+/* Not isalnum(), which depends on the locale. */
 static int
 is_alnum(char c)
 {
@@ -121,7 +121,7 @@ llmgw_shard_is_valid(const llmgw_shard_t *shard)
 }
 
 
-/* 1 .. 65535, no sign, no leading zero. */
+/* A port: 1 .. 65535, without a sign or a leading zero. */
 static int
 port_is_valid(const char *port)
 {

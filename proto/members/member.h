@@ -51,7 +51,7 @@ typedef enum {
  * report; whether the engine is still alive is shown by its service.
  */
 typedef enum {
-    LLMGW_GROUP_NONE = 0,       /* of no group */
+    LLMGW_GROUP_NONE = 0,       /* it is in no group */
     LLMGW_GROUP_INIT,
     LLMGW_GROUP_STANDBY,
     LLMGW_GROUP_WAKING,
@@ -62,18 +62,18 @@ typedef enum {
 
 #define LLMGW_ZONE_BYTES   32       /* a shard's zone with the NUL */
 
-#define LLMGW_SHARD_MAX_LAYERS  4096    /* more than any model has */
+#define LLMGW_SHARD_MAX_LAYERS  4096    /* more layers than any model has */
 
 /*
- * A shard's report: it computes the layers first .. last of a model that has so
- * many.  Which model by which weights stands in the list that `models` of its
- * record names, which all shards have in common that may serve one request
- * together (proto/members/shards.h).
+ * A shard's report: it computes the layers first .. last of a model that has
+ * `layers` of them.  Which model it is, and by which weights, stands in the
+ * list that `models` of its record names.  All shards that may serve one
+ * request together name the same list (proto/members/shards.h).
  */
 typedef struct {
     char      zone[LLMGW_ZONE_BYTES];   /* may be "" */
-    uint64_t  memory_bytes;     /* of weights and KV cache; what they would
-                                   take where it is not loaded */
+    uint64_t  memory_bytes;     /* that weights and KV cache take, or would take
+                                   where they are not loaded */
     uint16_t  first;            /* layers count from 0 */
     uint16_t  last;
     uint16_t  layers;           /* 0: no report, and all other fields are 0 */
@@ -84,7 +84,7 @@ typedef struct {
 typedef struct {
     char      id[LLMGW_MEMBERS_NAME_BYTES];
     char      model_version[LLMGW_MEMBERS_NAME_BYTES];
-    char      address[LLMGW_MEMBERS_ADDRESS_BYTES];     /* gossip */
+    char      address[LLMGW_MEMBERS_ADDRESS_BYTES];     /* gossip address */
     char      grpc[LLMGW_MEMBERS_ADDRESS_BYTES];        /* "" for a gateway */
     char      drain_owner[LLMGW_MEMBERS_OWNER_BYTES];
     uint64_t  epoch;
@@ -96,15 +96,16 @@ typedef struct {
     uint8_t   liveness;
     uint8_t   service;
     uint8_t   draining;
-    uint8_t   is_shard;             /* then its role is that of a gateway */
+    uint8_t   is_shard;             /* 1: its role is that of a gateway */
     uint8_t   reserved[3];
     union {
         char           resume_group[LLMGW_MEMBERS_NAME_BYTES];  /* may be "" */
         llmgw_shard_t  shard;       /* of a shard; read it by
                                        llmgw_member_shard() */
     };
-    uint64_t  models;               /* hash of their list; 0: none */
-    uint32_t  models_cut;           /* names that the list lacks */
+    uint64_t  models;               /* hash of the list of their names; 0:
+                                       none */
+    uint32_t  models_cut;           /* number of names that the list lacks */
     uint8_t   group_state;          /* llmgw_group_state_t */
     uint8_t   group_reserved[3];
     uint64_t  group_epoch;          /* 0: none was granted */
@@ -113,13 +114,13 @@ typedef struct {
 } llmgw_member_t;
 
 /*
- * Agents forward as many of a replica's names as fit into so many bytes, so
+ * Agents forward as many of a replica's names as fit into this many bytes, so
  * that the longest datagram still has room for its sender's record
  * (agent/swim/wire/packet.h).  The longest name fits.
  */
 #define LLMGW_MEMBERS_MODELS_BYTES   256
 
-/* More than any engine has. */
+/* More requests than any engine has. */
 #define LLMGW_ENGINE_MAX_REQUESTS    1000000
 
 #define LLMGW_ENGINE_RUNNING         1      /* bits of `reported` */
@@ -129,26 +130,30 @@ typedef struct {
 #define LLMGW_ENGINE_HITS            16
 #define LLMGW_ENGINE_ALL             31
 
-/* More than fit into any memory. */
+/* More blocks than fit into any memory. */
 #define LLMGW_ENGINE_MAX_BLOCKS      1000000000
 
 /*
- * The load that an engine reports.  Zeroed: it says nothing.  A block is what
- * the engine's KV cache is made of, as large as the engine likes.
+ * The load that an engine reports.  Zeroed: it reports none.  A block is what
+ * the engine's KV cache is made of; its size is the engine's choice.
  */
 typedef struct {
     uint32_t  running;
     uint32_t  waiting;
     uint16_t  kv_permille;          /* 0 .. 1000 */
-    uint16_t  reported;             /* which of these it reports */
+    uint16_t  reported;             /* LLMGW_ENGINE_ bits: which of these it
+                                       reports */
     uint32_t  kv_free_blocks;
-    uint16_t  hit_permille;         /* of the blocks of prompts, those that
-                                       were in the cache: in the last minute
-                                       in which there were prompts */
+    uint16_t  hit_permille;         /* share of prompts' blocks that were in the
+                                       cache, in the last minute that had
+                                       prompts */
     uint16_t  reserved;
 } llmgw_engine_load_t;
 
-/* Updated in place; moves no generation. */
+/*
+ * The load of a member.  It is updated in place, and leaves the generation
+ * unchanged.
+ */
 typedef struct {
     uint32_t             active_requests;
     uint64_t             reported_ms;   /* CLOCK_MONOTONIC of this machine;
@@ -179,16 +184,16 @@ int llmgw_members_address_is_valid(const char *address);
 /* Names of printable ASCII, none of them empty, each ended by a NUL. */
 int llmgw_members_list_is_valid(const char *names, size_t bytes);
 
-/* The layers are in order, and the strings and flags right; or it says nothing,
-   wholly.  To be asked of a shard's. */
+/* The layers are in order, and strings and flags are valid; or the report is
+   empty in all its fields.  Call it only for a shard's record. */
 int llmgw_shard_is_valid(const llmgw_shard_t *shard);
 
-/* Without a group there is no state and no epoch, with one there is a state; to
-   be asked of strings that end. */
+/* Without a group there is no state and no epoch; with a group there is a
+   state.  The strings must end with a NUL. */
 int llmgw_member_group_is_valid(const llmgw_member_t *member);
 
 /*
- * Every field.  NULL: all fields are valid; otherwise a text about the first
+ * Checks every field.  NULL: all are valid; otherwise a text about the first
  * invalid one.
  */
 const char *llmgw_member_reason(const llmgw_member_t *member);
@@ -196,11 +201,13 @@ const char *llmgw_member_reason(const llmgw_member_t *member);
 
 /* What follows from it. */
 
-/* 0; -1: it is not a shard, or has no valid report. */
+/*
+ * Copies a shard's report.  0; -1: it is not a shard, or has no valid report.
+ */
 int llmgw_member_shard(const llmgw_member_t *member, llmgw_shard_t *shard);
 
-/* Both are shards that say the same, or none is and their resume groups are
-   equal.  To be asked of strings that are filled up with NULs. */
+/* Both members are shards with equal reports, or neither is a shard and their
+   resume groups are equal.  Strings must be filled up with NULs. */
 int llmgw_member_shards_are_alike(const llmgw_member_t *a,
     const llmgw_member_t *b);
 
@@ -215,27 +222,33 @@ int llmgw_member_groups_are_alike(const llmgw_member_t *a,
  */
 int llmgw_member_is_routable(const llmgw_member_t *member);
 
-/* Whether it serves for that group, as far as its agent knows. */
+/* Whether the member serves for that group, as far as its agent knows. */
 int llmgw_group_is_active(const llmgw_member_t *member, const char *group);
 
-/* Whether it could take over now: a living process that waits for the lock. */
+/*
+ * Whether the member could take over now: a living process that waits for the
+ * lock.
+ */
 int llmgw_group_is_standby(const llmgw_member_t *member, const char *group);
 
-/* Whether it has a process that belongs to that group, in whatever state. */
+/* Whether the member has a process that belongs to that group, in any state. */
 int llmgw_group_has_process(const llmgw_member_t *member, const char *group);
 
-/* The active one of the greatest epoch; NULL: there is none. */
+/* The group's active member with the greatest epoch; NULL: there is none. */
 const llmgw_member_t *llmgw_group_active(const llmgw_member_t *members,
     size_t n, const char *group);
 
 /*
- * Whether it is offered: it has a valid report, its agent is ALIVE or SUSPECT,
- * and its process runs.  Between two that differ in this lies an event,
+ * Whether a shard is offered: it has a valid report, its agent is ALIVE or
+ * SUSPECT, and its process runs.  When this changes there is an event,
  * shard_advertised or shard_retired.
  */
 int llmgw_shard_is_advertised(const llmgw_member_t *member);
 
-/* A new session may be opened there: offered, ALIVE, READY, not draining. */
+/*
+ * Whether a new session may be opened at a shard: it is offered, ALIVE, READY
+ * and not draining.
+ */
 int llmgw_shard_is_usable(const llmgw_member_t *member);
 
 
@@ -248,7 +261,7 @@ typedef struct {
 } llmgw_roster_t;
 
 
-/* NULL: no member has that id. */
+/* The member with that id; NULL: there is none. */
 const llmgw_member_t *llmgw_roster_find(const llmgw_roster_t *roster,
     const char *id);
 

@@ -143,7 +143,7 @@
  *   start      Take the lock on PATH.lock (flock; the file stays for ever and
  *              holds the pid).  If PATH is a valid segment with records of the
  *              length to be written, of at least the capacity asked for, and
- *              ours, go on in it.  Otherwise make one; a valid segment with
+ *              ours, continue in it.  Otherwise make one; a valid segment with
  *              other records, or a smaller one, gives its table, lists and
  *              generation.
  *   make       PATH.tmp: take the space (posix_fallocate, so that no later
@@ -235,24 +235,24 @@ typedef enum {
 typedef struct llmgw_members_writer_s  llmgw_members_writer_t;
 
 /*
- * Opens a valid segment of at least this capacity and goes on from its
- * generation, else makes a new one, whole, and renames it into place (the space
- * is taken by posix_fallocate, mode 0644).  error holds
+ * Opens a valid segment of at least this capacity and continues from its
+ * generation; otherwise makes a new one, whole, and renames it into place (the
+ * space is taken by posix_fallocate, mode 0644).  error holds
  * LLMGW_MEMBERS_ERROR_BYTES.
  *
  * A disk that refuses the file (llmgw_disk_refuses()) is left to the heartbeat:
- * the writer is there, error says why, and publishing fails meanwhile.  Else
- * error is "".
+ * the writer is created, error says why, and publishing fails meanwhile.
+ * Otherwise error is "".
  *
- * path NULL: a table in memory alone, for an agent that has no nginx beside
- * it; everything below works on it but the names area.
+ * path NULL: only a table in memory, for an agent that has no nginx beside it;
+ * everything below works on it but the names area.
  */
 llmgw_members_rc_t llmgw_members_writer_create(llmgw_members_writer_t **writer,
     const char *path, uint32_t capacity, char *error);
 
 /*
- * 1: this errno is that of a full or broken disk, which may pass, and not of a
- * wrong path.
+ * 1: this errno is that of a full or broken disk, which may recover, and not
+ * that of a wrong path.
  */
 int llmgw_disk_refuses(int error);
 
@@ -267,21 +267,24 @@ void llmgw_members_writer_destroy(llmgw_members_writer_t *writer);
  * loads[i] belongs to members[i]; NULL: none of them ever reported.
  * A list of models that is not held for this publish is left out of the record.
  *
- * REFUSED: a member that readers would refuse, or an id twice.  EFULL, REFUSED
- * and ESYSTEM have published nothing, and the last view stands.
+ * REFUSED: a member that readers would refuse, or an id twice.  With EFULL,
+ * REFUSED and ESYSTEM nothing was published, and the last view stays valid.
  */
 llmgw_members_rc_t llmgw_members_publish(llmgw_members_writer_t *writer,
     const llmgw_member_t *const *members,
     const llmgw_member_load_t *const *loads, size_t n, int isolated);
 
-/* In place.  A member that the last publish did not have is ignored. */
+/*
+ * Updates the load of a member in place.  A member that the last publish did
+ * not have is ignored.
+ */
 void llmgw_members_set_load(llmgw_members_writer_t *writer, const char *id,
     const llmgw_member_load_t *load);
 
 /*
  * Holds a list for the next publish: puts it into the names area, or finds it
- * there, and returns its hash.  names: each ended by a NUL.  A list stays
- * until a publish that it was not held for.  REFUSED: it is no valid list;
+ * there, and returns its hash.  names: each ended by a NUL.  A list stays until
+ * the first publish for which it was not held.  REFUSED: it is no valid list;
  * EFULL: the lists held for the table in use and for the next one take all
  * places.
  */
@@ -289,16 +292,18 @@ llmgw_members_rc_t llmgw_members_hold_list(llmgw_members_writer_t *writer,
     const char *names, size_t bytes, uint64_t *list);
 
 /*
- * A list that a record of the last publish, or of the one before, names by
- * its hash; the writer's own until the next list is held.  NULL: there is none.
+ * The names of a list that a record of the last publish, or of the one before,
+ * names by its hash.  They belong to the writer, and are valid until the next
+ * list is held.  NULL: there is no such list.
  */
 const char *llmgw_members_held_list(const llmgw_members_writer_t *writer,
     uint64_t list, size_t *bytes);
 
 /*
- * To be called every second or so: tells readers that the view is fresh, and
- * restores the segment if it was removed, replaced or damaged; then error,
- * beside DONE, says what had happened to it, and is "" otherwise.
+ * To be called every second or so: marks the view as fresh for readers, and
+ * restores the segment if it was removed, replaced or damaged.  After a
+ * restoration the result is DONE, and error says what had happened; error is ""
+ * if nothing was wrong.
  */
 llmgw_members_rc_t llmgw_members_heartbeat(llmgw_members_writer_t *writer,
     uint64_t now_ms, char *error);
@@ -337,7 +342,7 @@ typedef struct {
     int                   isolated;
 } llmgw_members_view_t;
 
-/* Opens nothing yet.  NULL: out of memory. */
+/* Creates a reader; opens no file yet.  NULL: out of memory. */
 llmgw_members_reader_t *llmgw_members_reader_create(const char *path);
 void llmgw_members_reader_destroy(llmgw_members_reader_t *reader);
 
@@ -355,9 +360,9 @@ llmgw_members_rc_t llmgw_members_reader_check(llmgw_members_reader_t *reader,
     char *error);
 
 /*
- * The generation as it is now, 0 where no segment was ever open; the last one
- * seen where the file has been damaged since.  Cheap (one small pread), for
- * every pick.  If it differs from the view's, read again.
+ * The generation as it is now; 0 if no segment was ever open; the last one seen
+ * if the file has been damaged since.  Cheap (one small pread), for every pick.
+ * If it differs from the view's, read again.
  */
 uint64_t llmgw_members_reader_generation(llmgw_members_reader_t *reader);
 
@@ -371,9 +376,10 @@ llmgw_members_rc_t llmgw_members_read(llmgw_members_reader_t *reader,
     llmgw_members_view_t *view, char *error);
 
 /*
- * Refreshes heartbeat_ms and loads[0..n) of a view alone.  UNCHANGED: the view
- * is of another generation than the segment; read.  ABSENT: none is open.
- * REFUSED, ESYSTEM: damaged; loads may be refreshed in part.
+ * Refreshes only heartbeat_ms and loads[0..n) of a view.  UNCHANGED: the
+ * segment has another generation than the view: read again.  ABSENT: no segment
+ * is open.  REFUSED, ESYSTEM: the segment is damaged; some loads may be
+ * refreshed.
  */
 llmgw_members_rc_t llmgw_members_read_loads(llmgw_members_reader_t *reader,
     llmgw_members_view_t *view);

@@ -29,12 +29,12 @@
 #include "proto/members/layout.h"
 
 
-#define GENERATION_TRIES  4     /* of 0.3 us; the last one known is good too */
+#define GENERATION_TRIES  4     /* of 0.3 us each; else the last known one */
 
 struct llmgw_members_reader_s {
     char                 *path;
     int                   fd;               /* -1: none */
-    struct stat           file;             /* what is open */
+    struct stat           file;             /* of the file that is open */
     uint64_t              generation;       /* last one seen; 0: none open */
     llmgw_members_view_t  spare;            /* arrays to fetch into */
     int                   has_refused;

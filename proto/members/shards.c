@@ -46,7 +46,7 @@ llmgw_weights_id_read(uint8_t *id, const char *text, size_t len)
 }
 
 
-/* The next name of a list, or NULL; *at is behind it. */
+/* The next name of a list, or NULL; *at is moved after it. */
 static const char *
 name_next(const char *names, size_t bytes, size_t *at)
 {

@@ -1,7 +1,6 @@
 
 /*
- * The model of which shards compute layers, and which shards can serve
- * together.
+ * The model whose layers shards compute, and which shards can serve together.
  *
  * A shard's record has its layers (llmgw_member_shard()).  Longer facts, which
  * are the same for all shards of one model, are in the list that `models` of
@@ -28,7 +27,7 @@
     (LLMGW_MEMBERS_MODELS_BYTES - (2 * LLMGW_WEIGHTS_ID_BYTES + 1)            \
      - LLMGW_MEMBERS_NAME_BYTES)
 
-/* What shards compute that may serve one request together. */
+/* What all shards that may serve one request together have in common. */
 typedef struct {
     char     name[LLMGW_SHARD_MODEL_BYTES];
     uint8_t  weights_id[LLMGW_WEIGHTS_ID_BYTES];
@@ -36,17 +35,20 @@ typedef struct {
 } llmgw_shard_model_t;
 
 
-/* A list of the names area.  0, or -1: it is not of a shard. */
+/* Reads a list of the names area.  0; -1: it is not the list of a shard. */
 int llmgw_shard_model_read(llmgw_shard_model_t *model, const char *names,
     size_t bytes);
 
 /*
- * The list of a model; names holds LLMGW_MEMBERS_MODELS_BYTES.  Returns its
- * bytes.
+ * Writes the list of a model; names holds LLMGW_MEMBERS_MODELS_BYTES.  Returns
+ * its length.
  */
 size_t llmgw_shard_model_write(const llmgw_shard_model_t *model, char *names);
 
-/* 64 hexadecimal digits in lower case and a NUL; and back: 0, or -1. */
+/*
+ * Writes an id as 64 hexadecimal digits in lower case and a NUL; and reads them
+ * back: 0, or -1.
+ */
 void llmgw_weights_id_write(const uint8_t *id, char *text);
 int llmgw_weights_id_read(uint8_t *id, const char *text, size_t len);
 

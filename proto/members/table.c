@@ -54,7 +54,7 @@ llmgw_members_table_slots_bytes(const llmgw_members_table_t *table)
 }
 
 
-/* Bytes after the NUL, perhaps of the caller's stack, must not get out. */
+/* Bytes after the NUL may be from the caller's stack, and must not get out. */
 static void
 string_end(char *string, size_t bytes)
 {

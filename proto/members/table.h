@@ -1,7 +1,7 @@
 
 /*
- * The writer's table in memory: what one buffer of the file is to hold, and
- * the loads that it was made of.
+ * The writer's table in memory: what one buffer of the file is to hold, and the
+ * loads from which it was made.
  */
 
 #ifndef LLMGW_MEMBERS_TABLE_H
@@ -14,11 +14,12 @@ typedef struct {
     llmgw_members_buffer_t  *header;
     llmgw_member_t          *records;   /* behind the header, as in the file */
     llmgw_member_load_t     *loads;
-    llmgw_members_slot_t    *slots;     /* the same as in the file */
-    uint32_t                *sorted;    /* k-th record: which published one */
+    llmgw_members_slot_t    *slots;     /* likewise as in the file */
+    uint32_t                *sorted;    /* for the k-th record: index of its
+                                           member in the publish */
 } llmgw_members_table_t;
 
-/* All zero.  0, or -1. */
+/* Allocates a table of zeros.  0, or -1. */
 int llmgw_members_table_init(llmgw_members_table_t *table, uint32_t capacity);
 void llmgw_members_table_done(llmgw_members_table_t *table);
 
@@ -39,15 +40,15 @@ int llmgw_members_table_build(llmgw_members_table_t *table,
 void llmgw_members_table_set_load(llmgw_members_table_t *table, size_t k,
     const llmgw_member_load_t *load);
 
-/* The buffer's header, for the publish that this head belongs to. */
+/* Fills the buffer's header, for the publish that this head belongs to. */
 void llmgw_members_table_seal(llmgw_members_table_t *table,
     const llmgw_members_head_t *head, size_t n, uint32_t flags);
 
-/* 1: b, with n records and these flags, routes as a does. */
+/* 1: b, with n records and these flags, leads to the same routing as a. */
 int llmgw_members_table_routes_alike(const llmgw_members_table_t *a,
     const llmgw_members_table_t *b, size_t n, uint32_t flags);
 
-/* The record with this id; -1: none. */
+/* The index of the record with this id; -1: there is none. */
 ssize_t llmgw_members_table_find(const llmgw_members_table_t *table,
     const char *id);
 

@@ -3,7 +3,7 @@
  * The writer of the members segment: two tables in memory, the one in use and
  * the next one, as there are two buffers in the file.  Until the next one is
  * begun, its memory has the table before, so that the changes of a publish can
- * be told.
+ * be found.
  *
  * A publish builds the next table, decides whether it routes differently from
  * the one in use, writes it into the buffer not in use, and flips the head
@@ -31,7 +31,8 @@ struct llmgw_members_writer_s {
     int                    fd;          /* -1: none yet */
     llmgw_members_head_t   head;        /* as it stands in the file */
     llmgw_members_table_t  current;     /* as it stands in the buffer in use */
-    llmgw_members_table_t  next;        /* or the one before */
+    llmgw_members_table_t  next;        /* being built, or the one before
+                                           `current` */
     llmgw_members_lists_t  lists;
 };
 
@@ -55,8 +56,9 @@ generation_after(uint64_t generation)
 
 
 /*
- * The generation of what lies at the path, where that can be told: another
- * writer's segment, or one whose table is damaged and whose head is not.
+ * The generation of the file at the path, if it can be found: the file is
+ * another writer's segment, or one whose table is damaged and whose head is
+ * not.
  */
 static uint64_t
 generation_found(const char *path)
@@ -116,7 +118,7 @@ segment_make(llmgw_members_writer_t *w, char *error)
 }
 
 
-/* A predecessor's table becomes the one in use. */
+/* Makes a predecessor's table the one in use. */
 static void
 table_adopt(llmgw_members_writer_t *w, int fd,
     const llmgw_members_head_t *head, const llmgw_members_view_t *view)
@@ -164,10 +166,10 @@ tables_init(llmgw_members_writer_t *w, char *error)
 
 
 /*
- * Goes on from what lies at the path.  A valid segment that is too small or
+ * Continues from the file at the path.  A valid segment that is too small or
  * has longer records is not continued in its file, but its table and generation
- * are: the fleet does not vanish from the readers' sight because a limit was
- * raised or an agent was set back.
+ * are: the fleet must not vanish from the readers' sight because a limit was
+ * raised or an agent was downgraded.
  */
 static llmgw_members_rc_t
 segment_open(llmgw_members_writer_t *w, char *error)
@@ -313,7 +315,7 @@ table_flip(llmgw_members_writer_t *w, const llmgw_members_head_t *head,
 }
 
 
-/* A record never names a list that no reader would find. */
+/* Removes from records the lists that no reader would find. */
 static void
 table_drop_lists(const llmgw_members_writer_t *w, llmgw_member_t *records,
     size_t n)
@@ -382,7 +384,7 @@ llmgw_members_publish(llmgw_members_writer_t *w,
 }
 
 
-/* A write that fails is found by the next heartbeat. */
+/* If a write fails here, the next heartbeat finds it. */
 void
 llmgw_members_set_load(llmgw_members_writer_t *w, const char *id,
     const llmgw_member_load_t *load)

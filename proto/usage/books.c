@@ -25,9 +25,10 @@ struct llmgw_books_s {
     llmgw_seen_t           *seen;
     llmgw_books_account_t  *accounts;
     size_t                  n;
-    size_t                  size;       /* a power of two; so many indexes, */
-    uint32_t               *index;      /* of account + 1, by name */
-    uint64_t                lines;      /* of the state, so far */
+    size_t                  size;       /* a power of two: number of entries in
+                                           `index` */
+    uint32_t               *index;      /* by name: number of the account + 1 */
+    uint64_t                lines;      /* lines of the state read so far */
 };
 
 
@@ -73,7 +74,7 @@ llmgw_books_destroy(llmgw_books_t *books)
 }
 
 
-/* The place of a name, or a free one. */
+/* The entry of a name in the index, or a free entry. */
 static uint32_t *
 books_place(const llmgw_books_t *books, const char *name)
 {
@@ -93,7 +94,10 @@ books_place(const llmgw_books_t *books, const char *name)
 }
 
 
-/* The index is twice as large as accounts ever are. */
+/*
+ * Makes room for one more account.  The index always has at least twice as many
+ * entries as there are accounts.
+ */
 static int
 books_grow(llmgw_books_t *books)
 {
@@ -131,7 +135,9 @@ books_grow(llmgw_books_t *books)
 }
 
 
-/* The account of that name, found or added; NULL: there is no room. */
+/*
+ * The account of that name, which is added if need be; NULL: there is no room.
+ */
 static llmgw_books_account_t *
 books_account(llmgw_books_t *books, const char *name)
 {
@@ -215,7 +221,7 @@ llmgw_books_birth(const llmgw_books_t *books)
 }
 
 
-/* A member of a line as a number, or -1: it has none. */
+/* Reads a member of a line as a number.  -1: the line has no such number. */
 static int
 state_number(llmgw_json_t line, const char *name, uint64_t max,
     uint64_t *number)
@@ -224,7 +230,10 @@ state_number(llmgw_json_t line, const char *name, uint64_t max,
 }
 
 
-/* The text of a member, which is neither empty nor longer than its field. */
+/*
+ * Copies the text of a member.  It must not be empty, nor longer than its
+ * field.
+ */
 static int
 state_text(llmgw_json_t line, const char *name, char *text, size_t size)
 {
@@ -300,7 +309,9 @@ state_read_account(llmgw_books_t *books, llmgw_json_t line)
 }
 
 
-/* The next line.  1: more have to follow; 0: it was the last; -1. */
+/*
+ * Reads the next line.  1: more must follow; 0: it was the last; -1: an error.
+ */
 static int
 state_read_line(llmgw_books_t *books, const char *text, size_t len,
     const char **why)

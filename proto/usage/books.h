@@ -39,7 +39,7 @@
 /* A line of the state with its newline: a name may need two bytes for one. */
 #define LLMGW_STATE_LINE_BYTES  512
 
-/* Accounts of a gateway in one month, of which a zone holds some 10,000. */
+/* Accounts of a gateway in one month; a zone holds some 10,000 of them. */
 #define LLMGW_BOOKS_ACCOUNTS    1000000
 
 typedef struct llmgw_books_s  llmgw_books_t;
@@ -47,21 +47,22 @@ typedef struct llmgw_books_s  llmgw_books_t;
 typedef struct {
     char          name[LLMGW_KEY_NAME_BYTES];
     llmgw_sums_t  sums;
-    uint64_t      n;                    /* of the state's zone; 0: not in it */
+    uint64_t      n;                    /* of the state's zone; 0: not in the
+                                           state */
 } llmgw_books_account_t;
 
 
 /*
- * below: records of this birth and later ones do not count; NULL: all may.
- * NULL: no memory.
+ * below: records of this birth and later ones do not count; NULL: all may
+ * count.  Returns NULL if there is no memory.
  */
 llmgw_books_t *llmgw_books_create(const char *gateway, const char *below);
 void llmgw_books_destroy(llmgw_books_t *books);
 
 /*
- * Takes so many lines of a state file's text, from *at on, which is 0 at first.
- * 1: call again; 0: complete; -1: not a state, cut off, or another gateway's:
- * *why (constant) has the reason, and the books are empty.
+ * Takes that many lines of a state file's text, from *at on, which is 0 at
+ * first.  1: call again; 0: complete.  -1: it is not a state, is cut off, or is
+ * another gateway's; *why (constant) has the reason, and the books are empty.
  */
 int llmgw_books_state(llmgw_books_t *books, const char *text, size_t len,
     size_t *at, uint32_t lines, const char **why);
@@ -77,7 +78,9 @@ int llmgw_books_record(void *books, const llmgw_usage_source_t *source,
 const llmgw_books_account_t *llmgw_books_at(const llmgw_books_t *books,
     size_t i);
 
-/* The state's birth, which a new zone's has to be above; "": no state. */
+/*
+ * The state's birth, which the birth of a new zone has to exceed; "": no state.
+ */
 const char *llmgw_books_birth(const llmgw_books_t *books);
 
 /* Write a line with its newline, and return its length. */

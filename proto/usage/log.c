@@ -13,17 +13,23 @@
 
 #define LOG_BYTES  65536
 
-/* Of a line: records that were cut off, and a whole one behind them. */
+/*
+ * Most bytes of a line: records that were cut off, with a whole one after them.
+ */
 #define LOG_LINE_BYTES  (4 * LLMGW_USAGE_LINE_BYTES)
 
-/* A record begins so, and has it nowhere else: in texts quotes are escaped. */
+/*
+ * A record begins with this text, and has it nowhere else: quotes in its texts
+ * are escaped.
+ */
 #define LOG_RECORD_BEGINS  "{\"time\":\""
 
 struct llmgw_usage_log_s {
     gzFile                    file;
-    size_t                    at;       /* what is read and not used: from */
-    size_t                    len;      /* up to */
-    int                       is_long;  /* in a line that is too long */
+    size_t                    at;       /* bytes read and not used yet begin
+                                           here */
+    size_t                    len;      /* and end here */
+    int                       is_long;  /* within a line that is too long */
     llmgw_usage_log_counts_t  counts;
     char                      bytes[LOG_BYTES];
 };
@@ -76,7 +82,7 @@ llmgw_usage_log_counts(const llmgw_usage_log_t *log)
 }
 
 
-/* 1: there is more; 0: the end; -1. */
+/* Reads more of the file.  1: there is more; 0: the end; -1: an error. */
 static int
 log_fill(llmgw_usage_log_t *log)
 {
@@ -96,7 +102,7 @@ log_fill(llmgw_usage_log_t *log)
         return 1;
     }
 
-    /* a compressed file that is cut off is no end */
+    /* reports a compressed file that is cut off as an error */
 
     (void) gzerror(log->file, &n);
 
@@ -114,7 +120,10 @@ log_wrong(llmgw_usage_log_t *log, const char *why)
 }
 
 
-/* The last record that begins after another's beginning; NULL: none does. */
+/*
+ * The last record that begins after the beginning of another one; NULL: there
+ * is none.
+ */
 static const char *
 log_behind(const char *line, size_t len)
 {
@@ -198,7 +207,7 @@ llmgw_usage_log_step(llmgw_usage_log_t *log, uint32_t lines,
                 return rc;
             }
 
-            lines--;                    /* bytes without an end, too */
+            lines--;                    /* a line without an end counts, too */
             continue;
         }
 

@@ -18,7 +18,7 @@
 #define PAST_ALLOWED_S   60
 #define PAST_PATH_BYTES  4096
 
-/* As many lines as there may be accounts. */
+/* Room for as many lines as there may be accounts. */
 #define PAST_STATE_BYTES  ((size_t) LLMGW_BOOKS_ACCOUNTS                      \
                            * LLMGW_STATE_LINE_BYTES)
 
@@ -32,16 +32,17 @@ struct llmgw_past_s {
     llmgw_past_files_t   files;
     llmgw_books_t       *books;
     llmgw_past_counts_t  counts;
-    time_t               since;         /* older files have nothing */
-    char                *text;          /* of the state, until it is read */
+    time_t               since;         /* files changed before are left out */
+    char                *text;          /* text of the state, until it is
+                                           read */
     size_t               len;
     size_t               at;
     past_file_t         *found;
     uint32_t             nfound;
-    uint32_t             next;          /* to be read */
-    int                  is_full;       /* too many files, and it was said */
-    llmgw_usage_log_t   *log;           /* that is being read */
-    int                  is_out;        /* of memory for what was used */
+    uint32_t             next;          /* next file to be read */
+    int                  is_full;       /* too many files; this was reported */
+    llmgw_usage_log_t   *log;           /* the file that is being read */
+    int                  is_out;        /* out of memory for the records */
 };
 
 
@@ -65,7 +66,7 @@ past_month_began(uint64_t unix_ms)
 }
 
 
-/* NULL: errno has the reason; 0: the file is too large. */
+/* Reads a whole file.  NULL: errno has the reason; 0: the file is too large. */
 static char *
 past_read(int fd, const struct stat *st)
 {
@@ -211,7 +212,10 @@ past_step_state(llmgw_past_t *past)
 }
 
 
-/* A file of the log, unless it is known or has nothing.  -1: no memory. */
+/*
+ * Adds a file of the log, unless it is known or has no record that counts.  -1:
+ * no memory.
+ */
 static int
 past_found(llmgw_past_t *past, const char *path)
 {
@@ -259,7 +263,9 @@ past_found(llmgw_past_t *past, const char *path)
 }
 
 
-/* 1: there are files to be read; 0: there are none; -1: no memory. */
+/*
+ * Looks for files of the log.  1: some have to be read; 0: none; -1: no memory.
+ */
 static int
 past_look(llmgw_past_t *past)
 {
@@ -308,8 +314,8 @@ past_is_at(const past_file_t *file)
 
 
 /*
- * The next file that was found.  One that was renamed meanwhile is forgotten,
- * so that it is found by its new name.
+ * Opens the next file that was found.  One that was renamed meanwhile is
+ * forgotten, so that it is found again by its new name.
  */
 static void
 past_open_log(llmgw_past_t *past)

@@ -27,8 +27,8 @@ typedef struct {
 typedef struct {
     const char   *name;
     read_kind_t   kind;
-    size_t        offset;               /* in read_t */
-    size_t        size;                 /* of a text's field */
+    size_t        offset;               /* of the field in read_t */
+    size_t        size;                 /* of the field, for a text */
 } read_member_t;
 
 #define read_text_member(name, field)                                         \
@@ -62,7 +62,9 @@ static const read_member_t  read_members[] = {
 #define READ_ALL      ((1u << READ_MEMBERS) - 1)
 
 
-/* 0; -1: it is no string, longer, or has control characters. */
+/*
+ * Copies a text.  0; -1: it is no string, too long, or has control characters.
+ */
 static int
 read_text(llmgw_json_t value, char *to, size_t size)
 {
@@ -105,7 +107,10 @@ read_time(llmgw_json_t value, uint64_t *unix_ms)
 }
 
 
-/* Digits, a point, and three digits: as it is written. */
+/*
+ * Reads a number of seconds in the form in which it is written: digits, a
+ * point, and three digits.
+ */
 static int
 read_seconds(llmgw_json_t value, uint64_t *ms)
 {
@@ -215,7 +220,7 @@ read_value(const read_member_t *member, llmgw_json_t value, read_t *read)
 }
 
 
-/* NULL, or what is wrong. */
+/* Reads the members of a record.  NULL, or what is wrong. */
 static const char *
 read_object(llmgw_json_t object, read_t *read)
 {

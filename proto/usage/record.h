@@ -37,8 +37,8 @@
 
 
 /*
- * With the newline.  Linux writes so few bytes at the end of a file without
- * mixing them with another process's.
+ * The longest line, with its newline.  Linux appends a write of this size to a
+ * file without mixing it with another process's.
  */
 #define LLMGW_USAGE_LINE_BYTES      4096
 
@@ -54,16 +54,17 @@
 
 #define LLMGW_USAGE_CHANCE_BYTES    10
 
-/* Numbers in a record are no greater; 2^53, which each reader has exactly. */
+/* The greatest number in a record: 2^53, up to which every reader is exact. */
 #define LLMGW_USAGE_NUMBER_MAX      9007199254740992ull
 
 typedef enum {
-    LLMGW_SETTLED_BY_ENGINE = 0,        /* it reported the numbers of tokens */
-    LLMGW_SETTLED_BY_COUNT,             /* we counted what it sent */
-    LLMGW_SETTLED_BY_WORKER_DIED        /* the same, up to its death */
+    LLMGW_SETTLED_BY_ENGINE = 0,        /* the engine reported the numbers of
+                                           tokens */
+    LLMGW_SETTLED_BY_COUNT,             /* we counted the tokens that it sent */
+    LLMGW_SETTLED_BY_WORKER_DIED        /* we counted until the worker died */
 } llmgw_settled_by_t;
 
-/* Which zone counted it. */
+/* The zone that counted a record. */
 typedef struct {
     char  gateway[LLMGW_USAGE_GATEWAY_BYTES];
     char  birth[LLMGW_USAGE_BIRTH_BYTES];
@@ -74,43 +75,46 @@ typedef struct {
     uint64_t            n;
     uint64_t            ended_ms;       /* since 1970 */
     uint64_t            took_ms;
-    uint64_t            prompt;         /* tokens, like all that follow */
-    uint64_t            completion;     /* taken by the client's front */
-    uint64_t            cached;         /* of the prompt */
-    uint64_t            reasoning;      /* of the completion */
-    uint64_t            wasted;         /* received and thrown away */
+    uint64_t            prompt;         /* tokens, like the next four */
+    uint64_t            completion;     /* tokens taken by the client's front */
+    uint64_t            cached;         /* part of `prompt` */
+    uint64_t            reasoning;      /* part of `completion` */
+    uint64_t            wasted;         /* tokens received and thrown away */
     llmgw_settled_by_t  settled_by;
     char                key[LLMGW_KEY_NAME_BYTES];
     char                tenant[LLMGW_USAGE_TENANT_BYTES];
     char                slo_class[LLMGW_USAGE_CLASS_BYTES];
-    char                model[LLMGW_USAGE_MODEL_BYTES];     /* asked for */
-    char                served[LLMGW_USAGE_MODEL_BYTES];    /* by "as" */
-    char                replicas[LLMGW_USAGE_REPLICAS_BYTES];   /* a space
-                                                               between */
+    char                model[LLMGW_USAGE_MODEL_BYTES];     /* that was asked
+                                                               for */
+    char                served[LLMGW_USAGE_MODEL_BYTES];    /* after the mapping
+                                                               by "as" */
+    char                replicas[LLMGW_USAGE_REPLICAS_BYTES];   /* separated by
+                                                                   spaces */
     char                outcome[LLMGW_USAGE_OUTCOME_BYTES];
     char                request_id[LLMGW_USAGE_REQUEST_BYTES];
 } llmgw_usage_t;
 
 
 /*
- * The birth of a zone that is made now, from that much chance, greater than
- * `above`; "": there is none yet.
+ * The birth of a zone that is made now, with the given random bytes, greater
+ * than `above`; above "": there is none yet.
  */
 void llmgw_usage_birth(char birth[LLMGW_USAGE_BIRTH_BYTES], uint64_t unix_ms,
     const uint8_t chance[LLMGW_USAGE_CHANCE_BYTES], const char *above);
 
-/* Sets a text; size is that of the field.  Longer texts are cut. */
+/* Sets a text field of `size` bytes.  Longer texts are cut. */
 void llmgw_usage_text(char *field, size_t size, const void *text, size_t len);
 
 /*
  * Whether an account may have that name, so that it is the same in records: 1
- * to 96 bytes of UTF-8 without control characters.  Names of the key file are.
+ * to 96 bytes of UTF-8 without control characters.  Names of the key file are
+ * valid.
  */
 int llmgw_usage_name_is_valid(const void *name, size_t len);
 
 /*
- * One more replica was asked.  A replica is not added if its id does not fit
- * beside the others', or if it was the last one already.
+ * Adds a replica that was asked, unless its id does not fit beside the others',
+ * or it is the last one in the list already.
  */
 void llmgw_usage_replica(llmgw_usage_t *usage, const char *id, size_t len);
 
@@ -122,8 +126,8 @@ size_t llmgw_usage_write(char line[LLMGW_USAGE_LINE_BYTES],
     const llmgw_usage_source_t *source, const llmgw_usage_t *usage);
 
 /*
- * Reads a line, without its newline.  0; -1: it is no record, why not is in
- * *why (constant, for people), and nothing else was changed.  Members that are
+ * Reads a line, without its newline.  0; -1: it is no record, *why (constant,
+ * for people) has the reason, and nothing else was changed.  Members that are
  * not known are passed over, so that later versions may add some; one of the
  * above that is missing, given twice, too long, of another type or with control
  * characters is an error.

@@ -14,7 +14,7 @@ typedef struct {
 
 typedef struct {
     llmgw_usage_source_t  source;
-    seen_range_t         *ranges;       /* ascending, with a gap between */
+    seen_range_t         *ranges;       /* ascending, with gaps between them */
     size_t                n;
     size_t                size;
 } seen_source_t;
@@ -23,8 +23,8 @@ struct llmgw_seen_s {
     seen_source_t        *sources;
     size_t                n;
     size_t                size;
-    size_t                last;         /* found */
-    size_t                nranges;      /* of all */
+    size_t                last;         /* index of the source found last */
+    size_t                nranges;      /* ranges of all sources */
 };
 
 
@@ -53,7 +53,7 @@ llmgw_seen_destroy(llmgw_seen_t *seen)
 }
 
 
-/* Room for one more in an array; 0: there is none. */
+/* Makes room for one more item in an array; 0: there is no memory. */
 static int
 seen_grow(void *array, size_t n, size_t *size, size_t bytes)
 {
@@ -117,7 +117,7 @@ seen_source(llmgw_seen_t *seen, const llmgw_usage_source_t *source)
 }
 
 
-/* The first range that ends at n or behind it, or before it by one. */
+/* The first range that ends at n or later, or just before n. */
 static size_t
 seen_place(const seen_source_t *source, uint64_t n)
 {

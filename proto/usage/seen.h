@@ -11,19 +11,19 @@
 #include "proto/usage/record.h"
 
 
-/* Of all sources: 16 MB. */
+/* Most ranges of all sources: 16 MB. */
 #define LLMGW_SEEN_RANGES   1000000
 
-/* Gateways times their restarts; 8 MB. */
+/* Most sources, that is gateways times their restarts: 8 MB. */
 #define LLMGW_SEEN_SOURCES  65536
 
 typedef struct llmgw_seen_s  llmgw_seen_t;
 
 typedef enum {
-    LLMGW_SEEN_NEW = 0,                 /* and noted */
+    LLMGW_SEEN_NEW = 0,                 /* and remembered now */
     LLMGW_SEEN_DOUBLE,
-    LLMGW_SEEN_FULL                     /* more gaps or sources than above, or
-                                           no memory: nobody knows */
+    LLMGW_SEEN_FULL                     /* too many ranges or sources, or no
+                                           memory: it cannot be known */
 } llmgw_seen_rc_t;
 
 

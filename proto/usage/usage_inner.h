@@ -1,5 +1,8 @@
 
-/* How texts are written, in records as in the state: names are the same. */
+/*
+ * Writes texts alike in records and in the state, since names are the same
+ * there.
+ */
 
 #ifndef LLMGW_USAGE_INNER_H
 #define LLMGW_USAGE_INNER_H
@@ -9,8 +12,8 @@
 
 /*
  * Appends the text of a field that has room for `size` bytes, without quotes,
- * and returns its end: no more than two bytes for one.  What is not UTF-8 and
- * control characters are '?'.
+ * at most two bytes for each one.  Returns the end.  What is not UTF-8 and
+ * control characters become '?'.
  */
 char *usage_escape(char *p, const char *text, size_t size);
 

@@ -13,10 +13,13 @@
 
 #define BIRTH_TIME_CHARS  12
 
-/* Quotes and backslashes alone are escaped: two bytes for one. */
+/*
+ * Most bytes of a text: quotes and backslashes alone are escaped, each as two
+ * bytes.
+ */
 #define TEXT_MAX(bytes)  (2 * ((bytes) - 1))
 
-/* Names of members, punctuation and the numbers at their longest. */
+/* Most bytes of member names, punctuation and numbers together. */
 #define FRAME_MAX  640
 
 _Static_assert(FRAME_MAX + TEXT_MAX(sizeof(llmgw_usage_source_t))
@@ -61,7 +64,7 @@ llmgw_usage_text(char *field, size_t size, const void *text, size_t len)
         len = size - 1;
 
         while (len > 0 && (bytes[len] & 0xc0) == 0x80) {
-            len--;                      /* not in the middle of a character */
+            len--;                      /* do not cut within a character */
         }
     }
 
@@ -111,7 +114,10 @@ llmgw_usage_replica(llmgw_usage_t *usage, const char *id, size_t len)
         return;
     }
 
-    /* a sweep may read it when this process is dead: at each moment it ends */
+    /*
+     * another process may read the text when this one has died at any point, so
+     * it has a NUL at each moment
+     */
 
     memcpy(usage->replicas + used + (used > 0), id, len);
     usage->replicas[used + (used > 0) + len] = '\0';
@@ -136,7 +142,7 @@ llmgw_settled_by_name(llmgw_settled_by_t settled_by)
 }
 
 
-/* It stands for itself, as nearly all bytes of a record do. */
+/* 1: the character is written as it is, as nearly all bytes of a record are. */
 static int
 usage_is_plain(char c)
 {
@@ -144,7 +150,10 @@ usage_is_plain(char c)
 }
 
 
-/* A process that was killed while it wrote may have left no NUL at the end. */
+/*
+ * A process that was killed while it wrote may have left no NUL, so `size`
+ * bounds the text.
+ */
 char *
 usage_escape(char *p, const char *text, size_t size)
 {

@@ -15,13 +15,13 @@
 #include "ctl/certs/authority.h"
 
 
-/* For a clock that is behind this one. */
+/* Validity begins this much earlier, for hosts whose clock is behind. */
 #define AUTHORITY_BEFORE_S     300
 
 #define AUTHORITY_SERIAL_BITS  127
 #define AUTHORITY_NAMES_BYTES  4096
 
-/* What is written: a pair of files, whose names end in .key and .crt. */
+/* A pair of files that is written: names end in .key and .crt. */
 typedef struct {
     char        key_path[PATH_MAX];
     char        cert_path[PATH_MAX];
@@ -140,7 +140,7 @@ authority_entitle(X509 *cert, const char *name)
 }
 
 
-/* Of a new key; issuer: NULL for a certificate that signs itself. */
+/* Makes a certificate with a new key; issuer NULL: it signs itself. */
 static int
 authority_make(authority_pair_t *pair, const authority_pair_t *issuer,
     const char *name, int days, const authority_extension_t *all, size_t n)
@@ -170,7 +170,7 @@ authority_make(authority_pair_t *pair, const authority_pair_t *issuer,
         return -1;
     }
 
-    /* It is good no longer than the certificate that vouches for it. */
+    /* it must not outlast the issuer's certificate */
 
     end = X509_get0_notAfter(issuer->cert);
 
@@ -220,8 +220,8 @@ authority_put(const char *path, mode_t mode, BIO *text, char *error)
 }
 
 
-/* The key comes first, so that a reader that finds the new certificate finds
-   its key, too. */
+/* The key is written first, so that a reader that finds the new certificate
+   finds its key, too. */
 static int
 authority_pair_write(const authority_pair_t *pair, char *error)
 {
@@ -250,7 +250,7 @@ authority_pair_write(const authority_pair_t *pair, char *error)
 }
 
 
-/* A passphrase would be asked for on the terminal. */
+/* Without this, OpenSSL would ask for a passphrase on the terminal. */
 static int
 authority_no_passphrase(char *buf, int size, int is_written, void *data)
 {
@@ -307,7 +307,7 @@ authority_pair_read(authority_pair_t *pair, char *error)
 }
 
 
-/* --- what is asked for */
+/* --- the two operations */
 
 int
 authority_init(const authority_t *a, char *error)
@@ -333,7 +333,7 @@ authority_init(const authority_t *a, char *error)
         return -1;
     }
 
-    /* So that people can tell two of them apart. */
+    /* so that people can tell two CAs apart */
 
     rc = -1;
 
@@ -357,7 +357,9 @@ authority_init(const authority_t *a, char *error)
 }
 
 
-/* Appends KIND:NAME for each of a list; all of them were looked at before. */
+/*
+ * Appends KIND:NAME for each name of a list; all of them were checked before.
+ */
 static int
 authority_alternatives(char *text, const char *kind, const char *list)
 {

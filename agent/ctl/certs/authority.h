@@ -20,15 +20,15 @@
 
 typedef struct {
     const char  *dir;
-    int          days;          /* that it is valid */
-    int          is_forced;     /* files that are there are replaced */
+    int          days;          /* validity of a certificate */
+    int          is_forced;     /* existing files are replaced */
 } authority_t;
 
 
-/* Both: 0, or -1 and one line in error (AUTHORITY_ERROR_BYTES). */
+/* Return 0, or -1 and one line in error (AUTHORITY_ERROR_BYTES). */
 int authority_init(const authority_t *authority, char *error);
 
-/* names, ips: further ones, with commas between them; NULL: none. */
+/* names, ips: further names and addresses, separated by commas; NULL: none. */
 int authority_issue(const authority_t *authority, const char *name,
     const char *names, const char *ips, char *error);
 

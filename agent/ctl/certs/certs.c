@@ -1,7 +1,5 @@
 
-/*
- * llmgwctl certs: a small CA for a fleet that has none.  No agent is asked.
- */
+/* llmgwctl certs: a small CA for a fleet that has none.  It asks no agent. */
 
 #include <arpa/inet.h>
 #include <stddef.h>
@@ -76,7 +74,7 @@ certs_is_ip(const char *name, size_t len)
 }
 
 
-/* NULL: each of the list is one; else the first that is none. */
+/* The first item of the list that is invalid; NULL: all are valid. */
 static const char *
 certs_stray(const char *list, int (*is_one)(const char *name, size_t len))
 {

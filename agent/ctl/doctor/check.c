@@ -6,7 +6,7 @@
 #include "ctl/doctor/check_inner.h"
 
 
-/* In the order of a request's way: what comes first explains what follows. */
+/* In the order of a request's way: an earlier fault may explain later ones. */
 static const doctor_check_t  doctor_checks[] = {
     { "agent", { "socket" }, "it answers, and knows its cluster",
       doctor_check_agent },

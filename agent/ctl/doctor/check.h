@@ -1,14 +1,14 @@
 
 /*
- * What the doctor looks at, and what it says of it.
+ * What the doctor checks, and what it reports.
  *
  * A check is a row of one table: its name, the facts that it needs, and a
- * function of these facts.  The function is pure: all that takes time or may
- * fail was done when the facts were gathered (gather.h).  It says what is not
- * as it should be, one line each; when it has said nothing, the runner says
- * that all is well, in the words of its row.  Where a fact that it needs could
- * not be had, it is not run, and the line says why: what was not looked at is
- * never called ok.
+ * function of these facts.  The function is pure: everything that takes time or
+ * may fail was done when the facts were gathered (gather.h).  It reports each
+ * fault in one line; if it reports none, the runner reports that all is well,
+ * in the words of the row.  If a fact that a check needs is missing, the check
+ * is not run, and the line says why: what was not checked is never reported as
+ * ok.
  *
  *     ok         as it should be
  *     warning    works now, and will not under load, or soon
@@ -36,12 +36,13 @@ typedef enum {
 const char *doctor_level_name(doctor_level_t level);
 
 typedef struct {
-    json_t      *lines;                 /* {"check", "level", "text", "do"} */
+    json_t      *lines;                 /* of {"check", "level", "text",
+                                           "do"} */
     unsigned     n[DOCTOR_NLEVELS];
-    const char  *check;                 /* that is run */
+    const char  *check;                 /* name of the check being run */
 } doctor_report_t;
 
-/* All checks over these facts; lines is an empty array. */
+/* Runs all checks over these facts; lines must be an empty array. */
 void doctor_check(const json_t *facts, doctor_report_t *report);
 
 #endif /* DOCTOR_CHECK_H */

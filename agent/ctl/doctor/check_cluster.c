@@ -7,23 +7,23 @@
 #include "common/address.h"
 
 
-/* Half of a ping's way is what a measure may be wrong by; logs of several
-   hosts that differ by this much cannot be read side by side. */
+/* A clock may be measured wrongly by half of a ping's way.  Logs of several
+   hosts whose clocks differ by this much cannot be compared. */
 #define CHECK_CLOCK_NOTED_MS   2000
 #define CHECK_CLOCK_WRONG_MS   60000
 
-/* One loss is chance. */
+/* A single loss is chance. */
 #define CHECK_PINGS_LOST       3
 
 /* A member pings each other one once in as many periods as there are members;
-   some may be lost. */
+   some pings may be lost. */
 #define CHECK_HEARD_MS         5000
 #define CHECK_HEARD_EACH_MS    1000
 
-/* What was refused longer ago may be mended: agents ask again each second. */
+/* The cause of an older refusal may be fixed: agents try again each second. */
 #define CHECK_DROP_MS          30000
 
-/* As nginx judges it; agents write every second. */
+/* The same limit as nginx's; agents write every second. */
 #define CHECK_SEGMENT_STALE_MS  3000
 
 
@@ -289,7 +289,7 @@ doctor_check_udp(const json_t *facts, doctor_report_t *report)
 }
 
 
-/* nginx may have segments of other clusters, too. */
+/* nginx may read segments of other clusters, too. */
 static int
 check_is_own_read(const json_t *segments, const char *own)
 {

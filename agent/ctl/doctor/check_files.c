@@ -1,5 +1,8 @@
 
-/* Files that the processes are given, and where they write. */
+/*
+ * Checks the files that the processes are given, and the places where they
+ * write.
+ */
 
 #include <stdlib.h>
 
@@ -8,14 +11,14 @@
 
 #define CHECK_DAY_MS          86400000LL
 
-/* Certificates of 90 days are renewed when a third is left. */
+/* Certificates of 90 days are usually renewed when a third of that is left. */
 #define CHECK_CERT_SOON_MS    (14 * CHECK_DAY_MS)
 
-#define CHECK_DISK_FULL       10        /* permille that are free */
+#define CHECK_DISK_FULL       10        /* permille of the disk that is free */
 #define CHECK_DISK_LITTLE     50
 #define CHECK_MEMORY_LITTLE   50
 
-/* Bits of a mode. */
+/* Permission bits of a mode. */
 #define CHECK_OTHERS_READ     04
 #define CHECK_OTHERS_WRITE    02
 #define CHECK_GROUP_WRITE     020

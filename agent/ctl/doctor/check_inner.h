@@ -1,5 +1,5 @@
 
-/* Private to the checks: how they say what they found. */
+/* Private to the checks: how they report, and their table. */
 
 #ifndef DOCTOR_CHECK_INNER_H
 #define DOCTOR_CHECK_INNER_H
@@ -14,18 +14,20 @@
 
 typedef struct {
     const char  *name;
-    const char  *needs[DOCTOR_MAX_NEEDS];   /* facts, by name */
-    const char  *good;                      /* what is said if all is well */
+    const char  *needs[DOCTOR_MAX_NEEDS];   /* names of the facts it needs */
+    const char  *good;                      /* reported if all is well */
     void       (*run)(const json_t *facts, doctor_report_t *report);
 } doctor_check_t;
 
 
-/* remedy: what to do, as a sentence; text: what was seen. */
+/*
+ * Reports a fault.  remedy: what to do, as a sentence; format: what was found.
+ */
 void doctor_say(doctor_report_t *report, doctor_level_t level,
     const char *remedy, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* A part of a fact that is not there: {"why": TEXT}. */
+/* The reason if a fact, or a part of one, is missing: it is {"why": TEXT}. */
 const char *doctor_why(const json_t *fact);
 
 /* check_cluster.c */

@@ -9,18 +9,18 @@
 #include "ctl/doctor/conf.h"
 
 
-/* nginx's own defaults. */
+/* Defaults of nginx. */
 #define CHECK_WORKER_CONNECTIONS  512
 #define CHECK_BODY_BYTES          (1 << 20)
 #define CHECK_H2_STREAMS          128
 #define CHECK_KEEPALIVE_REQUESTS  1000
 
-/* What README's configuration has; half of it is not worth a word. */
+/* Values of README's configuration; half of them is not worth a warning. */
 #define CHECK_FEW_STREAMS   1000
 #define CHECK_FEW_REQUESTS  10000
 #define CHECK_SMALL_BODY    (8 << 20)
 
-/* Listening sockets, logs, the segment, eventfds, temporary files. */
+/* For listening sockets, logs, the segment, eventfds, temporary files. */
 #define CHECK_SPARE_DESCRIPTORS  64
 
 #define CHECK_HTTP_UNAUTHORIZED  401
@@ -28,7 +28,7 @@
 
 typedef struct {
     doctor_report_t  *report;
-    const json_t     *said;             /* the server it was said of last */
+    const json_t     *said;             /* the last server reported */
 } check_fronts_t;
 
 
@@ -172,7 +172,10 @@ doctor_check_connections(const json_t *facts, doctor_report_t *report)
 }
 
 
-/* nginx joins levels; what is not written is its default. */
+/*
+ * The number of the directive in force: nginx inherits from outer blocks, and
+ * has a default.
+ */
 static int64_t
 check_number(const conf_scope_t *scope, const char *name, int64_t fallback)
 {
@@ -180,7 +183,7 @@ check_number(const conf_scope_t *scope, const char *name, int64_t fallback)
 }
 
 
-/* The server{} of a location; its scope in *of.  NULL: there is none. */
+/* The server{} of a location; its scope goes to *of.  NULL: there is none. */
 static const json_t *
 check_server(const conf_scope_t *scope, const conf_scope_t **of)
 {
@@ -285,7 +288,7 @@ check_body_of(const json_t *directive, const conf_scope_t *scope, void *data)
 }
 
 
-/* The module takes nginx's default for 63m there. */
+/* For this location, the module takes nginx's default as 63m. */
 static void
 check_body_openai(const json_t *directive, const conf_scope_t *scope,
     void *data)
@@ -369,7 +372,7 @@ check_replica_model(const json_t *pool, const json_t *replica,
 }
 
 
-/* All pools of an upstream have the same value, one after the other. */
+/* Pools of one upstream come one after the other, and have the same value. */
 static void
 check_unrouted_models(const json_t *pool, const json_t *before,
     doctor_report_t *report)

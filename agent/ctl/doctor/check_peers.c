@@ -1,5 +1,5 @@
 
-/* What was asked over the network: ports, replicas, engines. */
+/* Checks what was asked over the network: ports, replicas, engines. */
 
 #include <stdlib.h>
 
@@ -190,7 +190,7 @@ doctor_check_engines(const json_t *facts, doctor_report_t *report)
 }
 
 
-/* The first engine that has this one's model; itself at the latest. */
+/* The first engine with the same model as this one, which may be this one. */
 static json_t *
 engine_like(json_t *engines, const json_t *engine)
 {
@@ -207,7 +207,10 @@ engine_like(json_t *engines, const json_t *engine)
 }
 
 
-/* Gateways serve each of several models by a pool of its own. */
+/*
+ * 1: a pool serves the model.  If there are several models, gateways have a
+ * pool for each.
+ */
 static int
 model_has_pool(const json_t *facts, const char *model)
 {

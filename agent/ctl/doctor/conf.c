@@ -11,9 +11,10 @@
 #define CONF_MAX_NAME  1024
 
 typedef struct {
-    const char  *start;                 /* the whole text, for includes */
+    const char  *start;                 /* the whole text, where includes are
+                                           looked for */
     const char  *at;
-    const char  *end;                   /* of the file that is read */
+    const char  *end;                   /* end of the file being read */
     char         file[CONF_MAX_NAME];
     unsigned     line;
     unsigned     depth;
@@ -145,7 +146,9 @@ conf_next(conf_reader_t *r, char *word)
 }
 
 
-/* Where a file's own text ends: at the next mark, or with all. */
+/*
+ * Where the text of a file ends: at the next mark, or at the end of everything.
+ */
 static const char *
 conf_file_end(const char *at)
 {
@@ -157,7 +160,7 @@ conf_file_end(const char *at)
 }
 
 
-/* The file after a mark; NULL: there is no mark. */
+/* Opens the file after a mark; NULL: there is no mark. */
 static const char *
 conf_open(const char *mark, char *name)
 {
@@ -183,7 +186,7 @@ conf_open(const char *mark, char *name)
 }
 
 
-/* Relative to where the main file is. */
+/* The full name of a file, whose name is relative to the main file. */
 static void
 conf_full_name(const conf_reader_t *r, const char *pattern, char *full)
 {
@@ -239,7 +242,10 @@ conf_include(const conf_reader_t *r, json_t *block, const char *pattern)
 }
 
 
-/* Behind its words: its block, if it has one, or what it includes. */
+/*
+ * After its words, reads a directive's block, if it has one, or what it
+ * includes.
+ */
 static int
 conf_end_directive(conf_reader_t *r, json_t *block, json_t *directive,
     conf_token_t token)

@@ -2,10 +2,10 @@
 /*
  * llmgwctl doctor: what is wrong on this host, and what to do.
  *
- * Facts are gathered (gather.h), checks judge them (check.h), and what they say
- * is printed here: a line each, which ends with what to do.  It changes
- * nothing, so it may be run at any time, as any user; what it may not see is
- * said to be unchecked.
+ * Facts are gathered (gather.h), checks judge them (check.h), and their reports
+ * are printed here, one line each, which ends with what to do.  The doctor
+ * changes nothing, so it may be run at any time, as any user; what it may not
+ * see is reported as unchecked.
  */
 
 #include <stddef.h>

@@ -66,7 +66,7 @@ gather_read(const char *path, size_t max, size_t *len)
 }
 
 
-/* What llmgwctl would say of a question that failed, without its own name. */
+/* The error of a question that failed, without llmgwctl's name before it. */
 static json_t *
 gather_said(const char *said)
 {
@@ -80,7 +80,7 @@ gather_said(const char *said)
 }
 
 
-/* NULL: it was answered with this part; else what was wrong. */
+/* Asks the agent.  NULL: *answer is its answer; otherwise what was wrong. */
 static json_t *
 gather_ask(const ctl_t *ctl, const char *cmd, json_t **answer)
 {

@@ -1,8 +1,8 @@
 
 /*
  * The facts that the doctor judges, as one JSON object.  Everything that takes
- * time or may fail is here, with a limit to each wait; what waits for others
- * waits for all of them at once.
+ * time or may fail is done here, with a limit for each wait; all questions to
+ * other processes wait at the same time.
  *
  *     ctl       version, now_ms
  *     socket    path, error ("": its agent answered)
@@ -21,8 +21,8 @@
  *     memory    of processes: of, limit, available
  *     engines   url, status, model, context, metrics_status, error, is_silent
  *
- * What could not be had is {"why": TEXT} in its place.  is_denied beside an
- * error: it is for root.
+ * A fact that is missing is {"why": TEXT}.  is_denied beside an error: only
+ * root may see it.
  */
 
 #ifndef DOCTOR_GATHER_H
@@ -31,7 +31,7 @@
 #include "ctl/main.h"
 
 
-/* A new object. */
+/* Gathers all facts; returns a new object. */
 json_t *doctor_gather(const ctl_t *ctl);
 
 #endif /* DOCTOR_GATHER_H */

@@ -1,6 +1,6 @@
 
 /*
- * The adapter that reports to the agent, by its command line: which engine it
+ * The adapter that reports to the agent: by its command line, which engine it
  * asks, and with which files.
  */
 
@@ -17,7 +17,10 @@
 #define GATHER_ADAPTER      "llmgw-replica"
 
 
-/* Of "--name value" or "--name=value" among words that a NUL ends each. */
+/*
+ * The value of "--name value" or "--name=value" among words that end with a NUL
+ * each.
+ */
 static const char *
 gather_option(const char *words, size_t bytes, const char *name)
 {

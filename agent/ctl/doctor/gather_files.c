@@ -1,5 +1,8 @@
 
-/* Files that agent and nginx were given, and where they write. */
+/*
+ * Facts about files that agent and nginx were given, and the places where they
+ * write.
+ */
 
 #include <errno.h>
 #include <openssl/pem.h>
@@ -21,12 +24,12 @@
 
 typedef struct {
     const json_t  *conf;
-    json_t        *list;                /* of the facts */
+    json_t        *list;                /* list of the facts */
     const char    *kind;
 } gather_list_t;
 
 
-/* NULL: it is there already. */
+/* Adds an entry; NULL: there is one already. */
 static json_t *
 gather_add(json_t *list, const char *name, const char *path)
 {
@@ -57,7 +60,7 @@ gather_error(json_t *one, int error)
 }
 
 
-/* An empty list is a fact that is not there. */
+/* The list, or if it is empty, a missing fact. */
 static json_t *
 gather_or_why(json_t *list, const char *why)
 {
@@ -81,8 +84,8 @@ gather_asn1_ms(const ASN1_TIME *time)
 }
 
 
-/* Of the first certificate; of a file of CAs the one that lasts longest, since
-   one that is replaced stays in it for a while. */
+/* Times of the first certificate; of a file of CAs those of the one that lasts
+   longest, since a replaced CA stays in the file for a while. */
 static void
 gather_cert_times(json_t *cert, FILE *f, int is_ca)
 {
@@ -107,7 +110,7 @@ gather_cert_times(json_t *cert, FILE *f, int is_ca)
 }
 
 
-/* kind: of an option or a directive; it says what the file holds. */
+/* kind: of the option or directive, which tells what the file holds. */
 static void
 gather_cert(json_t *list, const char *kind, const char *path)
 {
@@ -219,7 +222,7 @@ gather_count_keys(json_t *one, const llmgw_keys_t *keys, uint64_t now_ms)
 }
 
 
-/* Takes the text over. */
+/* Parses a key file's text, which is taken over. */
 static void
 gather_parse_keys(json_t *one, char *text, size_t len, uint64_t now_ms)
 {
@@ -330,7 +333,7 @@ gather_disk(json_t *list, const char *path)
 }
 
 
-/* The directory of a file that may not be there yet. */
+/* Adds the disk of a file's directory; the file may not exist yet. */
 static void
 gather_disk_of(json_t *list, const char *file)
 {

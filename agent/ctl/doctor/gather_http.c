@@ -1,5 +1,5 @@
 
-/* The gateway's status page, and engines. */
+/* Asks the gateway's status page, and engines. */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,8 @@
 #include "ctl/doctor/gather_net.h"
 
 
-#define NET_BODY_BYTES   (32u << 20)    /* a status of thousands of replicas */
+#define NET_BODY_BYTES   (32u << 20)    /* room for a status of thousands of
+                                           replicas */
 #define NET_KEY_BYTES    4096
 #define NET_MAX_ENGINES  64
 
@@ -16,7 +17,7 @@ typedef struct net_get_s  net_get_t;
 
 struct net_get_s {
     net_t    *net;
-    json_t   *entry;                    /* of the facts; what it says goes in */
+    json_t   *entry;                    /* of the facts; gets the result */
     void    (*take)(net_get_t *get, long status);
     char     *body;
     size_t    len;
@@ -39,7 +40,7 @@ net_on_body(char *bytes, size_t size, size_t n, void *data)
 }
 
 
-/* One connected, and then said nothing. */
+/* 1: the peer accepted the connection, and then sent nothing. */
 static int
 net_is_silent(CURL *easy, CURLcode rc)
 {
@@ -83,8 +84,9 @@ net_on_got(void *data, CURL *easy, CURLcode rc)
 }
 
 
-/* take: is called with an answer, whatever its status; an error goes into the
-   entry.  The easy handle, for further options; NULL: no memory. */
+/* Begins a request.  take is called with an answer, whatever its status; an
+   error goes into the entry.  Returns the easy handle, for further options;
+   NULL: no memory. */
 static CURL *
 net_get(net_t *net, const char *url, json_t *entry,
     void (*take)(net_get_t *get, long status))
@@ -187,8 +189,8 @@ net_ask_page(net_t *net)
                          (long) CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE);
     }
 
-    /* The question has no secret, and the answer tells of this gateway alone:
-       its certificate need not name the address that the page is asked at. */
+    /* the request has no secret, and the answer is about this gateway alone:
+       its certificate need not have the address that the page is asked at */
     curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 0L);
     curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 0L);
     net_start(net, easy);
@@ -198,7 +200,10 @@ net_ask_page(net_t *net)
 
 /* --- engines */
 
-/* vLLM lists adapters, too, with their base model as parent. */
+/*
+ * The base model of a list.  vLLM lists adapters, too, with their base model as
+ * parent.
+ */
 static const json_t *
 net_base_model(const json_t *list)
 {
@@ -263,7 +268,10 @@ net_take_metrics(net_get_t *get, long status)
 }
 
 
-/* llama-server's, which does not say its context among its models. */
+/*
+ * Takes llama-server's properties: its list of models does not have the
+ * context.
+ */
 static void
 net_take_props(net_get_t *get, long status)
 {
@@ -313,7 +321,9 @@ net_ask_engine(net_t *net, const char *base, json_t *engine)
 }
 
 
-/* 0; -1: the file of the key cannot be read, which the fact says. */
+/*
+ * Reads the engines' key.  0; -1: its file cannot be read, which the fact says.
+ */
 static int
 net_engine_key(net_t *net)
 {
@@ -348,7 +358,10 @@ net_engine_key(net_t *net)
 }
 
 
-/* Those of the options, or else that of the adapter here.  0, or -1: none. */
+/*
+ * Finds the engines: of the options, or else of the adapter on this host.  0;
+ * -1: there are none.
+ */
 static int
 net_find_engines(net_t *net)
 {

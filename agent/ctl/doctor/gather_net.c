@@ -1,8 +1,8 @@
 
 /*
- * What is asked over the network, all at once on one loop: gather_http.c asks
- * the status page and engines, gather_peers.c the ports of members.  Each
- * question has a limit of its own.
+ * Asks over the network, everything at once on one loop: gather_http.c asks the
+ * status page and engines, gather_peers.c the ports of members.  Each question
+ * has its own limit of time.
  */
 
 #include <signal.h>

@@ -1,5 +1,5 @@
 
-/* Private to the questions over the network: what they share. */
+/* Private to the files that ask over the network. */
 
 #ifndef DOCTOR_GATHER_NET_H
 #define DOCTOR_GATHER_NET_H
@@ -18,23 +18,25 @@ struct net_s {
     struct ev_loop       *loop;
     const ctl_t          *ctl;
     json_t               *facts;
-    unsigned              npending;     /* questions without an end */
+    unsigned              npending;     /* questions that have not ended */
     curl_loop_t           curl;
-    gather_adapter_t      engines;      /* which to ask, and how */
-    struct curl_slist    *headers;      /* of questions to engines */
-    net_port_t           *ports;        /* a list */
-    tls_t                *tls;          /* NULL: replicas are asked plainly */
+    gather_adapter_t      engines;      /* which engines to ask, and how */
+    struct curl_slist    *headers;      /* for questions to engines */
+    net_port_t           *ports;        /* list of ports to ask */
+    tls_t                *tls;          /* NULL: replicas are asked without
+                                           TLS */
     tls_files_t           files;
     char                 *paths[TLS_NFILES];
-    const char           *tls_name;     /* of all replicas; NULL: their ids */
+    const char           *tls_name;     /* name of all replicas; NULL: their
+                                           ids */
     char                  tls_error[TLS_ERROR_BYTES];   /* "": none */
 };
 
 
-/* A question has had its end: the last one ends the loop. */
+/* A question has ended; the last one ends the loop. */
 void net_end(net_t *net);
 
-/* gather_net.c's parts. */
+/* parts of gather_net.c */
 void net_ask_members(net_t *net);
 void net_forget_members(net_t *net);
 void net_ask_page(net_t *net);

@@ -17,12 +17,18 @@
 #define GATHER_PID_FILE    "/run/nginx.pid"
 #define GATHER_MODULE      "ngx_http_llmgw_module"
 
-/* Its own limit: it may ask for names of hosts, and wait for them. */
+/*
+ * The command has a limit of its own: nginx may look up names of hosts, and
+ * wait.
+ */
 #define GATHER_COMMAND                                                        \
     "PATH=$PATH:/usr/sbin:/usr/local/sbin timeout 10 nginx -T 2>/dev/null"
 
 
-/* To be freed; NULL: nginx is not here, or not for us. */
+/*
+ * nginx's configuration as it prints it, to be freed; NULL: nginx is not on
+ * this host, or this user may not run it.
+ */
 static char *
 gather_conf_of_nginx(size_t *len)
 {
@@ -114,7 +120,9 @@ typedef struct {
 } gather_page_t;
 
 
-/* "80", "[::]:80", "*:80", "127.0.0.1": where a client of this host asks. */
+/*
+ * The URL for a client on this host, from "80", "[::]:80", "*:80", "127.0.0.1".
+ */
 static char *
 gather_listen_url(const json_t *listen, const char *path)
 {
@@ -150,7 +158,7 @@ gather_listen_url(const json_t *listen, const char *path)
 }
 
 
-/* A port that speaks HTTP/1.1 is better than one that may not. */
+/* Takes the page's location; a port with HTTP/1.1 is preferred. */
 static void
 gather_page_at(const json_t *directive, const conf_scope_t *scope, void *data)
 {
@@ -203,8 +211,8 @@ gather_page_url(const json_t *conf, int *is_h2)
 }
 
 
-/* The first line of a file of /proc/PID that begins so, or has that within;
-   0, or -1 and errno (0: there is no such line). */
+/* Reads the first line of /proc/PID/NAME that contains a text.  0; or -1 and
+   errno (0: there is no such line). */
 static int
 gather_proc_line(pid_t pid, const char *name, const char *has, char *line)
 {
@@ -232,7 +240,10 @@ gather_proc_line(pid_t pid, const char *name, const char *has, char *line)
 }
 
 
-/* The file that the process has mapped, and the file of that name now. */
+/*
+ * Compares the file that the process has mapped with the present file of that
+ * name.
+ */
 static void
 gather_module(json_t *worker, pid_t pid)
 {
@@ -275,7 +286,7 @@ gather_module(json_t *worker, pid_t pid)
 }
 
 
-/* 1: a worker that takes connections. */
+/* 1: the process is a worker that takes connections. */
 static int
 gather_is_worker(pid_t pid)
 {
@@ -306,7 +317,10 @@ gather_worker(json_t *workers, pid_t pid)
 }
 
 
-/* The master by its pid file, or by a worker that has answered; 0: neither. */
+/*
+ * Finds the master by its pid file, or by a worker that has answered; 0:
+ * neither exists.
+ */
 static pid_t
 gather_master(const json_t *facts)
 {

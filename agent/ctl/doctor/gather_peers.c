@@ -2,11 +2,10 @@
 /*
  * Ports of members, and replicas at them.
  *
- * A port is connected to first, and then a replica is asked for its health, as
- * nginx would ask it: by the files of llmgw_ssl, or else by those of the
- * agent, with the member's id as the name that its certificate must have.  A
- * replica's host has no business with other replicas, so from there only its
- * own is asked.
+ * Each port is connected to first.  Then a replica is asked for its health, as
+ * nginx would ask it: with the files of llmgw_ssl, or else those of the agent;
+ * its certificate must have the member's id as a name.  A replica's host need
+ * not reach other replicas, so from there only its own is asked.
  */
 
 #include <errno.h>
@@ -25,7 +24,8 @@ struct net_port_s {
     net_port_t          *next;
     json_t              *entry;         /* of the fact "ports" */
     const char          *id;
-    int                  is_replica;    /* it is asked for its health, too */
+    int                  is_replica;    /* its replica is asked for its health,
+                                           too */
     int                  fd;            /* -1: closed */
     address_t            address;
     ev_io                io;
@@ -278,7 +278,7 @@ net_tls_open(net_t *net)
 }
 
 
-/* --- which */
+/* --- the members to ask */
 
 static int
 net_is_present(const json_t *member)

@@ -36,7 +36,7 @@ const options_spec_t  ctl_keys_spec = {
 };
 
 
-/* "2027-01-31T12:00Z", "expired", or "-": for ever. */
+/* Writes "2027-01-31T12:00Z", "expired", or "-" for a key without an end. */
 static const char *
 keys_valid_until(const json_t *key, char *text)
 {

@@ -15,7 +15,7 @@
 
 
 #define KEY_PREFIX  "sk-llmgw-"
-#define KEY_BYTES   32                  /* of chance */
+#define KEY_BYTES   32                  /* random bytes */
 #define KEY_CHARS   (sizeof(KEY_PREFIX) - 1 + 43)
 
 /* The new content of the file, made line by line from the old one. */
@@ -35,7 +35,10 @@ put_text(FILE *out, llmgw_key_text_t text)
 }
 
 
-/* Changes: begin, write the new text to edit->out, commit. */
+/*
+ * A change consists of edit_begin(), writing the new text to edit->out, and
+ * edit_end().
+ */
 
 static int
 edit_begin(keys_edit_t *edit, const ctl_t *ctl, int is_new)
@@ -64,7 +67,9 @@ edit_begin(keys_edit_t *edit, const ctl_t *ctl, int is_new)
 }
 
 
-/* is_wanted: 0: the file stays as it is.  Returns an exit status. */
+/*
+ * Ends a change; is_wanted 0: the file stays as it is.  Returns an exit status.
+ */
 static int
 edit_end(keys_edit_t *edit, int is_wanted)
 {
@@ -81,7 +86,7 @@ edit_end(keys_edit_t *edit, int is_wanted)
 }
 
 
-/* A line as it was, but valid up to that time at most. */
+/* Writes a line unchanged, but valid up to that time at most. */
 static void
 edit_put_until(keys_edit_t *edit, const keys_file_line_t *line,
     uint64_t until_ms)
@@ -101,7 +106,7 @@ edit_put_until(keys_edit_t *edit, const keys_file_line_t *line,
     if (keys_line_find(line, "until=", &word)) {
         fwrite(p, 1, (size_t) (word.text - p), edit->out);
         p = word.text + word.len;
-        p += (p < end);                 /* and the blank after it */
+        p += (p < end);                 /* skip the blank after it */
     }
 
     fwrite(p, 1, (size_t) (end - p), edit->out);
@@ -128,7 +133,7 @@ edit_put_line(keys_edit_t *edit, llmgw_key_text_t line)
 }
 
 
-/* A key and its hash, as they are written. */
+/* A key and its hash, as text. */
 typedef struct {
     char  key[KEY_CHARS + 1];
     char  hash[2 * LLMGW_KEY_HASH_BYTES + 1];
@@ -151,7 +156,9 @@ new_key_make(new_key_t *new)
 }
 
 
-/* The only time: on standard output there is nothing but the key. */
+/*
+ * Shows the key, for the only time.  Standard output has nothing but the key.
+ */
 static void
 new_key_show(const ctl_t *ctl, const char *name, const new_key_t *new)
 {
@@ -172,7 +179,10 @@ new_key_show(const ctl_t *ctl, const char *name, const new_key_t *new)
 }
 
 
-/* 0; or it was said: one that is none would be two, or a comment. */
+/*
+ * Checks one word of a line: with blanks it would be several words, and with
+ * '#' a comment.  0; or an error that was reported.
+ */
 static int
 keys_check_word(const char *word)
 {
@@ -226,7 +236,7 @@ ctl_keys_add(const ctl_t *ctl)
 }
 
 
-/* 1: the command's NAME, and its ID where one is given, name this line. */
+/* 1: the command's NAME, and ID if given, name this line. */
 static int
 keys_is_meant(const keys_file_line_t *line, const ctl_t *ctl)
 {
@@ -255,7 +265,9 @@ keys_none(const ctl_t *ctl)
 }
 
 
-/* The line stays: what it says of its account still holds for other keys. */
+/*
+ * The line stays: its facts about the account are still valid for other keys.
+ */
 int
 ctl_keys_revoke(const ctl_t *ctl)
 {
@@ -299,7 +311,7 @@ ctl_keys_revoke(const ctl_t *ctl)
 }
 
 
-/* How many keys it could be; of one, *rotated is its line. */
+/* Returns how many keys could be meant; if it is one, *rotated is its line. */
 static int
 keys_find_one(const keys_edit_t *edit, const ctl_t *ctl,
     keys_file_line_t *rotated)
@@ -323,7 +335,10 @@ keys_find_one(const keys_edit_t *edit, const ctl_t *ctl,
 }
 
 
-/* The new line says the same of the account, so that the old one may go. */
+/*
+ * The new line has the same facts about the account, so that the old one may be
+ * removed.
+ */
 static void
 keys_put_rotated(keys_edit_t *edit, const keys_file_line_t *old,
     const char *hash)

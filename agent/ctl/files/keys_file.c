@@ -16,7 +16,7 @@
 #include "ctl/files/keys_file.h"
 
 
-/* nginx's workers read it: they run in this group where Debian packages it. */
+/* The group of a new file: nginx's workers run in it in Debian's package. */
 #define NEW_GROUP  "www-data"
 #define NEW_MODE   0640
 
@@ -30,7 +30,7 @@ file_fail(const char *path, const char *what)
 }
 
 
-/* The file that the path's links lead to; of a new one the path as it is. */
+/* The file to which the path's links lead; for a new file the path itself. */
 static char *
 file_resolve(const char *path, int is_new)
 {
@@ -43,8 +43,8 @@ file_resolve(const char *path, int is_new)
 
 
 /*
- * Opened, and locked: another llmgwctl may have replaced it while this one
- * waited, so that what is locked is another file than the path's.
+ * Opens and locks the file.  Another llmgwctl may have replaced it while this
+ * one waited for the lock; then this is repeated with the new file.
  */
 static int
 file_lock(keys_file_t *file)
@@ -101,7 +101,7 @@ file_read(keys_file_t *file)
         }
 
         if (n == 0) {
-            break;                      /* it was made shorter */
+            break;                      /* the file was made shorter */
         }
 
         file->len += (size_t) n;
@@ -158,7 +158,7 @@ void
 keys_file_done(keys_file_t *file)
 {
     if (file->fd != -1) {
-        (void) close(file->fd);         /* and unlocks it */
+        (void) close(file->fd);         /* this unlocks it */
         file->fd = -1;
     }
 
@@ -229,7 +229,10 @@ file_refuse(const llmgw_keys_error_t *error, void *data)
 }
 
 
-/* Owner and mode of the old file; of a new one what nginx needs. */
+/*
+ * Sets owner and mode: those of the old file; for a new file those that nginx
+ * needs.
+ */
 static int
 file_own(const keys_file_t *file, int fd)
 {
@@ -247,7 +250,10 @@ file_own(const keys_file_t *file, int fd)
 }
 
 
-/* A new file has no lock: if another llmgwctl has made it, this one fails. */
+/*
+ * Puts the file in its place.  A new file has no lock: if another llmgwctl has
+ * made it meanwhile, this one fails.
+ */
 static int
 file_name(const keys_file_t *file, const char *fresh)
 {
@@ -330,7 +336,7 @@ file_word(const char **at, const char *end)
 }
 
 
-/* Where a word begins with '#', or the end. */
+/* Where a word begins with '#'; or the end. */
 static const char *
 file_comment(const char *at, const char *end)
 {

@@ -9,7 +9,7 @@
 #include "ctl/files/keys_file.h"
 
 
-/* A key is spoken of by the first digits of its hash. */
+/* The number of digits of a hash that identify its key. */
 #define KEY_ID_CHARS  8
 
 
@@ -20,21 +20,26 @@ keys_text_is(llmgw_key_text_t text, const char *word)
 }
 
 
-/* The id of a line's key; of an identity "-". */
+/* Writes the id of a line's key; for an identity "-". */
 void keys_line_id(const keys_file_line_t *line, char id[KEY_ID_CHARS + 1]);
 
 /*
- * The next word after a line's hash, where *at is 0 at first; 0: there is
+ * Takes the next word after a line's hash; *at is 0 at first.  0: there is
  * none.
  */
 int keys_line_word(const keys_file_line_t *line, uint32_t *at,
     llmgw_key_text_t *word);
 
-/* 1 and the word that begins with those characters; 0: none does. */
+/*
+ * Finds the word that begins with these characters.  1 and the word; 0: there
+ * is none.
+ */
 int keys_line_find(const keys_file_line_t *line, const char *begins,
     llmgw_key_text_t *word);
 
-/* Until when its key is valid, since 1970; LLMGW_KEY_FOREVER. */
+/*
+ * The end of validity of a line's key, in ms since 1970, or LLMGW_KEY_FOREVER.
+ */
 uint64_t keys_line_until_ms(const keys_file_line_t *line);
 
 #endif /* CTL_KEYS_LINE_H */

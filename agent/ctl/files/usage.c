@@ -1,5 +1,5 @@
 
-/* llmgwctl usage: who used what, from the logs of gateways. */
+/* llmgwctl usage: how much each client used, from the logs of gateways. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -37,7 +37,7 @@ const options_spec_t  ctl_usage_spec = {
 };
 
 
-/* 0; or CTL_USAGE, and it was said. */
+/* Reads a time.  0; or CTL_USAGE, and an error was reported. */
 static int
 usage_time(const char *option, const char *text, uint64_t *unix_ms)
 {

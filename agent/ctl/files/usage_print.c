@@ -10,14 +10,14 @@
 typedef struct {
     const ctl_usage_query_t  *query;
     FILE                     *out;
-    json_t                   *groups;               /* of JSON */
-    int                       widths[CTL_NBY];      /* of a table */
+    json_t                   *groups;               /* array for JSON */
+    int                       widths[CTL_NBY];      /* columns of a table */
 } print_t;
 
 
-/* A table: labels to the left, numbers to the right, at last the total. */
+/* A table: labels on the left, numbers on the right, the total at the end. */
 
-/* Characters, not bytes, of a text in UTF-8. */
+/* The number of characters, not bytes, of a text in UTF-8. */
 static int
 print_width(const char *text)
 {
@@ -118,7 +118,7 @@ print_table(const ctl_usage_sum_t *sum, const ctl_usage_query_t *query,
 }
 
 
-/* CSV by RFC 4180: each label in quotes, which are doubled inside. */
+/* CSV by RFC 4180: each label in quotes; quotes within are doubled. */
 
 static void
 print_csv_row(const ctl_usage_group_t *group, void *data)
@@ -168,7 +168,7 @@ print_csv(const ctl_usage_sum_t *sum, const ctl_usage_query_t *query,
 }
 
 
-/* JSON: an object a group, in an array. */
+/* JSON: an array with an object for each group. */
 
 static json_t *
 print_object(const ctl_usage_group_t *group, const ctl_usage_query_t *query)

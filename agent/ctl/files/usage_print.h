@@ -12,7 +12,7 @@
 typedef void (*ctl_usage_print_pt)(const ctl_usage_sum_t *sum,
     const ctl_usage_query_t *query, FILE *out);
 
-/* "table", "csv", "json"; NULL: there is no such format. */
+/* The function for "table", "csv" or "json"; NULL: there is no such format. */
 ctl_usage_print_pt ctl_usage_format(const char *name);
 
 #endif /* CTL_USAGE_PRINT_H */

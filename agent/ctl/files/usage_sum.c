@@ -10,20 +10,20 @@
 #include "proto/usage/seen.h"
 
 
-/* A day as a label: "2026-11-28". */
+/* Length of a day as a label: "2026-11-28". */
 #define DAY_CHARS  10
 
 struct ctl_usage_sum_s {
     ctl_usage_query_t   query;
     llmgw_seen_t       *seen;
-    void               *tree;           /* of groups, by labels */
+    void               *tree;           /* groups by their labels */
     uint32_t            ngroups;
     ctl_usage_rc_t      rc;
     uint64_t            doubles;
     ctl_usage_group_t   total;
 };
 
-/* The labels follow it. */
+/* A group; its labels follow in memory. */
 typedef struct {
     ctl_usage_group_t   group;
     uint32_t            nby;
@@ -131,7 +131,7 @@ sum_label(ctl_by_t by, const llmgw_usage_source_t *source,
 }
 
 
-/* A copy with labels of its own. */
+/* A copy of a group, with copies of its labels. */
 static sum_group_t *
 sum_group_copy(const sum_group_t *key)
 {
@@ -161,7 +161,10 @@ sum_group_copy(const sum_group_t *key)
 }
 
 
-/* The group of those labels, found or added; NULL: sum->rc says why. */
+/*
+ * The group with those labels, which is added if need be; NULL: sum->rc says
+ * why.
+ */
 static sum_group_t *
 sum_group(ctl_usage_sum_t *sum, const llmgw_usage_source_t *source,
     const llmgw_usage_t *usage)

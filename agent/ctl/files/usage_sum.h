@@ -1,6 +1,6 @@
 
 /*
- * Usage records, added up by some of their fields.  Records that were there
+ * Usage records, added up by some of their fields.  Records that were added
  * before do not count, nor do those before `since_ms` or from `until_ms` on.
  */
 
@@ -10,7 +10,7 @@
 #include "proto/usage/record.h"
 
 
-/* Days of a year times keys and models: 1 kB each at the most. */
+/* Room for days of a year times keys and models: at most 1 kB each. */
 #define CTL_USAGE_GROUPS  1000000
 
 typedef enum {
@@ -19,7 +19,8 @@ typedef enum {
     CTL_BY_CLASS,
     CTL_BY_MODEL,
     CTL_BY_GATEWAY,
-    CTL_BY_DAY,                         /* of UTC, of the request's end */
+    CTL_BY_DAY,                         /* day of UTC in which the request
+                                           ended */
     CTL_NBY
 } ctl_by_t;
 
@@ -49,7 +50,8 @@ typedef struct ctl_usage_sum_s  ctl_usage_sum_t;
 
 typedef enum {
     CTL_USAGE_MORE = 0,
-    CTL_USAGE_GAPS,                     /* more than seen.h remembers */
+    CTL_USAGE_GAPS,                     /* more sources or gaps than seen.h
+                                           allows */
     CTL_USAGE_GROUPS_FULL,
     CTL_USAGE_ENOMEM
 } ctl_usage_rc_t;
@@ -63,20 +65,20 @@ void ctl_usage_sum_destroy(ctl_usage_sum_t *sum);
 int ctl_usage_sum_record(void *sum, const llmgw_usage_source_t *source,
     const llmgw_usage_t *usage);
 
-/* Why the last record could not be added; MORE: it could. */
+/* The reason why the last record could not be added; MORE: it was added. */
 ctl_usage_rc_t ctl_usage_sum_rc(const ctl_usage_sum_t *sum);
 
-/* Calls it with each group, in the order of their labels. */
+/* Calls the function with each group, in the order of their labels. */
 void ctl_usage_sum_each(const ctl_usage_sum_t *sum,
     void (*on_group)(const ctl_usage_group_t *group, void *data), void *data);
 
-/* Of all groups together; it has no labels. */
+/* The sums of all groups together; this group has no labels. */
 const ctl_usage_group_t *ctl_usage_sum_total(const ctl_usage_sum_t *sum);
 
-/* How many records were there before. */
+/* The number of records that were there more than once. */
 uint64_t ctl_usage_sum_doubles(const ctl_usage_sum_t *sum);
 
-/* "key" ...; "prompt_tokens" ... */
+/* The name of a field: "key" ...; "prompt_tokens" ... */
 const char *ctl_usage_by_name(ctl_by_t by);
 const char *ctl_usage_sum_name(ctl_sum_t sum);
 

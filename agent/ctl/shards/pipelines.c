@@ -1,10 +1,10 @@
 
 /*
- * What a replica says of the shards that it uses, and a shard of its callers,
- * as metrics: the objects "pipelines" and "callers" of the agent's status
- * (docs/control.md).
+ * Metrics from a replica's report about the shards that it uses, and a shard's
+ * about its callers: the objects "pipelines" and "callers" of the agent's
+ * status (docs/control.md).
  *
- * The replica made them, so all of it may lack, or be of another kind: a
+ * The replica made them, so any field may be missing or of another type: a
  * figure that is not there is left out, and text that becomes a label is
  * escaped.
  */
@@ -24,7 +24,8 @@ typedef struct {
     const char  *name;
     const char  *type;
     const char  *key;
-    const char  *count;     /* of a summary that has none itself: beside it */
+    const char  *count;     /* for a summary without a count of its own: the
+                               field that has it */
     const char  *help;
 } pipelines_metric_t;
 
@@ -64,7 +65,7 @@ static const pipelines_metric_t  pipelines_whole[] = {
       "audits in which two shards computed different bits" }
 };
 
-/* By reason. */
+/* One series for each reason. */
 static const pipelines_metric_t  pipelines_failovers =
     { "pipeline_failovers", "counter", "failovers", NULL,
       "shards that were replaced under a stream" };
@@ -114,7 +115,7 @@ pipelines_head(FILE *out, const pipelines_metric_t *metric)
 }
 
 
-/* Microseconds as seconds; labels: those of the series, or "". */
+/* Prints microseconds as seconds; labels: those of the series, or "". */
 static void
 pipelines_print_summary(FILE *out, const pipelines_metric_t *metric,
     const char *labels, const json_t *parent, const json_t *object)
@@ -173,8 +174,8 @@ pipelines_print(FILE *out, const pipelines_metric_t *metric,
 }
 
 
-/* NAME="TEXT" after the labels before it, escaped as the format requires; what
-   is longer is cut. */
+/* Appends NAME="TEXT" to the labels, escaped as the format requires; a longer
+   text is cut. */
 static void
 pipelines_label(char *labels, size_t size, const char *before,
     const char *name, const char *text)
@@ -195,7 +196,10 @@ pipelines_label(char *labels, size_t size, const char *before,
 }
 
 
-/* A series of the counter for each reason; labels: those of all of them. */
+/*
+ * Prints a series of the counter for each reason; labels: those that all of
+ * them have.
+ */
 static void
 pipelines_print_reasons(FILE *out, const pipelines_metric_t *metric,
     const char *labels, json_t *counts)
@@ -273,7 +277,7 @@ ctl_metrics_pipelines(FILE *out, const char *agent, const json_t *pipelines)
 }
 
 
-/* One metric of all callers. */
+/* Prints one metric of all callers. */
 static void
 pipelines_print_callers(FILE *out, const pipelines_metric_t *metric,
     const char *of_agent, json_t *callers)

@@ -21,10 +21,10 @@
 
 
 #define CTL_MAP_WIDTH   64
-#define CTL_MAP_STEP    8       /* columns from one number to the next */
+#define CTL_MAP_STEP    8       /* columns between numbers */
 #define CTL_CELL_BYTES  80
 
-/* What is known of one model's drawing. */
+/* The drawing of one model. */
 typedef struct {
     FILE        *out;
     const ctl_t *ctl;
@@ -53,7 +53,7 @@ ctl_shards_fill_range(char *cell, const json_t *shard)
 }
 
 
-/* "3/64 sessions, 1 waits" */
+/* Writes "3/64 sessions, 1 waits". */
 static int
 ctl_shards_fill_load(char *cell, const json_t *shard)
 {
@@ -82,7 +82,7 @@ ctl_shards_fill_load(char *cell, const json_t *shard)
 }
 
 
-/* Why no new session goes there; "": they do. */
+/* Writes why no new session goes to the shard; "": new sessions do. */
 static void
 ctl_shards_fill_trouble(char *cell, const json_t *shard)
 {
@@ -109,7 +109,10 @@ ctl_shards_fill_trouble(char *cell, const json_t *shard)
 }
 
 
-/* '#': new sessions; 'o': it computes these, and takes none. */
+/*
+ * Draws '#' for layers of a shard that takes new sessions; 'o' for layers of
+ * one that computes, but takes none.
+ */
 static void
 ctl_shards_draw_bar(const ctl_map_t *map, const json_t *shard)
 {
@@ -146,7 +149,7 @@ ctl_shards_draw_row(const ctl_map_t *map, const json_t *shard)
 }
 
 
-/* Numbers of layers, each above its column. */
+/* Draws numbers of layers, each above its column. */
 static void
 ctl_shards_draw_ruler(const ctl_map_t *map)
 {
@@ -164,7 +167,7 @@ ctl_shards_draw_ruler(const ctl_map_t *map)
 }
 
 
-/* How many usable shards the least covered layer of a column has. */
+/* The number of usable shards of the layer in this column that has fewest. */
 static int
 ctl_shards_least(const ctl_map_t *map, const json_t *covered,
     json_int_t layer)

@@ -6,7 +6,10 @@
 #include "ctl/shards/shards_view.h"
 
 
-/* What identifies a model: shards of one may serve one request together. */
+/*
+ * The fields that identify a model: shards with equal ones may serve one
+ * request together.
+ */
 static const char *const  view_identity[] = { "model", "weights", "numerics" };
 
 #define VIEW_NIDENTITY  (sizeof(view_identity) / sizeof(view_identity[0]))
@@ -50,7 +53,10 @@ view_find_model(json_t *models, const json_t *shard)
 }
 
 
-/* What an orchestrator says of it; NULL: nothing. */
+/*
+ * The orchestrator's report about a shard that it excludes; NULL: there is
+ * none.
+ */
 static json_t *
 view_find_used(const json_t *pipelines, const char *id)
 {
@@ -114,7 +120,9 @@ view_shard(json_t *member, json_t *shard, const json_t *pipelines)
 }
 
 
-/* How many usable shards each layer has; to be freed, NULL: out of memory. */
+/*
+ * The number of usable shards of each layer, to be freed; NULL: out of memory.
+ */
 static unsigned *
 view_count(const json_t *model)
 {
@@ -216,7 +224,7 @@ view_compare_shards(const json_t *a, const json_t *b)
 typedef int (*view_compare_pt)(const json_t *a, const json_t *b);
 
 
-/* Puts the element at its place among those before it, which are in order. */
+/* Inserts an element at its place in the array, whose elements are in order. */
 static void
 view_insert(json_t *array, json_t *element, view_compare_pt compare)
 {
@@ -232,7 +240,7 @@ view_insert(json_t *array, json_t *element, view_compare_pt compare)
 }
 
 
-/* The models in order, each with what is covered of it; consumes them. */
+/* Returns the models in order, each with its coverage; consumes them. */
 static json_t *
 view_finish(json_t *models)
 {

@@ -3,8 +3,8 @@
  * The shards of a cluster, by the models that they compute: which layers of
  * each are covered, how often, and by which shards.
  *
- * It is made from the agent's answers, and is an object, so that it is the same
- * for people and for programs.
+ * The view is made from the agent's answers.  It is a JSON object, so that
+ * people and programs get the same.
  */
 
 #ifndef CTL_SHARDS_VIEW_H
@@ -14,9 +14,9 @@
 
 
 /*
- * {"models":[...],"silent":[...]} of the answer to "members", as
- * docs/control.md has it.  pipelines: of the answer to "status", for shards
- * that are left out; NULL: it has none.  NULL: out of memory.
+ * Makes {"models":[...],"silent":[...]}, as docs/control.md has it, from the
+ * answer to "members".  pipelines: from the answer to "status", for shards that
+ * are excluded; NULL: it has none.  Returns NULL if out of memory.
  */
 json_t *ctl_shards_collect(const json_t *members, const json_t *pipelines);
 

@@ -1,5 +1,5 @@
 
-/* What is said of an answer: swim/order/order.h. */
+/* Names and texts of orders' answers: swim/order/order.h. */
 
 #include "swim/order/order.h"
 

@@ -104,7 +104,10 @@ drain_begin(drain_t *drain, const char *owner, uint64_t now_us,
 }
 
 
-/* An owner went: the replica is undrained if that was the last one. */
+/*
+ * An owner has ended its drain: the replica is undrained if it was the last
+ * owner.
+ */
 static unsigned
 drain_ended(drain_t *drain)
 {
@@ -194,8 +197,9 @@ drain_is_later_past(const drain_t *drain, const llmgw_member_t *past)
 
 
 /*
- * Other agents may have records of different runs.  The latest counts, even if
- * it takes back what an older one said.
+ * Takes a record of an earlier run of this agent.  Other agents may have
+ * records of different runs; the latest counts, even if it takes back what an
+ * older one had.
  */
 unsigned
 drain_merge_past(drain_t *drain, const llmgw_member_t *past)

@@ -2,20 +2,20 @@
 /*
  * What one agent orders another to do with its replica, and the answers.
  *
- * An order goes to the one address of its target, again every ORDER_RETRY_US,
- * until the target has answered and its record here shows the effect; at
+ * An order is sent to its target's address, again every ORDER_RETRY_US, until
+ * the target has answered and its record here shows the effect; at
  * ORDER_TIMEOUT_US it has failed.  The answer comes with the target's own
- * record, so as a rule one flight there and back is all.
+ * record, so as a rule one round trip is enough.
  *
  *               ORDER(id, verb, epoch, owner)          again every 200 ms
  *     giver  ------------------------------------->  target
  *            <-------------------------------------
  *               ORDER_ACK(id, answer) + own record
  *
- * A datagram may come twice, and late.  Each order has an id that is drawn
- * anew; a target carries out an id once and repeats its answer, for as many
- * as ORDER_REMEMBERED.  An order is for one start of its target: one for an
- * earlier epoch is refused, since its sender did not know of the restart.
+ * A datagram may come twice, and late.  Each order has a random id; a target
+ * carries out an id once and repeats its answer, for the last ORDER_REMEMBERED
+ * ids.  An order is for one start of its target: an order for an earlier epoch
+ * is refused, since its sender did not know of the restart.
  *
  * What an order changes is kept on the target's disk, which may be slow.  The
  * target carries it out at once and holds the answer back until the disk has
@@ -36,11 +36,13 @@
 #define ORDER_RETRY_US     200000ULL
 #define ORDER_TIMEOUT_US  5000000ULL
 
-/* Given at once: as many as there are connections to the control socket. */
+/*
+ * Orders given at once: as many as there are connections to the control socket.
+ */
 #define ORDER_MAX          64
 
-/* Taken and answered: an id is asked for again for five seconds, in which
-   this many others do not come. */
+/* Orders that are taken and remembered: an order is repeated for five seconds,
+   in which fewer other orders come than this. */
 #define ORDER_REMEMBERED   128
 
 typedef enum {
@@ -52,8 +54,8 @@ typedef enum {
 } order_verb_t;
 
 /*
- * What becomes of an order: name for the control socket, text for people.
- * These numbers are on the wire: new ones go to the end.
+ * The results of an order: name for the control socket, text for people.  The
+ * numbers are on the wire: new ones are added at the end.
  */
 #define ORDER_ANSWERS(X)                                                      \
     X(DONE,        "done", "it is done")                                      \
@@ -82,7 +84,7 @@ typedef enum {
     ORDER_ANSWERS(X)
 #undef X
     ORDER_NRC,
-    ORDER_PENDING           /* never on the wire: not known yet */
+    ORDER_PENDING           /* not known yet; never on the wire */
 } order_rc_t;
 
 typedef struct {
@@ -91,17 +93,18 @@ typedef struct {
     uint64_t      target_epoch;
     char          target_id[LLMGW_MEMBERS_NAME_BYTES];
     char          owner[LLMGW_MEMBERS_OWNER_BYTES];
-    char          version[LLMGW_MEMBERS_NAME_BYTES];    /* of a RESTART */
-    char          group[LLMGW_GROUP_BYTES];             /* of a SWITCH, */
-    uint64_t      group_epoch;                          /* the active one's */
-    order_rc_t    answer;                               /* of an ORDER_ACK */
+    char          version[LLMGW_MEMBERS_NAME_BYTES];    /* for a RESTART */
+    char          group[LLMGW_GROUP_BYTES];             /* for a SWITCH, */
+    uint64_t      group_epoch;                          /* and the active one's
+                                                           epoch */
+    order_rc_t    answer;                               /* for an ORDER_ACK */
 } order_t;
 
 
-/* "not_a_replica": a code of the control socket. */
+/* The code for the control socket: "not_a_replica". */
 const char *order_rc_name(order_rc_t rc);
 
-/* "it is a gateway": what follows the member's id and a colon. */
+/* The text after the member's id and a colon: "it is a gateway". */
 const char *order_rc_text(order_rc_t rc);
 
 #endif /* ORDER_H */

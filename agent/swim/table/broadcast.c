@@ -2,13 +2,15 @@
 #include "swim/table/broadcast.h"
 
 
-/* Receiving the same update counts as so many sends. */
+/* Receiving an update that we would send counts as this many sends. */
 #define BROADCAST_RECEIVED_SENDS  4
 
 #define broadcast_member(link)                                                \
     ((member_t *) ((char *) (link) - offsetof(member_t, broadcast)))
 
-/* The class of each of six places, while that class has an update. */
+/*
+ * The class of each of six places in a datagram, as long as it has an update.
+ */
 static const uint8_t  broadcast_slots[] = {
     BROADCAST_GONE, BROADCAST_SUSPICION, BROADCAST_GONE, BROADCAST_JOIN,
     BROADCAST_SUSPICION, BROADCAST_GONE
@@ -97,7 +99,7 @@ broadcast_limit(size_t n)
 }
 
 
-/* The first link of a class that was sent at least so often; or NULL. */
+/* The first link of a class that was sent at least that often; or NULL. */
 static const broadcast_link_t *
 broadcast_first_from(const broadcast_t *queue, size_t class, unsigned sends)
 {

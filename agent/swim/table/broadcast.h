@@ -15,13 +15,14 @@
  * a refutation.  Load figures need no class: they travel in the sender's own
  * record and are no updates (swim/load.c).
  *
- * An agent that receives an update that it was about to send learns that it is
- * known.  For joins and changed facts that counts as four sends (Demers and
- * others, "Epidemic Algorithms for Replicated Database Maintenance", PODC
- * 1987: loss of interest by feedback).  As many members know of it in the end,
- * but a thousand that join at once send 0.6 MB each instead of 1.3, and are
- * quiet after 12 s instead of 39.  With eight for four, or for suspicions and
- * deaths too, some under loss would wait for a push-pull sync (sync.c).
+ * If an agent receives an update that it was about to send, others know it
+ * already.  For joins and changed facts that counts as four sends (Demers and
+ * others, "Epidemic Algorithms for Replicated Database Maintenance", PODC 1987:
+ * loss of interest by feedback).  As many members get it in the end, but a
+ * thousand that join at once send 0.6 MB each instead of 1.3, and are quiet
+ * after 12 s instead of 39.  If it counted as eight sends, or also for
+ * suspicions and deaths, then under loss some members would get an update only
+ * by a push-pull sync (sync.c).
  *
  * There is a bucket for each class and count of sends, and a word of bits that
  * tells which are not empty.  So every step is O(1).
@@ -35,7 +36,7 @@
 #include "swim/table/member.h"
 
 
-/* 3 ceil(log2(16,384 + 1)) = 45 is the most that is asked of it. */
+/* 3 ceil(log2(16,384 + 1)) = 45 is the greatest limit in use. */
 #define BROADCAST_MAX_SENDS  64
 
 typedef enum {
@@ -48,7 +49,8 @@ typedef enum {
 typedef struct {
     /* Rings: one for each class and count of sends. */
     broadcast_link_t  buckets[BROADCAST_NCLASSES][BROADCAST_MAX_SENDS];
-    uint64_t          filled[BROADCAST_NCLASSES];   /* bit i: bucket i is */
+    uint64_t          filled[BROADCAST_NCLASSES];   /* bit i: bucket i has
+                                                       any */
     size_t            n;
 } broadcast_t;
 
@@ -62,7 +64,7 @@ typedef struct {
 
 void broadcast_init(broadcast_t *queue);
 
-/* Queues a member as never sent, also one that is queued. */
+/* Queues a member as never sent, even if it is queued already. */
 void broadcast_add(broadcast_t *queue, member_t *member,
     broadcast_class_t class);
 
@@ -72,12 +74,14 @@ void broadcast_remove(broadcast_t *queue, member_t *member);
 /* How often an update is sent among n members. */
 unsigned broadcast_limit(size_t n);
 
-/* In the order in which a datagram takes from the queue, which must not change
-   until the walk ends.  NULL: no more. */
+/* Walks in the order in which a datagram takes from the queue, which must not
+   change until the walk ends.  NULL: no more. */
 void broadcast_walk(const broadcast_t *queue, broadcast_walk_t *walk);
 member_t *broadcast_next(broadcast_walk_t *walk);
 
-/* The member went out in one more datagram; after `limit` it leaves. */
+/*
+ * The member was sent in one more datagram; after `limit` it leaves the queue.
+ */
 void broadcast_sent(broadcast_t *queue, member_t *member, unsigned limit);
 
 /* Another member sent us the same update. */

@@ -17,7 +17,10 @@ candidates_done(candidates_t *candidates)
 }
 
 
-/* One of each datagram's senders may be among a thousand: hashes first. */
+/*
+ * The hashes are compared first: the sender of each datagram may be one of a
+ * thousand strangers.
+ */
 candidate_t *
 candidate_find(candidates_t *candidates, const char *id)
 {

@@ -1,14 +1,14 @@
 
 /*
- * Strangers: ids that are no members yet, but that an update named or that
+ * Strangers: agents that are no members yet, but were named by an update or
  * sent us a datagram.
  *
  * An update of a third party adds no member.  A stranger is pinged at the
- * address that it is said to have, and becomes a member by its own answer.
- * After three pings without an answer it is forgotten until it is named again.
- * So a forged datagram costs its victim three small ones, an agent that joins
- * and learns of members long dead does not revive them, and a stranger never
- * gets more than it sent.
+ * address that was named for it, and becomes a member by its own answer.  After
+ * three pings without an answer it is forgotten until it is named again.  So a
+ * forged datagram costs its victim three small ones, an agent that joins and
+ * learns of members that died long ago does not revive them, and a stranger
+ * never gets more bytes than it sent.
  *
  *     named ----> pinged --(answers for itself)--> member, sent to all
  *                   | ^
@@ -31,8 +31,8 @@
 #define CANDIDATE_TRIES      3
 #define CANDIDATE_RETRY_US   200000
 
-/* So that a thousand do not leave in one burst, which the kernel's socket
-   buffer would cut: 32 every 10 ms. */
+/* Pings at once: 32 every 10 ms.  A thousand in one burst would not fit into
+   the kernel's socket buffer. */
 #define CANDIDATE_BURST      32
 #define CANDIDATE_BURST_US   10000
 
@@ -47,24 +47,30 @@ typedef struct {
 
 typedef struct {
     candidate_t  *entries;
-    uint32_t     *hashes;           /* of their ids, to find them by */
+    uint32_t     *hashes;           /* of ids, for finding them */
     size_t        n;
     size_t        max_entries;
     size_t        max_hashes;
-    uint64_t      next_us;          /* not after the first that is due */
-    uint64_t      burst_us;         /* no further burst before */
+    uint64_t      next_us;          /* the first ping is due then or later */
+    uint64_t      burst_us;         /* the next burst is not before */
 } candidates_t;
 
 
 void candidates_done(candidates_t *candidates);
 
-/* NULL: no stranger of that id.  Valid until the next new or forget. */
+/*
+ * The stranger with that id; NULL: there is none.  Valid until the next new or
+ * forget.
+ */
 candidate_t *candidate_find(candidates_t *candidates, const char *id);
 
-/* All zero but its id; NULL: CANDIDATE_MAX are there, or out of memory. */
+/*
+ * Adds a stranger, all zero but its id.  NULL: CANDIDATE_MAX are there, or out
+ * of memory.
+ */
 candidate_t *candidate_new(candidates_t *candidates, const char *id);
 
-/* The last one takes its place. */
+/* Removes a stranger; the last one takes its place. */
 void candidate_forget(candidates_t *candidates, candidate_t *candidate);
 
 #endif /* CANDIDATE_H */

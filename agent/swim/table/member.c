@@ -68,8 +68,8 @@ member_take_group(llmgw_member_t *facts, const llmgw_member_t *from)
 }
 
 
-/* A shard's facts are where others have the resume group: what does not say
-   that it is a shard, or none any more, says nothing of that place. */
+/* A shard's facts are in the place of others' resume group.  An update without
+   the shards' edition of MemberMore leaves a shard's as they are. */
 static void
 member_take_shard(member_t *member, const member_update_t *update,
     member_more_t more)
@@ -91,7 +91,7 @@ member_take_shard(member_t *member, const member_update_t *update,
 }
 
 
-/* So much of what came with MemberMore.  A list for which there is no memory is
+/* Takes that much of MemberMore.  If there is no memory for the list, it is
    lacking, so the member sends it again. */
 static void
 member_take_more(member_t *member, const member_update_t *update,
@@ -128,7 +128,7 @@ member_more_differs(const llmgw_member_t *a, const llmgw_member_t *b)
 }
 
 
-/* It is as it is for so long. */
+/* It has had this liveness for that long. */
 static void
 member_take_age(member_t *member, uint32_t age_s, uint64_t now_us)
 {
@@ -203,9 +203,9 @@ member_is_plausible(const llmgw_member_t *known, const llmgw_member_t *update)
 
 
 /*
- * Second-hand figures are shown, but only the member's own word makes them
- * fresh: a rumour's age is not known.  What an older agent left out of one
- * stays as it was.
+ * Second-hand figures are shown, but only figures from the member itself count
+ * as fresh: the age of others is not known.  What an older agent left out stays
+ * as it was.
  */
 static unsigned
 member_merge_load_update(member_t *member, const member_update_t *update,
@@ -250,7 +250,7 @@ member_merge_load(member_t *member, uint32_t active_requests,
 }
 
 
-/* What a member's own record lacks, its agent does not know: it is none. */
+/* If a member's own record lacks facts, its agent has none. */
 static member_more_t
 member_more_said(const member_update_t *update, int is_first_hand)
 {
@@ -271,7 +271,7 @@ member_complete_more(member_t *member, const member_update_t *update,
 }
 
 
-/* But the one that came with MemberMore, or did not. */
+/* All traits but the one that comes with MemberMore. */
 static void
 member_take_traits(member_t *member, const member_update_t *update)
 {
@@ -284,7 +284,7 @@ member_take_traits(member_t *member, const member_update_t *update)
 
 
 /*
- * What the segment does not have of the facts that came from it, and what an
+ * Completes a record with what the segment does not have, and with what an
  * older agent left out.
  */
 static unsigned
@@ -321,7 +321,7 @@ member_complete(member_t *member, const member_update_t *update,
 }
 
 
-/* The facts of a later place.  What they lack stays as it was. */
+/* Takes facts of a later place; those it lacks stay as they were. */
 static void
 member_replace_facts(member_t *member, const member_update_t *update,
     int is_first_hand)
@@ -392,7 +392,7 @@ member_merge_facts(member_t *member, const member_update_t *update,
     if (update->facts.epoch != known->epoch) {
         memset(&member->load, 0, sizeof(llmgw_member_load_t));
         member->load_seq = 0;
-        member->seen = 0;       /* a new process has nothing of us */
+        member->seen = 0;       /* a new process has no record of us */
         member_keep_past(member, now_us);
     }
 

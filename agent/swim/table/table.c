@@ -10,7 +10,7 @@
 #include "swim/table/table.h"
 
 
-/* An array that grows doubles its first size. */
+/* An array that grows doubles its first size, which must be a power of two. */
 _Static_assert((GROW_FIRST & (GROW_FIRST - 1)) == 0, "slots");
 
 
@@ -37,7 +37,7 @@ table_done(table_t *table)
 }
 
 
-/* The slot that holds the id, or the free one where it would go. */
+/* The slot that holds the id, or the free one where it would be put. */
 static size_t
 table_slot(const table_t *table, const char *id)
 {

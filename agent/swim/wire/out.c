@@ -24,7 +24,7 @@ typedef Llmgateway__Gossip__Order             wire_order_t;
 
 struct packet_out_s {
     size_t         header_bytes;
-    size_t         bytes;           /* of the datagram, as it stands */
+    size_t         bytes;           /* of the datagram so far */
     message_t      message;
     wire_order_t   order;
     engine_load_t  own_engine;
@@ -81,7 +81,7 @@ packet_fill_order(wire_order_t *wire, const order_t *order)
 }
 
 
-/* NULL: there is nothing to say. */
+/* Fills the engine's load; NULL: there is none to send. */
 static engine_load_t *
 packet_fill_engine(engine_load_t *wire, const llmgw_engine_load_t *engine)
 {
@@ -185,7 +185,7 @@ packet_fill_group(more_t *more, const llmgw_member_t *facts)
 }
 
 
-/* NULL: it is no shard. */
+/* Fills a shard's facts; NULL: it is no shard. */
 static shard_t *
 packet_fill_shard(shard_t *wire, const llmgw_member_t *facts)
 {
@@ -207,8 +207,9 @@ packet_fill_shard(shard_t *wire, const llmgw_member_t *facts)
 
 
 /*
- * No more than we have ourselves: absent if we lack all of it, and of an older
- * edition if we lack a part, since empty would mean that there is none.
+ * Fills MemberMore with no more than we have ourselves: it is absent if we lack
+ * all of it, and of an older edition if we lack a part, since empty fields
+ * would mean that the member has none.
  */
 static void
 packet_fill_more(update_t *update, more_t *more, engine_load_t *engine,

@@ -1,5 +1,7 @@
 
-/* The message; the bytes before it are common/packet_header.c's. */
+/*
+ * The message of a datagram; the bytes before it are common/packet_header.c's.
+ */
 
 #include <string.h>
 
@@ -33,7 +35,7 @@ packet_copy_name(char *to, const char *from, int may_be_empty)
 }
 
 
-/* The name of a standby group, or empty. */
+/* Copies the name of a standby group, or an empty one. */
 static int
 packet_copy_group(char *to, const char *from)
 {
@@ -51,7 +53,10 @@ packet_copy_group(char *to, const char *from)
 }
 
 
-/* Numeric, and in the one form that our own agents write. */
+/*
+ * Copies an address, which must be numeric and in the form that our own agents
+ * write.
+ */
 static int
 packet_copy_address(char *to, const char *from, int may_be_empty)
 {
@@ -75,7 +80,9 @@ packet_copy_address(char *to, const char *from, int may_be_empty)
 }
 
 
-/* Empty, a word, or a word, a colon and a name: "update:lb1". */
+/*
+ * Copies an owner: empty, a word, or a word, a colon and a name: "update:lb1".
+ */
 static int
 packet_copy_owner(char *to, const char *from)
 {
@@ -140,7 +147,7 @@ packet_copy_numbers(member_update_t *update, const update_t *wire,
 }
 
 
-/* Too many are no error: another version may send more. */
+/* More confirmers than we keep are no error: another version may send more. */
 static void
 packet_copy_confirmers(member_update_t *update, const update_t *wire)
 {
@@ -209,7 +216,10 @@ packet_copy_models(member_update_t *update, const more_t *wire)
 }
 
 
-/* An epoch from a wrong clock would outdo all later ones of the group. */
+/*
+ * Copies the standby group.  An epoch from a wrong clock, which would supersede
+ * all later ones of the group, is refused.
+ */
 static int
 packet_copy_standing(member_update_t *update, const more_t *wire,
     uint64_t wall_us)
@@ -241,7 +251,10 @@ packet_copy_standing(member_update_t *update, const more_t *wire,
 }
 
 
-/* Nothing of an older edition, whatever stands there. */
+/*
+ * Copies shards' facts.  Not called for an older edition, whatever is in these
+ * fields.
+ */
 static int
 packet_copy_shard(member_update_t *update, const more_t *wire)
 {
@@ -290,7 +303,9 @@ packet_more_of(const more_t *wire)
 }
 
 
-/* The older edition has no group, whatever stands there. */
+/*
+ * Copies MemberMore.  An older edition has no group, whatever is in its fields.
+ */
 static int
 packet_copy_more(member_update_t *update, const more_t *wire,
     uint64_t wall_us)
@@ -403,7 +418,10 @@ packet_decode_head(packet_head_t *head, const message_t *message,
 }
 
 
-/* An unknown verb or answer is no error here: order.c answers it. */
+/*
+ * Decodes an order.  An unknown verb or answer is no error here: order.c
+ * answers it.
+ */
 static packet_rc_t
 packet_decode_order(packet_t *packet, const message_t *message)
 {
@@ -503,7 +521,7 @@ packet_arena_alloc(void *data, size_t bytes)
 }
 
 
-/* All of it at once, when the next datagram comes. */
+/* Frees nothing: the whole arena is reused when the next datagram comes. */
 static void
 packet_arena_free(void *data, void *taken)
 {

@@ -1,18 +1,18 @@
 
 /*
- * One datagram: what goes over the wire, and nothing about what it means.
+ * One datagram: its form on the wire, and nothing about its meaning.
  *
  *     header (common/packet_header.h draws it): magic, version, flags, cluster
  *     GossipMessage of proto/gossip.proto, protobuf
  *
- * The header is outside of the protobuf so that another cluster's datagram is
- * recognized and dropped before anything of it is parsed, and so that it can be
- * the associated data of the seal (net/crypt.h).  What is decoded here
- * is plain, or was opened before.
+ * The header is outside of the protobuf, so that another cluster's datagram is
+ * recognized and dropped before any of it is parsed, and so that the header can
+ * be the associated data of the seal (net/crypt.h).  A datagram that is decoded
+ * here is plain, or was opened before.
  *
- * A datagram that is wrong as a whole is dropped.  One update in it that is
- * wrong is left out alone and counted: an update may be a third party's, and
- * the rest of what its sender says is still good.
+ * A datagram that is wrong as a whole is dropped.  If a single update in it is
+ * wrong, only that one is left out and counted: the update may be a third
+ * party's, and the rest of the datagram is still good.
  */
 
 #ifndef PACKET_H
@@ -28,8 +28,8 @@
 #define PACKET_MAX_UPDATES  64      /* the smallest valid update has 16 bytes,
                                        a usual one 70 */
 
-/* A ring has 150 points a unit of weight: a forged weight must not cost
-   every worker its memory. */
+/* A ring of nginx has 150 points a unit of weight: a forged weight must not
+   cost every worker its memory. */
 #define PACKET_MAX_WEIGHT    100
 
 /* An incarnation that leaves no room for the answer to it is refused: 2^48
@@ -37,8 +37,8 @@
 #define PACKET_MAX_INCARNATION  (1ULL << 48)
 
 /*
- * What protobuf-c takes while it unpacks: a usual datagram 5 KiB, the most
- * that 64 updates take 24.  A datagram made to take more is no message.
+ * Memory for unpacking by protobuf-c: a usual datagram takes 5 KiB, the most
+ * that 64 updates take is 24.  A datagram that needs more is no valid message.
  */
 #define PACKET_ARENA_BYTES  (32 * 1024)
 
@@ -64,28 +64,32 @@ typedef struct {
     uint64_t       sequence;
     uint64_t       sender_epoch;
     uint64_t       table_digest;
-    uint32_t       wait_ms;         /* PING_REQ: what its asker waits */
+    uint32_t       wait_ms;         /* PING_REQ: how long its asker waits */
     uint32_t       seen;            /* member_seen() of the receiver */
 
-    /* The own record's short form; load_seq 0: there is no load. */
+    /*
+     * The sender's own record in its short form; load_seq 0: there is no load.
+     */
     uint64_t             own_incarnation;
     uint32_t             own_active_requests;
     llmgw_engine_load_t  own_engine;
     uint64_t             own_load_seq;
 
-    uint64_t       boot_nonce;      /* between two of one id; or 0 */
+    uint64_t       boot_nonce;      /* tells two agents with one id apart; or
+                                       0 */
     uint64_t       uptime_ms;
-    uint64_t       time_us;         /* ACK: wall clock there; 0: not given */
+    uint64_t       time_us;         /* ACK: its sender's wall clock; 0: not
+                                       given */
 
-    /* Of an ORDER, and of its answer; NULL in all others.  Decoded: the
-       packet's own. */
+    /* For an ORDER and its answer; otherwise NULL.  Of a decoded packet: its
+       own. */
     const order_t *order;
 } packet_head_t;
 
 typedef struct {
     packet_head_t    head;
     order_t          order;
-    size_t           nrefused;      /* updates left out */
+    size_t           nrefused;      /* number of updates left out */
     size_t           nupdates;
     member_update_t  updates[PACKET_MAX_UPDATES];
     size_t           arena_used;
@@ -94,18 +98,18 @@ typedef struct {
 
 
 /*
- * Decodes a datagram of this cluster.  wall_us is our own clock.  *packet is
- * only complete with PACKET_DONE; with PACKET_ECLOCK its head has the sender's
- * id and epoch.  Allocates nothing: what unpacking needs is
- * in the packet, too.
+ * Decodes a datagram of this cluster.  wall_us is our own wall clock.  *packet
+ * is only complete with PACKET_DONE; with PACKET_ECLOCK its head has the
+ * sender's id and epoch.  Allocates nothing: what unpacking needs is in the
+ * packet, too.
  */
 packet_rc_t packet_decode(packet_t *packet, const char *cluster,
     const uint8_t *data, size_t len, uint64_t wall_us);
 
 
 /*
- * Encoding: begin, add while there is room, end.  The strings of head and of
- * the members must stay until the end.
+ * Encodes a datagram: begin, add while there is room, end.  The strings of head
+ * and of the members must stay until the end.
  */
 typedef struct packet_out_s  packet_out_t;
 
@@ -115,10 +119,10 @@ void packet_out_destroy(packet_out_t *out);
 
 void packet_begin(packet_out_t *out, const packet_head_t *head);
 
-/* 0, or -1: no room. */
+/* Adds a member's record.  0, or -1: no room. */
 int packet_add(packet_out_t *out, const member_t *member, uint64_t now_us);
 
-/* Updates added since packet_begin(). */
+/* The number of updates added since packet_begin(). */
 size_t packet_nupdates(const packet_out_t *out);
 
 /* Returns the datagram, valid until the next begin. */
