@@ -461,7 +461,7 @@ a_step_that_fails_ends_the_session(void **state)
         const char     *text;           /* a part of it */
     } fails[] = {
         { SHARD_STEP_FAILED, SHARD_FAILED, "the computation of 1 rows" },
-        { SHARD_STEP_CORRUPT, SHARD_CORRUPTION, "the computation of 1 rows" },
+        { SHARD_STEP_CORRUPT, SHARD_CORRUPTION, "that leave layer 7 from" },
         { SHARD_STEP_BAD_INPUT, SHARD_CORRUPTION, "that enter layer 4 from" },
         { SHARD_STEP_BAD_POSITION, SHARD_BAD_POSITION, "the computation" },
         { SHARD_STEP_CONTEXT_FULL, SHARD_CONTEXT_FULL, "the computation" }
