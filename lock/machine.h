@@ -86,10 +86,11 @@ typedef enum {
 /* Why something was refused. */
 typedef enum {
     MACHINE_OK = 0,
-    MACHINE_LATE,           /* TAKE without an offer; the engine waits on */
+    MACHINE_LATE,           /* TAKE without an offer; the engine goes on
+                               waiting */
     MACHINE_HELD,           /* another instance holds the group */
     MACHINE_BUSY,           /* GROUP.lock is held by an unknown process; the
-                               engine waits on */
+                               engine goes on waiting */
     MACHINE_BAD_EPOCH,      /* not its own, or far ahead of the clock */
     MACHINE_TOO_MANY,       /* groups, waiters or processes */
     MACHINE_STATE           /* the state file cannot be written; the engine

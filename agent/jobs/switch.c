@@ -172,8 +172,8 @@ switch_settle(job_t *job, order_rc_t rc)
 
 
 /*
- * Whatever the order's answer: the members' records show whether another one is
- * active.
+ * Looks at the members' records for another active engine; they count, whatever
+ * the order was answered.
  */
 void
 switch_look(job_t *job)

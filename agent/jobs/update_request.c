@@ -1,5 +1,5 @@
 
-/* Requests of a rolling update: checks whether it may begin, and plans it. */
+/* Checks whether a requested rolling update may begin, and plans it. */
 
 #include <stdio.h>
 #include <stdlib.h>

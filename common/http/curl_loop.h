@@ -65,8 +65,8 @@ int curl_loop_is_busy(const curl_loop_t *curl);
 
 /*
  * Runs the step as soon as the loop is not busy: if it is not busy now, before
- * this returns.  A step that is deferred already is not deferred twice.  run
- * may free the step's memory; it must not be freed before.
+ * this returns.  A step that is deferred already is not deferred twice.  The
+ * step must stay in memory until its run() is called, which may free it.
  */
 void curl_loop_defer(curl_loop_t *curl, curl_deferred_t *step);
 

@@ -10,9 +10,9 @@
  *     loop    background_put(job) ---.                   .---> done(job)
  *     thread                          '--> run(job) ----'
  *
- * A job is one malloc()ed block.  The loop must not look at what it points to
- * until its done().  The queue has no limit of its own: each user has at most
- * one job under way.
+ * A job is one malloc()ed block.  What a job points to belongs to the thread
+ * until the job's done() is called.  The queue has no limit of its own: each
+ * user has at most one job under way.
  */
 
 #ifndef BACKGROUND_H

@@ -1,8 +1,8 @@
 
 /*
  * TLS of a session: the handshake comes between CONNECTING and CONNECTED
- * (session.c).  No worker blocks on it, and it has to end within the time for
- * connecting.
+ * (session.c).  The handshake blocks no worker, and has to end within the
+ * connect time-out.
  *
  *   CONNECTING ----> SHAKING ----> CONNECTED
  *                       |

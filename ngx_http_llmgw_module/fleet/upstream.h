@@ -19,7 +19,7 @@
 
 #define NGX_HTTP_LLMGW_TICK_MS        10     /* view, while streams run */
 #define NGX_HTTP_LLMGW_CHECK_MS       1000   /* file, stamps, dead rows */
-#define NGX_HTTP_LLMGW_ABSENT_MS      200    /* file, while there is none */
+#define NGX_HTTP_LLMGW_ABSENT_MS      200    /* looks for a missing file */
 #define NGX_HTTP_LLMGW_STALE_MS       3000   /* agent's heartbeat is 1 s */
 
 #define NGX_HTTP_LLMGW_NO_POOL        255    /* in `takes` */

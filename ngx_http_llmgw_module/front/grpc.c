@@ -242,8 +242,8 @@ ngx_http_llmgw_grpc_front_health(ngx_http_request_t *r)
 
 /*
  * Sets message to the request's only message: the body must be one prefix and
- * exactly as many bytes as that gives.  NGX_DONE: it is not, and the request
- * was refused.
+ * exactly as many bytes as that gives.  NGX_DONE: the body is something else,
+ * and the request was refused.
  */
 
 static ngx_int_t

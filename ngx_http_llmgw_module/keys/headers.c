@@ -35,7 +35,7 @@ static u_char *ngx_http_llmgw_keys_duration(u_char *p, uint64_t ms);
 static u_char *ngx_http_llmgw_keys_moment(u_char *p, uint64_t ms);
 
 
-/* By is_anthropic; then of requests, of tokens. */
+/* First index: is_anthropic.  Second: 0 for requests, 1 for tokens. */
 
 static const ngx_http_llmgw_keys_names_t  ngx_http_llmgw_keys_names[2][2] = {
     { { "x-ratelimit-limit-requests", "x-ratelimit-remaining-requests",

@@ -151,10 +151,11 @@ llmgw_keys_t *llmgw_keys_create(char *text, size_t len);
 void llmgw_keys_destroy(llmgw_keys_t *keys);
 
 /*
- * Reads that many lines.  Callers that need all or nothing stop at the first
- * error.  Others call again: the wrong line is skipped, and the lines after it
- * are judged without it.  A file without any line of a key or an identity is an
- * error; a further step after that, and after DONE, returns DONE.
+ * Reads that many lines.  A caller that needs a whole file stops at the first
+ * error.  One that wants all errors calls again: the wrong line is skipped, and
+ * the lines after it are checked as if it were not there.  A file without any
+ * line of a key or an identity is an error; a further step after that, and
+ * after DONE, returns DONE.
  */
 llmgw_keys_rc_t llmgw_keys_step(llmgw_keys_t *keys, uint32_t lines,
     llmgw_keys_error_t *error);

@@ -55,7 +55,7 @@ typedef struct {
 
 /* The questions of an HTTP probe. */
 typedef enum {
-    LIFE_IS_LIVE = 0,           /* else it should be killed */
+    LIFE_IS_LIVE = 0,           /* if not, it should be killed */
     LIFE_IS_STARTED,            /* Init is over */
     LIFE_IS_SERVING             /* it takes requests */
 } life_question_t;

@@ -135,7 +135,7 @@ standby_on_regranted(void *data, uint64_t lock)
 }
 
 
-/* When the service watches each worker, they may allocate memory. */
+/* Workers may allocate memory once the lock service watches each of them. */
 static void
 standby_on_registered(void *data, int workers)
 {

@@ -88,7 +88,7 @@ typedef struct {
     int64_t         first_step_us;      /* first gap of the half with the
                                            answer */
     uint8_t         has_decode;         /* blocks were reserved for it */
-    uint8_t         is_completed;       /* the half with the answer completed */
+    uint8_t         is_completed;       /* the decode half has completed */
 } fleet_split_row_t;
 
 typedef struct {

@@ -3,7 +3,7 @@
  * A gateway: its shared memory, which all workers of an nginx would share, its
  * ring, and its view of the replicas.
  *
- * It has one row: further workers would change nothing for streams.
+ * The shared memory has one worker's row: more workers would change no stream.
  */
 
 #include <stdio.h>

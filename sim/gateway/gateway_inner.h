@@ -291,7 +291,7 @@ void excluded_add(stream_t *s, uint32_t replica, int keeps);
 void excluded_push_back(gateway_t *g, stream_t *s, uint32_t replica);
 void excluded_forget(stream_t *s, llmgw_forget_t forget);
 
-/* Sets the claim's input about replicas that pushed the stream back. */
+/* Tells the stream's claim which replicas have pushed the stream back. */
 void excluded_look(gateway_t *g, stream_t *s);
 
 /* attempt.c */

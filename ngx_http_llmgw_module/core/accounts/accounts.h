@@ -71,9 +71,10 @@
  * finds its account.
  *
  * MEMORY.  An account takes 296 bytes, a slot 1,048, and both together 8 of
- * buckets at most: 10,000 of each are 13.5 MB.  With 36 kB for the rest they
- * fit into a zone of 16 MB.  The memory has the same address in all processes,
- * so it holds pointers.  Zeroed memory is not ready: llmgw_accounts_init().
+ * buckets at most: 10,000 accounts and 10,000 slots take 13.5 MB.  All else
+ * takes 36 kB, so that a zone of 16 MB is enough.  The memory has the same
+ * address in all processes, so it holds pointers.  Zeroed memory is not ready:
+ * llmgw_accounts_init().
  */
 
 #ifndef LLMGW_ACCOUNTS_H

@@ -28,10 +28,10 @@
  * step.
  *
  * A claim that waits drops its exclusions: by the time it is granted, those
- * replicas may be usable again.  On its last try it keeps its exclusions of
- * replicas that failed it, as long as another replica is merely full; if an
- * excluded replica has capacity, the claim is skipped in favour of requests
- * that can use it (docs/adr/0006).  The same holds for a stream with tokens
+ * replicas may be usable again.  A claim with one try left keeps one kind:
+ * replicas that failed it stay excluded while another replica is just full.
+ * When such an excluded replica has capacity, requests behind the claim that
+ * can use it go first (docs/adr/0006).  The same holds for a stream with tokens
  * delivered whose resume group is full while other replicas have capacity, and
  * for a request whose model is served only by full ones.
  *

@@ -1,5 +1,5 @@
 
-/* The queue's files, for each other. */
+/* Functions of the queue that only its own files call. */
 
 #ifndef LLMGW_QUEUE_INNER_H
 #define LLMGW_QUEUE_INNER_H

@@ -93,8 +93,8 @@ void llmgw_facts_carry(const llmgw_facts_t *facts, unsigned known,
 /*
  * The candidates of a request: all peers that are alive and not excluded; if
  * there are none, the suspects; if there are none either, those that have been
- * tried, since a claim may start over.  Returns how many, and sets *state to
- * theirs.
+ * tried, since a claim may start over.  Returns the number of candidates, and
+ * sets *state to the state that all of them have.
  *
  * candidates and peers: memory for as many as the pool has.  peers[i] becomes
  * the index of candidates[i] in the pool; both ascend.  candidates[i].cached

@@ -110,7 +110,7 @@ typedef struct {
     const char        *object;          /* where its counts were found */
     pass_counts_t      found;           /* in the event, or in the answer */
     pass_counts_t      counts;
-    uint32_t           tokens;          /* that have come, not reported yet */
+    uint32_t           tokens;          /* received and not reported yet */
     char               id[129];         /* of a response */
 } pass_t;
 

@@ -1,6 +1,6 @@
 
 /*
- * The kind `llama`: runs of the plugin's sequences.
+ * The kind of engine `llama`: each run is a sequence of the plugin.
  *
  *   start:  request -> job -> submit()                  (job.c, turn.c)
  *   notify: for each run: take() -> hold -> messages    (hold.c, answer.c)

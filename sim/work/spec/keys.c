@@ -11,7 +11,7 @@
 
 #define US      ((double) WORK_MAX_US)
 #define TOKENS  ((double) WORK_MAX_TOKENS)
-#define RATE    1e9         /* a second; a higher rate is a mistake */
+#define RATE    1e9         /* requests a second; more is a typo */
 
 #define TEXT(key, type, field)                                               \
     { key, WORK_YAML_TEXT, offsetof(type, field), 0, 0, NULL, 0, 0 }

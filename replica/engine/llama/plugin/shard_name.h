@@ -8,8 +8,9 @@
  * In the name: the weights id, the library, the processor's code, what that
  * code makes of some numbers (kernels.h), and whether activations are halves
  * on their way.  Not in it: where the model is cut, and whether rows are
- * computed one by one, since neither changes a bit.  With halves a cut does,
- * so an orchestrator's own name must say where its pipeline is cut.
+ * computed one by one, since neither changes a bit.  Where activations are
+ * halves, each cut rounds them, so an orchestrator's own name must say where
+ * its pipeline is cut.
  */
 
 #ifndef SHARD_NAME_H
