@@ -2,8 +2,8 @@
 /*
  * Bytes as the names of a certificate: two ends shake hands in memory, the
  * server with a certificate whose subjectAltName is made of them.  The client
- * goes on where one of the names is the expected one, and nowhere else, and
- * says why not in a line that a log can have.
+ * accepts the certificate exactly if one of its names is the expected one;
+ * otherwise its reason is a line that fits a log.
  */
 
 #include <assert.h>
@@ -18,7 +18,7 @@
 
 
 #define EXPECTED  "r1,gw*"
-#define ROUNDS    8             /* of a handshake, which needs some 4 */
+#define ROUNDS    8             /* of a handshake, which needs about 4 */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
@@ -36,7 +36,8 @@ key_once(void)
 }
 
 
-/* Self-signed, with those bytes as its subjectAltName; NULL: no such one. */
+/* Self-signed, with those bytes as its subjectAltName; NULL if OpenSSL cannot
+   make such a certificate. */
 static X509 *
 cert_make(const uint8_t *data, size_t len)
 {
@@ -67,7 +68,7 @@ cert_make(const uint8_t *data, size_t len)
 }
 
 
-/* Whether OpenSSL's own reader finds an expected name, compared as a whole. */
+/* Whether OpenSSL's own reader finds an expected name, compared whole. */
 static int
 cert_names(X509 *cert)
 {
@@ -100,7 +101,7 @@ cert_names(X509 *cert)
 }
 
 
-/* 1: the client went on. */
+/* 1: the client accepted the certificate. */
 static int
 shake_hands(X509 *cert, tls_peer_t *peer)
 {

@@ -1,5 +1,6 @@
 
-/* Bytes as a line on the control socket: no crash, and always an object. */
+/* Bytes as a line on the control socket: no crash, and the answer is always a
+   JSON object. */
 
 #include <assert.h>
 #include <stdlib.h>

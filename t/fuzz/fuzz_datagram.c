@@ -22,8 +22,8 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 
-/* Checks that others would accept what is sent; net: the sequence of the
-   last ping. */
+/* Checks that other members would accept what this one sends; net: where to
+   keep the sequence of the last ping. */
 static void
 fuzz_send(void *net, const address_t *to, const uint8_t *bytes, size_t len)
 {
@@ -155,7 +155,7 @@ fuzz_say(swim_t *swim, packet_out_t *out, packet_type_t type,
 }
 
 
-/* The first is of no group, the second stands by, the others are active. */
+/* Member 0 is in no group, member 1 stands by, the others are active. */
 static void
 fuzz_stand(llmgw_member_t *facts, size_t i)
 {
@@ -168,7 +168,7 @@ fuzz_stand(llmgw_member_t *facts, size_t i)
 }
 
 
-/* A shard's agent is reached, and its facts are in order. */
+/* Makes the facts those of a shard, with an address and valid layers. */
 static void
 fuzz_compute(llmgw_member_t *facts)
 {
@@ -180,8 +180,8 @@ fuzz_compute(llmgw_member_t *facts)
 }
 
 
-/* Four others join as every member does: they are heard of, asked, and they
-   answer.  Two of them are agents of older versions. */
+/* Four others join as every member does: each is announced and pinged, and it
+   answers.  Two of them are agents of older versions. */
 static void
 fuzz_befriend(swim_t *swim, const uint64_t *sequence, uint64_t now_us)
 {
@@ -214,7 +214,7 @@ fuzz_befriend(swim_t *swim, const uint64_t *sequence, uint64_t now_us)
         strcpy(stranger.facts.address, "10.0.0.2:7946");
         stranger.facts.address[7] = '2' + i;
 
-        /* Late enough that only this ping is due. */
+        /* So late that the only ping that is due is one to this member. */
         now_us += 1000;
         fuzz_say(swim, out, PACKET_UPDATES, &stranger, 0, now_us);
         swim_tick(swim, now_us);
@@ -226,7 +226,7 @@ fuzz_befriend(swim_t *swim, const uint64_t *sequence, uint64_t now_us)
 }
 
 
-/* An order from one of them, which the fuzzer would hardly find. */
+/* An order from one of the four, which the fuzzer would hardly find itself. */
 static void
 fuzz_order(swim_t *swim, uint8_t byte, uint64_t now_us)
 {
@@ -262,7 +262,8 @@ fuzz_order(swim_t *swim, uint8_t byte, uint64_t now_us)
 }
 
 
-/* The own replica is active in a group, so that a switch has what to do. */
+/* The own replica is active in a group, so that a switch has
+   something to do. */
 static void
 fuzz_own(swim_t *swim, uint64_t now_us)
 {

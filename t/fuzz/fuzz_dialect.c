@@ -1,12 +1,13 @@
 
 /*
- * What an engine may send, to each dialect: events of a stream, whole answers,
- * answers to probes; and bodies of clients whose Members may not fit.
+ * Bytes as what an engine sends, for each dialect: events of a stream, whole
+ * answers, answers to probes; and as bodies of clients, in which members may
+ * be wrong.
  *
- * The first byte chooses the dialect and what is played, the second what is
- * asked.  Lines are the events, or the answers.  What comes out of an engine's
- * bytes as `data` is JSON, whatever they were; a piece that is passed on is at
- * most as many tokens as bytes.
+ * The first byte chooses the dialect and what is played, the second what the
+ * client asks for.  Each line is an event, or an answer.  What is made of an
+ * engine's bytes as `data` is JSON, whatever the bytes; a piece that is passed
+ * on has at most as many tokens as bytes.
  */
 
 #include <assert.h>
@@ -142,7 +143,7 @@ check_request(dialect_call_t *call)
 }
 
 
-/* Bytes of their own size, so that each one read too far is noticed. */
+/* Feeds a copy of its own size, so that any read beyond it is noticed. */
 static dialect_do_t
 feed(dialect_call_t *call, int is_event, const uint8_t *data, size_t len)
 {

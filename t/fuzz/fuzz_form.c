@@ -1,10 +1,10 @@
 
 /*
- * A client that sends anything as a form.  The first line is the content type,
- * or if it is empty one whose boundary is X.
+ * A client that sends any bytes as a form.  The first line is the content
+ * type; if it is empty, a type with the boundary X is used.
  *
- * What is accepted has one `model`, whose bytes are at the reported place, and
- * is passed on unchanged; a copy of it is accepted again.
+ * A form that is accepted has one `model`, whose bytes are at the reported
+ * place, and is passed on unchanged; a copy of it is accepted, too.
  */
 
 #include <assert.h>

@@ -2,23 +2,23 @@
 /*
  * Any text: the check and the walk of proto/json/ against jansson.
  *
- * Both give the same answer but where they differ by design:
+ * Both accept the same texts, except where they differ by design:
  *
  *   - jansson holds numbers as doubles, and refuses one beyond their range;
  *   - jansson refuses NUL in a key, since its keys are C strings;
  *   - jansson passes over a NUL behind a number or a word;
- *   - ours refuses more than LLMGW_JSON_MAX_DEPTH levels, jansson 2048;
+ *   - ours refuses more than LLMGW_JSON_MAX_DEPTH levels, jansson more than
+ *     2048;
  *   - half a surrogate pair is refused by jansson and by the strict check, and
- *     accepted by the other one.
+ *     accepted by the lenient one.
  *
  * Scalars are values for both (JSON_DECODE_ANY), NUL may stand in strings
  * (JSON_ALLOW_NUL), and of a key that comes twice the last one counts.
  *
- * What both accept says the same: each value that jansson holds is the one that
- * the walk finds.
+ * In a text that both accept, the walk finds the values that jansson holds.
  *
  * The scan completes each object and array that the check accepts, unless a
- * number is too long for it, and says the same wherever the text is cut.
+ * number is too long for it, and reports the same wherever the text is cut.
  */
 
 #include <assert.h>
@@ -38,7 +38,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 
-/* NULL: jansson refuses it for `why`. */
+/* The text as jansson reads it; NULL if it is refused, with *why set. */
 static json_t *
 load(const uint8_t *text, size_t len, enum json_error_code *why)
 {
@@ -223,7 +223,7 @@ scan_says_the_same(const uint8_t *text, size_t len, int is_json)
 }
 
 
-/* As jansson refused it for another reason than its own limits. */
+/* jansson refused it for a reason other than its own limits. */
 static int
 is_refused(enum json_error_code why)
 {

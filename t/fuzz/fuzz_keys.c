@@ -1,7 +1,7 @@
 
 /*
- * Bytes as a key file: read line by line or in one step with the same result,
- * and what it says lies within the file.
+ * Bytes as a key file: the result is the same if it is read line by line or in
+ * one step, and everything that is returned lies within the file.
  */
 
 #include <assert.h>

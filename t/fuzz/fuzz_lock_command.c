@@ -1,5 +1,6 @@
 
-/* Bytes as a line to the lock service: no crash, and what is taken is sane. */
+/* Bytes as a line to the lock service: no crash, and the fields of an accepted
+   command are valid. */
 
 #include <assert.h>
 #include <stdint.h>

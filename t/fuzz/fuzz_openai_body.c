@@ -1,12 +1,13 @@
 
 /*
- * A client that sends anything as the body of an OpenAI request.  The first
- * byte chooses the API, or that the bytes are not judged before the key is
- * looked for.
+ * A client that sends any bytes as the body of an OpenAI request.  The first
+ * byte chooses the API, or that the key is looked for before the body is
+ * checked.
  *
- * What is accepted must be JSON for jansson too, and what is refused as no JSON
- * must not be, but for what jansson cannot hold or we do not want.  Members
- * must stand where they are said to be; key and text must be found within them.
+ * A body that is accepted must be JSON for jansson too, and one that is
+ * refused as no JSON must not be, except for what jansson cannot hold or we do
+ * not want.  Members must be at their reported places; key and text must be
+ * found within them.
  */
 
 #include <assert.h>
@@ -41,7 +42,8 @@ resize(void *data, void *p, size_t bytes)
 static const llmgw_openai_memory_t  memory = { resize, NULL };
 
 
-/* NULL, with the reason: it is no JSON. */
+/* The text as jansson reads it; NULL if it is not JSON, with the reason in
+   *why. */
 static json_t *
 load(const uint8_t *text, size_t len, enum json_error_code *why)
 {
@@ -94,7 +96,8 @@ check_members(const llmgw_openai_body_t *body)
 }
 
 
-/* However often it is asked, and whatever is in it. */
+/* A key of each kind is the same each time it is computed, and can be computed
+   of all bytes. */
 static void
 check_key(const llmgw_openai_body_t *body)
 {
@@ -108,7 +111,7 @@ check_key(const llmgw_openai_body_t *body)
 }
 
 
-/* The first of them are the same, whatever the limit. */
+/* The limit on the number of blocks does not change the first of them. */
 static void
 check_blocks(const llmgw_openai_body_t *body)
 {

@@ -1,13 +1,13 @@
 
 /*
- * A client that sends anything: bytes after the preface of an HTTP/2
+ * A client that sends any bytes: those after the preface of an HTTP/2
  * connection go to a server session as the gateway drives it, and the messages
- * that come out go to the decoder of InferRequest.
+ * that it reports go to the decoder of InferRequest.
  *
- * The first byte chooses how the input is cut; what the server answers is
- * written after each piece, into a buffer that is sometimes too small.  An
- * input that is not HTTP/2 at all is also decoded as one InferRequest, so that
- * a corpus of either kind is useful.
+ * The first byte chooses how the input is cut; after each piece the server's
+ * output is written to a buffer that is sometimes too small.  An input that is
+ * not HTTP/2 at all is also decoded as one InferRequest, so that a corpus of
+ * either kind is useful.
  */
 
 #include <assert.h>
@@ -77,7 +77,8 @@ on_message(llmgw_grpc_stream_t *stream, const uint8_t *data, size_t len,
     decode(data, len);
     (void) llmgw_grpc_send_message(stream, data, len);
 
-    /* What a gateway may do with a message: take it, keep it, hang up. */
+    /* What a gateway may do with a message: consume it, keep it, end the
+       stream. */
     switch (len % 5) {
 
     case 0:
@@ -117,7 +118,7 @@ drain(llmgw_grpc_session_t *session, size_t capacity)
     uint8_t  buf[4096];
 
     while (llmgw_grpc_session_write(session, buf, capacity) > 0) {
-        /* the network takes it */
+        /* the network accepts the output */
     }
 }
 

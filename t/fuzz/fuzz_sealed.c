@@ -2,10 +2,10 @@
 /*
  * Bytes as sealed datagrams: no crash, and only what was sealed opens.
  *
- * The first byte chooses what is done with the rest: it goes unchanged to a
+ * The first byte chooses what happens to the rest: it is passed unchanged to a
  * receiver with a key; or it is sealed as a message, which then opens once and
- * not a second time; or it is sealed, and changed at the place that the next
- * two bytes give.
+ * not a second time; or it is sealed, and then changed at the place that the
+ * next two bytes name.
  */
 
 #include <assert.h>
@@ -25,7 +25,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
 
 
-/* Only the ring is kept: the file is made once. */
+/* Makes the file once, and keeps only the ring that was read from it. */
 static keyring_t *
 fuzz_ring(void)
 {

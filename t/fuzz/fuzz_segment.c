@@ -26,11 +26,11 @@
 #define CAPACITY     4
 #define TABLES_AT    4096
 #define TABLES_BYTES 12288      /* head and buffers of a segment of four */
-#define NAMES_AT     (TABLES_BYTES + 4096)      /* the first place */
+#define NAMES_AT     (TABLES_BYTES + 4096)      /* where the names begin */
 #define PATCH_BYTES  (NAMES_AT + 4096)          /* the part that is damaged */
 #define FILE_BYTES   (TABLES_BYTES + 4096 + 256 * 4096)
 
-/* One of a shard. */
+/* A list that says what a shard computes. */
 static const char  names[] = "llama\0"
     "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\0n1";
 
@@ -94,7 +94,7 @@ segment_build(uint8_t *file)
 }
 
 
-/* Sets all checksums right, whatever they cover. */
+/* Sets all checksums right, whatever is in the parts that they cover. */
 static void
 segment_seal(uint8_t *file)
 {
@@ -125,7 +125,8 @@ segment_seal(uint8_t *file)
 }
 
 
-/* Writes triples of place (two bytes) and value. */
+/* Writes values into the file: each triple is a place (two bytes)
+   and a value. */
 static void
 segment_patch(uint8_t *file, const uint8_t *data, size_t size)
 {
@@ -171,7 +172,7 @@ view_expect(const llmgw_members_view_t *view)
 }
 
 
-/* What is returned must be a list, and the one that was asked for. */
+/* If a list is returned, it is a well-formed one, and the one asked for. */
 static void
 list_try(llmgw_members_reader_t *reader, uint64_t list)
 {

@@ -32,16 +32,16 @@ typedef struct {
     peer_t            peer;
     line_t            line;
     link_session_t   *session;
-    uint32_t          rows[SHARD_STEPS_MAX];    /* of steps, from `first` on */
+    uint32_t          rows[SHARD_STEPS_MAX];    /* of steps from `first` on */
     uint32_t          positions[SHARD_STEPS_MAX];
     uint32_t          first;
     uint32_t          n;
-    uint32_t          started;                  /* of them */
+    uint32_t          started;                  /* how many of the n steps */
     uint32_t          position;
     int               is_opened;
     int               is_lost;
     int               is_last;
-    int               closes;                   /* within a callback */
+    int               closes;                   /* closes in a callback */
     uint8_t           sent[SHARD_MESSAGE_BYTES];
 } fuzz_t;
 
@@ -110,7 +110,7 @@ line_reset(line_t *line)
 }
 
 
-/* --- what a session says */
+/* --- callbacks of a session */
 
 static void
 fuzz_close(void)
@@ -162,7 +162,7 @@ fuzz_on_result(void *data, uint32_t position, uint32_t rows, int is_logits,
     for (i = 0, sum = 0; i < rows * (is_logits ? FUZZ_VOCABULARY : FUZZ_WIDTH);
          i++)
     {
-        sum += values[i];                       /* is there to be read */
+        sum += values[i];                       /* the values can be read */
     }
 
     (void) sum;
@@ -190,7 +190,7 @@ fuzz_on_lost(void *data, shard_reason_t reason, const char *text)
 }
 
 
-/* --- what a shard says */
+/* --- messages of a shard */
 
 static uint8_t
 fuzz_byte(fuzz_input_t *in)

@@ -1,8 +1,8 @@
 
 /*
  * Bytes as what happens to a shard: messages of four clients, raw or nearly
- * right, steps that begin and end, time, and streams that end.  Whatever comes,
- * the limits hold, and at the end nothing is left.
+ * right, steps that begin and end, time that passes, and streams that end.
+ * Whatever happens, the limits hold, and at the end nothing is left.
  */
 
 #include <assert.h>
@@ -27,7 +27,7 @@ typedef struct {
     uint32_t         positions[FUZZ_CLIENTS];
 } fuzz_t;
 
-/* How an input is said to act: a number of this list, a client, arguments. */
+/* An action in the input: a number of this list, a client, its arguments. */
 enum {
     FUZZ_RAW, FUZZ_OPEN, FUZZ_STEP, FUZZ_CLOSE, FUZZ_START, FUZZ_DONE,
     FUZZ_FAIL, FUZZ_TIME, FUZZ_FULL, FUZZ_DRAINED, FUZZ_END, FUZZ_STREAM,
@@ -54,7 +54,8 @@ fuzz_raw(fuzz_input_t *in, scene_client_t *c)
 }
 
 
-/* Mostly what this shard takes, so that the input gets beyond it. */
+/* Mostly an Open that this shard accepts, so that later code is
+   reached, too. */
 static void
 fuzz_open(fuzz_input_t *in, scene_client_t *c)
 {

@@ -1,7 +1,7 @@
 
 /*
- * An engine's event stream, from the network: the events are the same in one
- * slice and in slices that the input itself chooses.
+ * An engine's event stream, from the network: the events are the same if the
+ * stream comes in one piece or in pieces that the input itself chooses.
  */
 
 #include <stddef.h>
@@ -51,7 +51,7 @@ note(void *arg, const char *data, size_t len, int is_error)
 }
 
 
-/* step: 0 all at once, else slices of 1 .. step bytes. */
+/* step: 0: all in one piece; else pieces of 1 to step bytes. */
 static seen_t
 parse(const char *bytes, size_t size, size_t step)
 {

@@ -1,5 +1,5 @@
 
-/* Bytes as a traceparent and a tracestate: what is passed on is valid. */
+/* Bytes as a traceparent and a tracestate: the headers passed on are valid. */
 
 #include <assert.h>
 #include <string.h>

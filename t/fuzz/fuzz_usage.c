@@ -1,7 +1,7 @@
 
 /*
- * Bytes as a line of a usage log, and as a state: what is read is written as
- * something that reads the same.
+ * Bytes as a line of a usage log, and as a state: what was read can be
+ * written, and reads the same again.
  */
 
 #include <assert.h>

@@ -1,7 +1,7 @@
 
 /*
  * Traces and specifications of workloads from untrusted files: the first byte
- * says which reader, and what was read is made a workload.
+ * chooses the reader, and from what it has read a workload is made.
  */
 
 #include <stddef.h>
@@ -25,7 +25,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 
-/* An error is one line, and it says where. */
+/* An error is one line, and begins with the place of the fault. */
 static void
 check(int rc, const work_error_t *error)
 {
@@ -60,7 +60,7 @@ replay(const work_trace_t *trace, work_replay_t mode)
 }
 
 
-/* with_columns: the data is rows after a good first one. */
+/* with_columns: the data is put behind a header and one valid row. */
 static void
 fuzz_data(const uint8_t *data, size_t size, int with_columns)
 {

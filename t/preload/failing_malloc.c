@@ -1,7 +1,7 @@
 
 /*
- * Preloaded into nginx: while the file that $FAILING_MALLOC names is there,
- * there is no block of half a megabyte or more.
+ * Preloaded into nginx: while the file that $FAILING_MALLOC names exists,
+ * allocations of half a megabyte or more fail.
  */
 
 #include <dlfcn.h>

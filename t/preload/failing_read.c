@@ -15,10 +15,10 @@
 
 #define FILES_MAX  64
 
-static unsigned  nreads[FILES_MAX];     /* of the file .N */
+static unsigned  nreads[FILES_MAX];     /* of the file whose name ends in .N */
 
 
-/* The N of an open file's name; 0: it has none. */
+/* The N at the end of an open file's name; 0 if there is none. */
 static unsigned
 file_number(int fd)
 {

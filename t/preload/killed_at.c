@@ -3,9 +3,11 @@
  * Preloaded into a service that keeps a state file: it is killed at the moment
  * that $KILLED_AT names.
  *
- *   open      before the new file is there      offer     once the line "offer"
- *   fsync     it is written, not yet synced               has left
- *   rename    once it has its name              granted   likewise
+ *   open      before the new file is opened
+ *   fsync     when the file is written, but not yet synced
+ *   rename    when the file has its name
+ *   offer     when the line "offer" has been sent
+ *   granted   when the line "granted" has been sent
  */
 
 #include <dlfcn.h>

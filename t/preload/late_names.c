@@ -1,7 +1,8 @@
 
 /*
- * Preloaded into a daemon: the first name that it looks up is not found yet, as
- * before the resolver runs, and each later one leads to all addresses.
+ * Preloaded into a daemon: the first name that is looked up is not found, as
+ * before the resolver runs; later ones resolve to the wildcard address,
+ * 0.0.0.0.
  */
 
 #include <netdb.h>

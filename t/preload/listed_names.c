@@ -59,7 +59,7 @@ getaddrinfo(const char *name, const char *service,
 }
 
 
-/* A resolver's process ends soon. */
+/* Nothing is freed: a resolver's process ends soon. */
 void
 freeaddrinfo(struct addrinfo *found)
 {

@@ -1,17 +1,19 @@
 
 /*
- * Preloaded into a replica: what its plugin computes, and how fast.
+ * Preloaded into a replica: records what its plugin computes, or slows it
+ * down.
  *
- * HASHED_ROWS=PREFIX has each process write PREFIX.PID: lines "LAYER POSITION
- * HASH" (XXH3, 64 bits) of the rows that enter a layer, and of logits, as layer
- * -1.  Of a whole model those are the layers 1 to the last one, of a shard that
- * of HASHED_LAYER.  A loaded model is probed first; the probes end with an
- * empty cache, and until then nothing that was written counts.
+ * HASHED_ROWS=PREFIX: each process writes PREFIX.PID, with lines "LAYER
+ * POSITION HASH" (XXH3, 64 bits) for the rows that enter a layer, and for
+ * logits, as layer -1.  Of a whole model these are layers 1 to the last one,
+ * of a shard the layer HASHED_LAYER.  A model that was loaded is probed first;
+ * the probes end with an empty cache, and lines written before that do not
+ * count.
  *
  * SLOW_DECODE=MS: each call to llama_decode() sleeps first.
  *
- * The plugin is opened later than this library, and libllama with it and for it
- * alone: the first call makes its functions known to this library, too.
+ * The plugin is opened after this library, and it opens libllama for itself
+ * alone: the first call makes libllama's functions known to this library, too.
  */
 
 #include <dlfcn.h>
@@ -34,8 +36,8 @@
 
 static struct {
     int                 fd;                     /* 0: not open yet */
-    struct llama_batch  batch;                  /* of the call */
-    int                 rows[LAYERS_MAX];       /* of it, by layer */
+    struct llama_batch  batch;                  /* of the call in progress */
+    int                 rows[LAYERS_MAX];       /* of that call, by layer */
 } calls;
 
 
@@ -81,7 +83,7 @@ log_fd(void)
 }
 
 
-/* One write(2) a line: a process may be killed between two. */
+/* One write(2) for each line: a process may be killed between two lines. */
 static void
 note(int layer, int at, const float *row, int n)
 {
@@ -98,7 +100,8 @@ note(int layer, int at, const float *row, int n)
 }
 
 
-/* What leaves a layer enters the next one; the last layer has outputs alone. */
+/* Notes a layer's output as the next layer's input; the last layer has none
+   after it, and is not watched. */
 static bool
 watch(struct ggml_tensor *t, bool is_question, void *data)
 {

@@ -1,5 +1,6 @@
 
-/* Preloaded into a daemon: a kernel from before SO_PEERPIDFD (6.5). */
+/* Preloaded into a daemon: getsockopt(2) is that of a kernel before 6.5, which
+   has no SO_PEERPIDFD. */
 
 #include <errno.h>
 #include <sys/socket.h>

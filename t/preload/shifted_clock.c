@@ -1,10 +1,11 @@
 
 /*
- * Preloaded into a daemon or nginx: its wall clock is ahead by as many hours as
- * stand in the file that $LLMGW_TEST_HOURS names, at each look, and the clock
- * that never goes back by as many seconds as in that of $LLMGW_TEST_SECONDS.
+ * Preloaded into a daemon or nginx: its wall clock is ahead by the number of
+ * hours in the file that $LLMGW_TEST_HOURS names, and its monotonic clock by
+ * the number of seconds in the file that $LLMGW_TEST_SECONDS names.  The files
+ * are read at each call.
  *
- * nginx looks in a signal's handler, too.
+ * nginx reads the clock in a signal's handler, too.
  */
 
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 
 /*
  * Preloaded into a daemon: a disk that is slow.  While the file that
- * $SLOW_FOPEN names is there, fopen(3) of a model does not return.
+ * $SLOW_FOPEN names exists, fopen(3) of a model does not return.
  */
 
 #include <dlfcn.h>

@@ -1,8 +1,8 @@
 
 /*
- * Preloaded into a daemon: memory, or a disk, that is slow to read.  While
- * the file that $SLOW_PREAD names is there, pread(2) does not return; a file
- * of that name and ".held" says that one has come so far.
+ * Preloaded into a daemon: memory, or a disk, that is slow to read.  While the
+ * file that $SLOW_PREAD names exists, pread(2) does not return; a second file,
+ * with ".held" behind that name, shows that a call has been reached.
  */
 
 #include <fcntl.h>

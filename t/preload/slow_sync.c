@@ -1,7 +1,7 @@
 
 /*
  * Preloaded into an agent: a disk that is slow.  While the file that
- * $SLOW_SYNC names is there, fsync(2) does not return.
+ * $SLOW_SYNC names exists, fsync(2) does not return.
  */
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 
-/* Many members and many changes: each reaches all, in O(log n). */
+/* Many members and many changes: every change reaches all in O(log n). */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -57,7 +57,7 @@ many_joiners_at_once_are_all_known_soon(void **state)
 }
 
 
-/* Every member has pinged every other: that alone is 200 KB. */
+/* In the end every member has pinged every other, which alone takes 200 KB. */
 static void
 a_thousand_joiners_are_all_known_soon(void **state)
 {
@@ -103,7 +103,8 @@ all_change_while_one_dies(void **state)
 }
 
 
-/* Scenario 17.  A thousand changes of load a second at each of 19. */
+/* Scenario 17.  The loads of 19 members change, each a thousand times a
+   second. */
 static void
 load_storm_delays_no_update(void **state)
 {
@@ -136,11 +137,12 @@ load_storm_delays_no_update(void **state)
         holds(cluster, cluster_all_see_dead(cluster, 7));
         holds(cluster, cluster_false_deaths(cluster) == 0);
 
-        /* Each sends at most ten a second to the one gateway. */
+        /* Each of the 19 sends at most ten loads a second, to the
+           one gateway. */
         bytes = (fake_net_bytes(cluster->net) - bytes) / 6 / 20;
         holds(cluster, bytes <= 2500);
 
-        /* The last load is what counts. */
+        /* The gateway has the last load in the end. */
         cluster_run_ms(cluster, 1100);
         holds(cluster, cluster_view(cluster, 0, 3)->load.active_requests
                        == (5999 + 3) % 11);

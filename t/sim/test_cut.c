@@ -1,5 +1,6 @@
 
-/* Paths that are cut, in one and both directions, of a few and of halves. */
+/* Cuts of paths, in one direction and in both: of a few members, and between
+   the halves of a cluster. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +17,8 @@
 #define N      10
 
 
-/* Scenario 5.  Others reach both, so neither stays suspected for long. */
+/* Scenario 5.  Other members reach both, so neither stays
+   suspected for long. */
 static void
 cut_pair(uint64_t seed, unsigned one_way, unsigned other_way)
 {
@@ -59,7 +61,8 @@ cut_from_all(cluster_t *cluster, size_t host, int is_out)
 }
 
 
-/* Scenario 6: a member that none hears is dead to all, and comes back. */
+/* Scenario 6: a member that no other hears is found dead by all,
+   and returns. */
 static void
 who_is_heard_by_none_dies_alone(void **state)
 {
@@ -81,7 +84,7 @@ who_is_heard_by_none_dies_alone(void **state)
 }
 
 
-/* A member that hears none finds all others dead, but no other does. */
+/* A member that hears no other finds them all dead; no other member does. */
 static void
 who_hears_none_kills_nobody(void **state)
 {
@@ -147,7 +150,7 @@ parts_come_together_after_any_time(void **state)
 }
 
 
-/* Scenario 31, first half: pings over TCP hold it. */
+/* Scenario 31, first half: pings over TCP keep the gateway alive. */
 static void
 gateway_without_datagrams_is_alive_by_tcp(void **state)
 {

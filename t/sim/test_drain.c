@@ -1,7 +1,7 @@
 
 /*
- * Which member drains another, as all see it: leases, restarts, what is kept.
- * Host 0 is the gateway.
+ * The owner of a drain, as all members see it: leases, restarts, what a
+ * segment keeps.  Host 0 is the gateway.
  */
 
 #include <setjmp.h>
@@ -38,7 +38,8 @@ lease_stands_while_it_is_renewed_and_ends_30_s_after(void **state)
             holds(cluster, orders_all_see_update(cluster, 2));
         }
 
-        /* Its driver dies: the drain ends within 30 s of its last renewal. */
+        /* The agent that drives the update dies: the drain ends within 30 s of
+           its last renewal. */
         cluster_crash(cluster, 0);
         cluster_run_ms(cluster, 24900);
         holds(cluster, orders_all_see_update(cluster, 2));
@@ -65,7 +66,8 @@ operators_drain_outlives_the_update_and_the_replicas_word(void **state)
     orders_done(cluster, 0, 2, ORDER_UNDRAIN, UPDATE);
     assert_int_equal(cluster->hosts[2].nuntold, 0);
 
-    /* A new process, which was not told to drain, does not end it either. */
+    /* A new process that was not told to drain does not end the
+       drain either. */
     orders_says(cluster, 2, 0);
     cluster_run_ms(cluster, 40000);
     assert_true(orders_all_see_operator(cluster, 2));
@@ -92,7 +94,7 @@ replicas_own_drain_has_no_owner(void **state)
     assert_string_equal(cluster_facts(cluster, 0, 2)->drain_owner, "");
     assert_true(cluster_view(cluster, 0, 2)->traits.refuses_new);
 
-    /* To undrain it means to tell the replica. */
+    /* To undrain such a replica, its agent sends it Undrain. */
     orders_give(cluster, 0, 2, ORDER_UNDRAIN, OP);
     cluster_run_ms(cluster, 10);
     assert_int_equal(cluster->hosts[2].nuntold, 1);
@@ -138,7 +140,8 @@ rejoin_keeps_an_operators_drain_and_no_other(void **state)
             holds(cluster, cluster->hosts[i + 1].ntold == (i < 2));
         }
 
-        /* The next process undrains the replica that the lease had drained. */
+        /* The restarted agent undrains host 2's replica, which a lease had
+           drained, and not host 3's. */
         orders_says(cluster, 2, 1);
         holds(cluster, cluster->hosts[2].nuntold == 1);
         orders_says(cluster, 3, 1);
@@ -152,8 +155,10 @@ rejoin_keeps_an_operators_drain_and_no_other(void **state)
 }
 
 
-/* It answers a ping before it can ask another member: this record replaces
-   what was known of it here, but it still gets the drain. */
+/*
+ * A restarted member answers a ping before it can ask others about itself: the
+ * record that it sends replaces the old one, and it still learns of its drain.
+ */
 static void
 starter_that_is_pinged_first_learns_who_drains_it(void **state)
 {
@@ -185,9 +190,9 @@ state_directory_is_believed_before_others(void **state)
     cluster_crash(cluster, 1);
     cluster_crash(cluster, 2);
 
-    cluster->drain_kept = "";           /* others missed the undrain */
+    cluster->drain_kept = "";           /* other members missed the undrain */
     cluster_start(cluster, 1, LLMGW_ROLE_REPLICA, 0);
-    cluster->drain_kept = OP;           /* others missed the drain */
+    cluster->drain_kept = OP;           /* other members missed the drain */
     cluster_start(cluster, 2, LLMGW_ROLE_REPLICA, 0);
     assert_true(swim_own(cluster_swim(cluster, 2))->facts.draining);
     cluster_run_ms(cluster, 3000);
@@ -231,7 +236,7 @@ update_that_runs_is_known_to_all(void **state)
 }
 
 
-/* The segment has only facts: everything else comes with pings. */
+/* The segment has only facts: all else is learned with pings. */
 static void
 what_the_segment_lacks_is_learned_after_a_restart(void **state)
 {

@@ -1,5 +1,6 @@
 
-/* Leaving, small clusters, and agents that end while replicas run on. */
+/* Agents that leave, small clusters, and agents that end while their replicas
+   continue. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -39,7 +40,8 @@ leaver_is_LEFT_and_never_DEAD(void **state)
 }
 
 
-/* Its LEFT is lost: it ends after a second, and is found dead as usual. */
+/* A member's LEFT is lost: it ends after a second, and is found
+   dead as usual. */
 static void
 leaver_whose_word_is_lost_is_gone_all_the_same(void **state)
 {
@@ -94,7 +96,8 @@ gateway_is_never_a_replica(void **state)
 }
 
 
-/* Scenario 28.  None can confirm, so a suspect has only the minimum time. */
+/* Scenario 28.  No other member can confirm a suspicion, so it has only the
+   minimum time. */
 static void
 two_and_three_find_a_death_and_a_rejoin(void **state)
 {

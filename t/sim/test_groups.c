@@ -23,7 +23,7 @@
 #define HOUR_US    3600000000ULL
 
 
-/* Its replica says how far it is in the group "g", and is READY if active. */
+/* The host's replica reports its state in group "g", and is READY if active. */
 static void
 says(cluster_t *cluster, size_t host, llmgw_group_state_t state,
     uint64_t epoch)
@@ -37,7 +37,7 @@ says(cluster_t *cluster, size_t host, llmgw_group_state_t state,
 }
 
 
-/* What a viewer has of a host is what that one said last. */
+/* A viewer's record of a host has the group as the host last reported it. */
 static int
 knows(const cluster_t *cluster, size_t viewer, size_t host)
 {
@@ -70,7 +70,7 @@ all_know(const cluster_t *cluster, size_t host)
 }
 
 
-/* The old one DOWN with its epoch, the new one with a greater one. */
+/* Host 1 is DOWN with its old epoch, and its successor has a greater one. */
 static int
 takeover_is_known(const cluster_t *cluster, size_t viewer)
 {
@@ -102,8 +102,9 @@ takeover_is_known_to_all(const cluster_t *cluster, size_t host)
 
 
 /*
- * The gateway has it with the first datagram, which takes 0.5 ms here.  The
- * others nearly always have it within a period, and the rest by later pings.
+ * The gateway has the takeover with the first datagram, which takes 0.5 ms
+ * here.  The others nearly always have it within a period, and the rest by
+ * later pings.
  */
 static void
 takeover_travels_like_every_change(void **state)
@@ -137,7 +138,8 @@ takeover_travels_like_every_change(void **state)
 }
 
 
-/* A third of the datagrams is lost: the gateway is told again every 10 ms. */
+/* A third of the datagrams is lost: the gateway is sent the takeover every 10
+   ms again. */
 static void
 takeover_reaches_the_gateway_under_loss(void **state)
 {
@@ -177,7 +179,7 @@ has_left_with_its_epoch(const cluster_t *cluster, size_t host)
 }
 
 
-/* Also one that hears of it only when it is dead. */
+/* A member that starts after the deaths learns group and epoch, too. */
 static void
 dead_and_left_keep_group_and_epoch(void **state)
 {
@@ -205,7 +207,8 @@ dead_and_left_keep_group_and_epoch(void **state)
 }
 
 
-/* The gateway's agent goes on from its segment, which has groups or not. */
+/* The gateway's agent restarts from its segment, with or without
+   groups in it. */
 static void
 restart_gateway(cluster_t *cluster, int has_groups)
 {
@@ -238,8 +241,8 @@ gateway_knows_both(const cluster_t *cluster, size_t host)
 
 
 /*
- * A group that the segment lacks, as the agent had not heard of it, is not
- * passed on as "none", and is completed by the members' next words.
+ * A group may be missing in the segment because the agent had not learned it:
+ * it is not passed on as "none", and the members' next records complete it.
  */
 static void
 group_is_restored_from_the_segment_or_learned(void **state)
@@ -271,7 +274,7 @@ group_is_restored_from_the_segment_or_learned(void **state)
 }
 
 
-/* Nothing that is served is taken away by the gateway's own clock. */
+/* A gateway whose own clock is wrong still knows the active member. */
 static void
 gateway_whose_clock_is_set_back_keeps_what_it_restores(void **state)
 {
@@ -298,7 +301,8 @@ gateway_whose_clock_is_set_back_keeps_what_it_restores(void **state)
 }
 
 
-/* Hosts 0, 2, 4 know groups; 1 and 5 know `more` alone, and 3 not even that. */
+/* Hosts 0, 2, 4 know groups; 1 and 5 know only `more`; 3 does not even know
+   `more`. */
 static cluster_t *
 mixed(uint64_t seed)
 {
@@ -338,7 +342,7 @@ new_ones_know(const cluster_t *cluster, size_t host)
 }
 
 
-/* Cuts or heals the paths among those that know groups. */
+/* Cuts or heals the paths among the hosts that know groups. */
 static void
 cut(cluster_t *cluster, unsigned what)
 {
@@ -355,8 +359,8 @@ cut(cluster_t *cluster, unsigned what)
 
 
 /*
- * Those that know groups hear of each other through the others alone: what was
- * known of a group stays, through loss and changes, and later is completed.
+ * The hosts that know groups hear of each other through the others alone: what
+ * is known of a group stays, through loss and changes, and is completed later.
  */
 static void
 relays_that_know_no_groups_take_none_away(void **state)
@@ -400,7 +404,8 @@ relays_that_know_no_groups_take_none_away(void **state)
 }
 
 
-/* An agent that knows no groups in the place of one that does has none. */
+/* If an agent that knows no groups replaces one that does, its
+   group is gone. */
 static void
 downgraded_agent_has_no_group(void **state)
 {
@@ -423,7 +428,8 @@ downgraded_agent_has_no_group(void **state)
 }
 
 
-/* At rest no agent sends whole records because a group is missing. */
+/* While nothing changes, no agent sends whole records because they lack a
+   group. */
 static void
 mixed_cluster_costs_what_a_new_one_costs(void **state)
 {
@@ -447,8 +453,9 @@ mixed_cluster_costs_what_a_new_one_costs(void **state)
 
 
 /*
- * The clock of host 2 and its lock service was 25 hours ahead, and was set
- * right: the epochs stay.  Nobody takes one, and each is told once.
+ * The clock of host 2 and of its lock service was 25 hours ahead, and was set
+ * right, but the epochs stay.  No member accepts one, and each is reported
+ * once.
  */
 static void
 epoch_far_ahead_of_the_clock_is_refused(void **state)
@@ -484,7 +491,7 @@ epoch_far_ahead_of_the_clock_is_refused(void **state)
 }
 
 
-/* The same of another's word: host 2 alone has a clock that is ahead. */
+/* The same with epochs that others receive: only host 2's clock is ahead. */
 static void
 epoch_of_a_clock_that_is_ahead_is_refused_by_others(void **state)
 {

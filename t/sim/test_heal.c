@@ -1,5 +1,5 @@
 
-/* How soon the halves of a network that was cut know each other again. */
+/* How soon the halves of a cluster know each other again after a cut. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -37,7 +37,7 @@ heals_in_ms(size_t n, size_t cut, uint64_t seed, uint64_t cut_ms,
     cluster = cluster_formed(n, seed);
     fake_net_part(cluster->net, n - cut, cut, FAKE_ALL);
 
-    /* At any moment within the protocol period. */
+    /* The cut ends at any moment of the protocol period. */
     cluster_run_ms(cluster, cut_ms + seed * 37 % 1000);
     holds(cluster, !cluster_is_whole(cluster, 0));
     fake_net_part(cluster->net, n - cut, cut, 0);
@@ -101,7 +101,7 @@ longer_cuts_take_little_longer(void **state)
 }
 
 
-/* Some are still suspected, and some are dead. */
+/* Cuts of a length at which some members are still suspected and some dead. */
 static void
 shorter_cuts_heal_as_soon(void **state)
 {
@@ -123,7 +123,7 @@ bytes_a_second(cluster_t *cluster, size_t n, uint64_t seconds)
 }
 
 
-/* One of twenty crashed for good: the others look for it ever less often. */
+/* One of twenty has crashed for good: the others ping it ever less often. */
 static void
 looking_for_the_dead_costs_little(void **state)
 {
@@ -137,7 +137,7 @@ looking_for_the_dead_costs_little(void **state)
     cluster_crash(cluster, 4);
     holds(cluster, cluster_run_until(cluster, cluster_all_see_dead, 4, 6000)
                    != UINT64_MAX);
-    cluster_run_ms(cluster, 5000);      /* its death spreads */
+    cluster_run_ms(cluster, 5000);      /* until its death is known to all */
     soon = bytes_a_second(cluster, N - 1, 60);
     cluster_run_ms(cluster, 60000);
     later = bytes_a_second(cluster, N - 1, 60);

@@ -1,5 +1,5 @@
 
-/* Whether the others died, or this agent is cut off. */
+/* Whether other members died, or this agent is cut off. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -30,7 +30,8 @@ is_not_isolated(const cluster_t *cluster, size_t host)
 }
 
 
-/* Second half: only the gossip port is cut, not nginx's connections. */
+/* Scenario 31, second half: only the gossip port is cut, not nginx's
+   connections. */
 static void
 cut_off_gateway_is_isolated_until_it_heals(void **state)
 {
@@ -45,7 +46,7 @@ cut_off_gateway_is_isolated_until_it_heals(void **state)
         ms = cluster_run_until(cluster, is_isolated, 0, 60000);
         holds(cluster, ms >= 2500 && ms <= 55000);
 
-        /* It keeps all members, however long that takes. */
+        /* The gateway keeps all members, however long the cut lasts. */
         cluster_run_ms(cluster, seed == 1 ? 700000 : 60000);
         holds(cluster, is_isolated(cluster, 0));
         holds(cluster, swim_table(cluster_swim(cluster, 0))->n == N);
@@ -63,7 +64,7 @@ cut_off_gateway_is_isolated_until_it_heals(void **state)
 }
 
 
-/* Fewer than half of all is no isolation. */
+/* If fewer than half of the members die, no agent is isolated. */
 static void
 half_of_a_cluster_may_die_without_isolation(void **state)
 {
@@ -111,7 +112,8 @@ all_see_dead_from(const cluster_t *cluster, size_t first)
 }
 
 
-/* They are dead to all; that takes long where it is most of them. */
+/* Crashes host first and all after it, and waits until all see them dead,
+   which takes long if they are the majority. */
 static void
 crash_from(cluster_t *cluster, size_t first)
 {
@@ -126,7 +128,7 @@ crash_from(cluster_t *cluster, size_t first)
 }
 
 
-/* It need not have run for half a minute. */
+/* An agent need not have run for half a minute to be isolated. */
 static void
 gateway_of_a_young_cluster_is_isolated_too(void **state)
 {
@@ -149,7 +151,7 @@ gateway_of_a_young_cluster_is_isolated_too(void **state)
 }
 
 
-/* An agent that starts hears of deaths that it has not seen. */
+/* An agent that starts learns of deaths that it has not seen itself. */
 static void
 what_others_know_to_be_dead_isolates_nobody(void **state)
 {
@@ -182,7 +184,7 @@ restart_from_segment(cluster_t *cluster, size_t host)
 }
 
 
-/* The restart takes no replica away from nginx. */
+/* The gateway's agent restarts, and nginx loses no replica by that. */
 static void
 isolation_outlives_the_agent(void **state)
 {
@@ -206,7 +208,7 @@ isolation_outlives_the_agent(void **state)
             holds(cluster, swim_table(cluster_swim(cluster, 0))->n == N);
         }
 
-        /* It needs no seed: it pings the dead. */
+        /* The agent needs no seed: it pings the dead members. */
         fake_net_part(cluster->net, 0, 1, 0);
         ms = cluster_run_until(cluster, is_not_isolated, 0, 12000);
         holds(cluster, ms <= 12000);
@@ -216,7 +218,8 @@ isolation_outlives_the_agent(void **state)
 }
 
 
-/* Those that had left before count neither before nor after a restart. */
+/* Members that had left before do not count, neither before nor after a
+   restart. */
 static void
 isolation_outlives_the_agent_whoever_had_left(void **state)
 {
@@ -251,7 +254,8 @@ isolation_outlives_the_agent_whoever_had_left(void **state)
 }
 
 
-/* Where the dead are really dead, it ends when they are forgotten. */
+/* If the members are really dead, the isolation ends when their
+   tombstones do. */
 static void
 restored_isolation_ends_with_the_tombstones(void **state)
 {

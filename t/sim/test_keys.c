@@ -180,7 +180,8 @@ assert_unmoved(const scene_t *s)
 }
 
 
-/* It tries for 20 s, is counted by its reason, and gets no byte back. */
+/* A stranger tries to join for 20 s; it gets no byte back, and its datagrams
+   are counted by the reason of their refusal. */
 static void
 knocks(scene_t *s, packet_rc_t theirs)
 {
@@ -264,7 +265,7 @@ say_again(scene_t *s, const heard_t *heard, size_t to)
 }
 
 
-/* All datagrams of 10 s are sent again, once and twice. */
+/* All datagrams of 10 s are sent again, twice. */
 static void
 what_was_had_is_dropped(void **state)
 {
@@ -298,7 +299,8 @@ what_was_had_is_dropped(void **state)
 }
 
 
-/* A datagram for one is sent to others: it is true, but nothing new. */
+/* A datagram for one member is sent to others: its content is
+   true, but known. */
 static void
 what_others_had_changes_nothing(void **state)
 {
@@ -358,8 +360,9 @@ flipped_bits_are_found(void **state)
 
 
 /*
- * Add everywhere, use everywhere, remove everywhere, at one member after the
- * other in random order; through loss, delay and doubled datagrams.
+ * The rotation of a key: add it everywhere, use it everywhere, remove the old
+ * one everywhere, each time at one member after the other, from a random one
+ * on; with delay and doubled datagrams.
  */
 static void
 keys_rotate_under_way(void **state)
@@ -422,7 +425,8 @@ streams_are_sealed_too(void **state)
 }
 
 
-/* A restart has a new epoch and counts from 0; so has the one after. */
+/* A restarted member has a new epoch and counts from 0, also the
+   second time. */
 static void
 restarted_ones_are_heard_at_once(void **state)
 {

@@ -1,5 +1,6 @@
 
-/* Ten minutes on a net that loses a fifth, with a keyring and without. */
+/* Ten minutes on a network that loses a fifth of all datagrams, with and
+   without a keyring. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,7 +20,7 @@
 #define CROWD  50
 
 
-/* Ten minutes, fifty members, a fifth of all lost.  ring NULL: not sealed. */
+/* Fifty members for ten minutes; ring NULL: datagrams are not sealed. */
 static void
 ten_minutes_of_loss(uint64_t seed, const keyring_t *ring)
 {

@@ -1,7 +1,8 @@
 
 /*
- * Nets that lose, delay, double and reorder: live members stay alive, dead
- * ones are found, and all tables are right soon after the faults have ended.
+ * Networks that lose, delay, double and reorder datagrams: live members stay
+ * alive, dead ones are found, and all tables are right soon after the faults
+ * have ended.
  */
 
 #include <setjmp.h>
@@ -18,7 +19,7 @@
 #define SEEDS  20
 
 
-/* Scenario 1.  No member dies of loss that TCP survives. */
+/* Scenario 1.  No member is declared dead by loss that TCP pings survive. */
 static void
 nobody_dies_of_loss(void **state)
 {
@@ -40,7 +41,7 @@ nobody_dies_of_loss(void **state)
 }
 
 
-/* A real death is found although a fifth is lost. */
+/* A member that really died is found, although a fifth of datagrams is lost. */
 static void
 death_is_found_at_twenty_percent_loss(void **state)
 {
@@ -61,7 +62,8 @@ death_is_found_at_twenty_percent_loss(void **state)
 }
 
 
-/* Half and nine tenths are lost: members declared dead come back. */
+/* Half, or nine tenths, of all datagrams are lost: members that are declared
+   dead come back. */
 static void
 cluster_is_whole_again_after_a_storm(void **state)
 {

@@ -1,8 +1,9 @@
 
 /*
- * Three agents from before MemberMore and three of today in one cluster, with
- * relays of the other kind between any two.  An old agent passes on records
- * without `more`: that may lose nothing, and no member may be declared dead.
+ * Three agents from before MemberMore and three current ones in one cluster,
+ * with relays of the other kind between any two.  An old agent passes on
+ * records without `more`: by that nothing may be lost, and no member may be
+ * declared dead.
  */
 
 #include <setjmp.h>
@@ -64,7 +65,7 @@ mixed(uint64_t seed)
 }
 
 
-/* What a member knows of another's group: the prefix and its number. */
+/* Whether a member knows another's group: the prefix and the host's number. */
 static int
 knows(const cluster_t *cluster, size_t viewer, size_t host,
     const char *prefix)
@@ -176,7 +177,7 @@ gateway_is_told(const cluster_t *cluster, size_t host)
 
 /*
  * New agents hear of each other only through old ones: changes get through,
- * what was known of a group stays, and `more` is asked for.
+ * what is known of a group stays, and `more` is asked for in the end.
  */
 static void
 old_relays_take_nothing_away(void **state)
@@ -204,7 +205,7 @@ old_relays_take_nothing_away(void **state)
             }
         }
 
-        /* Facts did come through old agents. */
+        /* The rest of the record did come through old agents. */
         fake_net_weather(cluster->net)->loss_permille = 0;
         holds(cluster, cluster_run_until(cluster, gateway_is_told, 0, 15000)
                        != UINT64_MAX);
@@ -247,8 +248,9 @@ new_relays_serve_old_ones(void **state)
 
 
 /*
- * A new agent restarts with another group, while the other new ones hear of it
- * only through old ones; once they talk to it they know the new group.
+ * A new agent restarts with another group while the other new ones hear of it
+ * only through old ones; when its datagrams reach them, they know the new
+ * group.
  */
 static void
 restart_with_another_group_is_learned(void **state)
@@ -280,7 +282,7 @@ restart_with_another_group_is_learned(void **state)
 }
 
 
-/* Its replica says that it serves these models, and how loaded it is. */
+/* The host's replica reports these models and this queue. */
 static void
 serve(cluster_t *cluster, size_t host, const char *models, size_t bytes,
     uint32_t waiting)
@@ -294,7 +296,8 @@ serve(cluster_t *cluster, size_t host, const char *models, size_t bytes,
 }
 
 
-/* What the viewer knows is what the host's replica said last. */
+/* A viewer knows the models and the load that the host's replica last
+   reported. */
 static int
 knows_models(const cluster_t *cluster, size_t viewer, size_t host)
 {
@@ -320,7 +323,8 @@ knows_models(const cluster_t *cluster, size_t viewer, size_t host)
 }
 
 
-/* Within 20 s, in which the replicas report each second. */
+/* Whether new agents learn the models within 20 s; replicas report each
+   second. */
 static int
 new_ones_learn_models(cluster_t *cluster)
 {
@@ -342,7 +346,8 @@ new_ones_learn_models(cluster_t *cluster)
 }
 
 
-/* Whatever is lost on the way, and whoever passes records on. */
+/* Models and loads spread whatever is lost, and whichever agents relay
+   records. */
 static void
 models_and_load_of_engines_spread(void **state)
 {
@@ -371,7 +376,7 @@ models_and_load_of_engines_spread(void **state)
 }
 
 
-/* At rest what is long is not sent again. */
+/* Long lists of models are not sent again while nothing changes. */
 static void
 models_cost_nothing_at_rest(void **state)
 {
@@ -405,7 +410,7 @@ models_cost_nothing_at_rest(void **state)
 }
 
 
-/* An agent of the old kind in the place of a new one has no group. */
+/* An old agent in the place of a new one has no group. */
 static void
 downgraded_agent_has_no_group(void **state)
 {
@@ -428,7 +433,8 @@ downgraded_agent_has_no_group(void **state)
 }
 
 
-/* At rest no agent sends whole records because `more` is missing. */
+/* While nothing changes, no agent sends whole records because they lack
+   `more`. */
 static void
 mixed_cluster_costs_what_a_new_one_costs(void **state)
 {

@@ -39,7 +39,8 @@ order_is_done_and_shown_in_one_flight_there_and_back(void **state)
     assert_true(cluster_run_until(cluster, orders_all_see_operator, 2, 1000)
                 != UINT64_MAX);
 
-    /* Also from a replica's agent; and to itself, without a datagram. */
+    /* A replica's agent may order too, and any agent itself, without a
+       datagram. */
     assert_int_equal(orders_done(cluster, 3, 2, ORDER_UNDRAIN, OP),
                      ORDER_DONE);
     assert_int_equal(cluster->hosts[2].nuntold, 1);
@@ -49,7 +50,7 @@ order_is_done_and_shown_in_one_flight_there_and_back(void **state)
 }
 
 
-/* Each is carried out once, in the order in which they were given. */
+/* Orders are carried out once each, in the order in which they were given. */
 static void
 orders_are_carried_out_once_however_the_network_is(void **state)
 {
@@ -110,7 +111,8 @@ target_that_does_not_hear_is_unreachable_after_5_s(void **state)
 }
 
 
-/* Its answers are lost: it was carried out, and its record shows it. */
+/* The target's answers are lost: it carried the order out, as its record
+   shows. */
 static void
 lost_answers_are_given_again(void **state)
 {
@@ -178,7 +180,7 @@ order_that_comes_late_once_more_changes_nothing(void **state)
     assert_true(orders_all_see_owner(cluster, 2, ""));
     assert_int_equal(cluster->hosts[2].ntold, 1);
 
-    /* Nor after a restart, when the member does not remember it. */
+    /* Nor after a restart, when the target does not remember the order. */
     cluster_crash(cluster, 2);
     cluster_start(cluster, 2, LLMGW_ROLE_REPLICA, 0);
     cluster_run_ms(cluster, 2000);
@@ -190,7 +192,8 @@ order_that_comes_late_once_more_changes_nothing(void **state)
 }
 
 
-/* So many have come since that the target does not remember its id. */
+/* The target has forgotten the order's id, since too many orders
+   followed it. */
 static void
 order_of_an_earlier_start_of_its_giver_is_ignored(void **state)
 {
@@ -224,7 +227,7 @@ order_of_an_earlier_start_of_its_giver_is_ignored(void **state)
     assert_int_equal(cluster_counters(cluster, 2)->orders_taken, i);
     assert_true(orders_all_see_owner(cluster, 2, ""));
 
-    /* Those of its present start are carried out. */
+    /* Orders of the giver's present start are carried out. */
     assert_int_equal(orders_done(cluster, 0, 2, ORDER_DRAIN, OP), ORDER_DONE);
     assert_int_equal(cluster_counters(cluster, 2)->orders_outdated, 1);
     cluster_destroy(cluster);
@@ -309,7 +312,7 @@ more_orders_than_there_is_room_for_are_refused(void **state)
 }
 
 
-/* With the keys of one file, each member with its own crypt. */
+/* All members have the keys of one file, and each has its own crypt. */
 static void
 restart_is_for_who_has_a_key_and_done_once(void **state)
 {
@@ -364,7 +367,8 @@ restart_is_for_who_has_a_key_and_done_once(void **state)
 }
 
 
-/* Carried out at once and once only; answered when it is on the disk. */
+/* An order is carried out at once, and once only; the answer waits until the
+   target's state is on the disk. */
 static void
 answer_waits_for_the_targets_disk(void **state)
 {
@@ -405,7 +409,7 @@ answer_waits_for_the_targets_disk(void **state)
 }
 
 
-/* An order that was refused promises nothing. */
+/* The answer that refuses an order need not wait for the disk. */
 static void
 refusal_does_not_wait_for_the_disk(void **state)
 {

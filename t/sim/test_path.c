@@ -1,5 +1,5 @@
 
-/* What an agent tells people of its way to each member. */
+/* What an agent reports to operators of its path to each member. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +15,7 @@
 
 #define SEEDS    5
 #define N        4
-#define ODD      2          /* the host that is like no other */
+#define ODD      2          /* the host whose path is different */
 
 #define MINUTE_US  60000000LL
 
@@ -35,7 +35,7 @@ heard_ago_us(const cluster_t *cluster, size_t viewer, size_t host)
 }
 
 
-/* The member lives, by TCP, and both ends see which direction is cut. */
+/* The member is alive by TCP, and both ends see which direction is cut. */
 static void
 datagrams_that_are_lost_one_way_are_told_from_both_ends(void **state)
 {
@@ -90,7 +90,8 @@ clock_that_is_wrong_by_minutes_is_measured(void **state)
 }
 
 
-/* A cluster of the same name with another key, say. */
+/* The agent remembers of the last datagram that it refused why, when, and its
+   sender. */
 static void
 last_datagram_that_was_refused_is_kept(void **state)
 {

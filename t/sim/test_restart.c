@@ -16,7 +16,7 @@
 #define HOUR   3600000000LL
 
 
-/* Scenario 8: it is down for down_ms, and then its clock is ahead. */
+/* Scenario 8: a member is down for down_ms, and then its clock is ahead. */
 static void
 restart_after(uint64_t seed, uint64_t down_ms, int64_t ahead_us)
 {
@@ -65,8 +65,8 @@ restart_supersedes_at_any_moment_and_by_any_clock(void **state)
 }
 
 
-/* Scenario 9.  The later start counts, wherever it runs; where its clock is
-   behind, it counts once the old address has not answered for a second. */
+/* Scenario 9.  The later start of an id counts, wherever it runs; if its clock
+   is behind, it counts once the old address has not answered for a second. */
 static void
 same_id_goes_on_at_a_new_address(void **state)
 {
@@ -98,7 +98,7 @@ same_id_goes_on_at_a_new_address(void **state)
 }
 
 
-/* Scenario 10.  The old id dies as usual, the new one lives there. */
+/* Scenario 10.  The old id dies as usual, the new one lives at its address. */
 static void
 new_id_at_an_old_address_is_somebody_else(void **state)
 {
@@ -135,7 +135,8 @@ was_told_to_end(const cluster_t *cluster, size_t host)
 }
 
 
-/* Scenario 11.  The later one ends, whatever its clock shows. */
+/* Scenario 11.  The member that started later ends, whatever its
+   clock shows. */
 static void
 later_of_two_with_one_id_is_told_to_end(void **state)
 {
@@ -157,7 +158,8 @@ later_of_two_with_one_id_is_told_to_end(void **state)
             holds(cluster, ms <= 3000);
             holds(cluster, !was_told_to_end(cluster, 3));
 
-            /* It ends without a LEFT; the other one stays known. */
+            /* It ends without a LEFT; the other member with this id stays
+               known. */
             cluster_crash(cluster, 7);
             strcpy(cluster->hosts[7].id, "m7");
             ms = cluster_run_until(cluster, cluster_is_settled, 0, 12000);
@@ -232,7 +234,7 @@ all_restart_at_once(void **state)
 }
 
 
-/* Scenario 14.  Each is back within a second, and never known twice. */
+/* Scenario 14.  Each member is back within a second, and never known twice. */
 static void
 rolling_restart_is_known_to_all_each_time(void **state)
 {

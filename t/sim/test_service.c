@@ -138,7 +138,7 @@ gateway_hears_load_at_once_and_once_a_second(void **state)
     cluster_run_ms(cluster, 50);
     assert_int_equal(member->load.active_requests, 10);
 
-    /* Unchanged figures stay fresh. */
+    /* Figures that do not change are still sent, so that they stay fresh. */
     first_ms = member->load.reported_ms;
 
     for (i = 0; i < 30; i++) {
@@ -181,14 +181,14 @@ gateway_hears_an_engines_queue_at_once(void **state)
     hear_engine(cluster, 1, 0, 1);
     assert_int_equal(member->load.engine.waiting, 1);
 
-    /* It moves on: within the next interval. */
+    /* A queue that grows further is published with the next interval. */
     hear_engine(cluster, 100, 0, 50);
     assert_int_equal(member->load.engine.waiting, 1);
     cluster_run_ms(cluster, 50);
     assert_int_equal(member->load.engine.waiting, 100);
     cluster_run_ms(cluster, 101);
 
-    /* A twentieth of the cache. */
+    /* Published at once: a twentieth of the KV cache more is in use. */
     hear_engine(cluster, 100, 50, 1);
     assert_int_equal(member->load.engine.kv_permille, 50);
     cluster_destroy(cluster);
@@ -214,7 +214,7 @@ gateway_is_never_listed_as_a_replica(void **state)
 }
 
 
-/* A gateway's agent dies; its successor reads what its segment has. */
+/* A gateway's agent dies; its successor begins with what is in the segment. */
 static void
 restored_view_serves_at_once_and_its_dead_are_found(void **state)
 {
@@ -228,7 +228,7 @@ restored_view_serves_at_once_and_its_dead_are_found(void **state)
     cluster_segment(cluster, 0, &view);
 
     view.loads[3].active_requests = 2;
-    view.members[0].epoch += 3600000000ULL;     /* the clock was set back */
+    view.members[0].epoch += 3600000000ULL;     /* its clock was set back */
     past_epoch = view.members[0].epoch;
     view.members[5].liveness = LLMGW_LIVENESS_DEAD;
     cluster_crash(cluster, 0);
@@ -247,7 +247,7 @@ restored_view_serves_at_once_and_its_dead_are_found(void **state)
     assert_true(cluster_facts(cluster, 0, 0)->epoch > past_epoch);
     assert_int_equal(swim_backlog(node_swim(cluster->hosts[0].node)), 0);
 
-    /* It needs no seed either: it knows which members to ask. */
+    /* The agent needs no seed either: it knows which members to ping. */
     cluster_run_ms(cluster, 2000);
     assert_int_equal(cluster_facts(cluster, 0, 5)->liveness,
                      LLMGW_LIVENESS_ALIVE);
@@ -259,7 +259,8 @@ restored_view_serves_at_once_and_its_dead_are_found(void **state)
 }
 
 
-/* nginx counts them at any time; since when they are gone others say. */
+/* nginx counts the members that are gone, so they are restored, too; since
+   when they are gone, other members report. */
 static void
 restored_view_has_those_that_are_gone(void **state)
 {
@@ -301,7 +302,8 @@ restored_view_has_those_that_are_gone(void **state)
 }
 
 
-/* For as long as nobody has written it they have been gone in any case. */
+/* Members that a segment has as dead have been dead at least since it was last
+   written. */
 static void
 those_of_an_old_segment_are_forgotten(void **state)
 {

@@ -1,7 +1,8 @@
 
 /*
- * Shards: who learns of them, how soon, and what agents from before them make
- * of them.  Host 0 is a gateway, 2 a shard, 4 a replica that uses shards.
+ * Shards: which members learn of them, how soon, and how agents from before
+ * shards take them.  Host 0 is a gateway, 2 a shard, 4 a replica that uses
+ * shards.
  */
 
 #include <setjmp.h>
@@ -58,7 +59,8 @@ staged(size_t n, uint64_t seed, int olds)
 }
 
 
-/* The facts stay the host's until the next. */
+/* The host's replica is a shard with these layers.  facts must stay valid
+   until the next call. */
 static void
 compute(cluster_t *cluster, llmgw_shard_t *facts, unsigned first)
 {
@@ -98,7 +100,7 @@ new_ones_know(const cluster_t *cluster, size_t host)
 }
 
 
-/* To an agent from before shards it is a gateway, and it lives. */
+/* To an agent from before shards the shard is a gateway, and ALIVE. */
 static int
 is_gateway_to_old_ones(const cluster_t *cluster)
 {
@@ -171,8 +173,8 @@ gateway_has_its_word(const cluster_t *cluster, size_t host)
 }
 
 
-/* Heard of through old agents alone: what was known stays, and the rest is
-   asked for when the path is there again. */
+/* A shard is heard of through old agents alone: what is known of it stays, and
+   the rest is asked for when the path is healed. */
 static void
 old_relays_take_nothing_of_a_shard_away(void **state)
 {
@@ -206,8 +208,8 @@ old_relays_take_nothing_of_a_shard_away(void **state)
 }
 
 
-/* The gateway's agent goes on from its segment, in which the shard says what it
-   computes, or does not. */
+/* The gateway's agent restarts from its segment, which has what the shard
+   computes (is_told), or not. */
 static void
 restart_gateway(cluster_t *cluster, int is_told)
 {
@@ -235,7 +237,7 @@ gateway_knows_shard(const cluster_t *cluster, size_t host)
 }
 
 
-/* What the segment lacks, the shard's next word has. */
+/* What the segment lacks comes with the shard's next record. */
 static void
 shard_is_restored_from_the_segment_or_learned(void **state)
 {
@@ -272,7 +274,7 @@ user_sees_it_down(const cluster_t *cluster, size_t host)
 }
 
 
-/* A replica that uses shards is to them what a gateway is to a replica: it has
+/* To shards a replica that uses them is what a gateway is to replicas: it gets
    a change at once, and the load each second. */
 static void
 user_of_shards_has_their_word_at_once(void **state)

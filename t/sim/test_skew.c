@@ -20,7 +20,8 @@
 #define DAY_US   (24 * HOUR_US)
 
 
-/* All is well, except one whose clock was days ahead at its start. */
+/* Starts a cluster in which one member's clock was days ahead at its start;
+   all else is well. */
 static cluster_t *
 formed_with_one_ahead(uint64_t seed, int64_t ahead_us)
 {
@@ -54,7 +55,8 @@ count_skews(const cluster_t *cluster)
 }
 
 
-/* It is refused, and both sides report it; once set right, all know it. */
+/* The member is refused, and both sides report it; once its clock is set
+   right, all members know it. */
 static void
 clock_that_is_set_right_brings_its_member_back(void **state)
 {
@@ -80,7 +82,7 @@ clock_that_is_set_right_brings_its_member_back(void **state)
 }
 
 
-/* Reported once an hour for each sender, once in ten seconds in all. */
+/* A refused sender is reported once an hour; any of them, once in 10 s. */
 static void
 refused_senders_are_told_of_seldom(void **state)
 {
@@ -168,7 +170,8 @@ restart_does_not_go_on_from_a_refused_epoch(void **state)
         ms = cluster_run_until(cluster, cluster_is_whole, 0, 3000);
         holds(cluster, ms <= 3000);
 
-        /* In the same microsecond of its clock as the process before. */
+        /* Its clock shows the same microsecond as at the start of the process
+           before. */
         own = swim_own(cluster_swim(cluster, AHEAD))->facts;
         epoch = own.epoch;
         own.epoch = clock_wall_us(fake_net_clock(cluster->net, AHEAD));
@@ -183,7 +186,8 @@ restart_does_not_go_on_from_a_refused_epoch(void **state)
 }
 
 
-/* Two of one rack accepted each other, and are set right one by one. */
+/* All clocks are ahead, so the members accept each other; then the clocks are
+   set right one after the other. */
 static void
 who_believed_a_refused_epoch_gives_it_up(void **state)
 {
@@ -220,7 +224,8 @@ who_believed_a_refused_epoch_gives_it_up(void **state)
 }
 
 
-/* It hears none, reports it, and declares none dead; its start is fine. */
+/* The member refuses all others and reports it, but declares none dead; once
+   its clock is set right, all is well. */
 static void
 clock_far_behind_is_told_of_and_heals(void **state)
 {

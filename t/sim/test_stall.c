@@ -1,5 +1,5 @@
 
-/* Machines that stand still for a while. */
+/* Machines that stop for a while. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -48,7 +48,8 @@ stalled_member_comes_back(void **state)
                 holds(cluster, cluster_all_see_dead(cluster, 5));
             }
 
-            /* Two periods, stretched by its local health. */
+            /* Within two periods, stretched by its local health, all is well
+               again. */
             cluster_run_ms(cluster, 1);
             holds(cluster, cluster_run_until(cluster, cluster_is_whole, 0,
                                              3000) != UINT64_MAX);
@@ -116,7 +117,7 @@ three_that_stall_at_once_accuse_nobody_else(void **state)
 }
 
 
-/* A wrong suspicion is refuted at all within two periods. */
+/* All members see a wrong suspicion refuted within two periods. */
 static void
 injected_suspicion_is_refuted_in_two_periods(void **state)
 {

@@ -91,7 +91,7 @@ count_to_first(void *data, const char *what, size_t from, size_t to,
 }
 
 
-/* In the end it is asked every ten seconds, and not more often. */
+/* At last the seed is asked every ten seconds, and not more often. */
 static void
 seed_that_starts_last_is_found_by_those_who_have_met_without_it(void **state)
 {
@@ -119,8 +119,9 @@ seed_that_starts_last_is_found_by_those_who_have_met_without_it(void **state)
 
 
 /*
- * In each period some member pings each other one (swim/schedule.c), at its own
- * moment: the next ping comes within two periods, and fails one later.
+ * In each period every member is pinged by some other one (swim/schedule.c),
+ * at the pinging member's moment: the next ping comes within two periods, and
+ * fails one period later.
  */
 static void
 crash_is_found_within_its_bounds(void **state)
@@ -141,7 +142,8 @@ crash_is_found_within_its_bounds(void **state)
         assert_in_range(ms, CLUSTER_PERIOD_MS, 3 * CLUSTER_PERIOD_MS + 1);
         nsoon += ms <= 1100;
 
-        /* 2 s x log10(20) after the first suspicion, and not before. */
+        /* All see it dead 2 s x log10(20) after the first suspicion, and not
+           before. */
         ms = cluster_run_until(cluster, cluster_all_see_dead, 11, 4000);
         assert_in_range(ms, 2600, 3100);
         assert_int_equal(cluster_false_deaths(cluster), 0);
@@ -153,7 +155,8 @@ crash_is_found_within_its_bounds(void **state)
 }
 
 
-/* Clocks that are seconds apart: pings fail only by chance. */
+/* Clocks that are off by up to six hours: the round robins do not mesh, and a
+   member is pinged by chance, as in SWIM. */
 static void
 crash_is_found_by_members_whose_clocks_differ(void **state)
 {
@@ -180,7 +183,7 @@ crash_is_found_by_members_whose_clocks_differ(void **state)
 }
 
 
-/* With two of five gone, three are left to find them, and the dead no longer
+/* With two of five gone, three are left to find them, since the dead no longer
    ping each other. */
 static void
 two_at_once_are_both_found(void **state)
@@ -395,7 +398,8 @@ tombstones_are_forgotten_by_all_and_stay_so(void **state)
 }
 
 
-/* Updates alone would miss it: no one tells of 3 while it joins. */
+/* Updates alone would miss member 3: no other member announces it while it
+   joins. */
 static void
 comparing_tables_fills_what_loss_left_open(void **state)
 {
@@ -445,7 +449,8 @@ queues_run_empty_and_a_quiet_member_sends_little(void **state)
 }
 
 
-/* A clock set back: its own old record, DEAD by now, has a higher epoch. */
+/* The member's clock was set back: its own old record, which is DEAD by now,
+   has a higher epoch. */
 static void
 starter_with_an_older_clock_goes_on_above_its_past(void **state)
 {

@@ -1,8 +1,8 @@
 
 /*
- * Orders to switch a standby group: carried out once whatever the network does,
- * and never by one that is not the active one meant.  Host 0 is the gateway, 1
- * is active, 2 stands by.
+ * Orders to switch a standby group: carried out once whatever the network
+ * does, and never by a member that is not the active one that was meant.  Host
+ * 0 is the gateway, 1 is active, 2 stands by.
  */
 
 #include <setjmp.h>
@@ -162,7 +162,7 @@ one_that_is_not_meant_refuses(void **state)
     assert_int_equal(orders_done(cluster, 0, 1, ORDER_SWITCH, "11"),
                      ORDER_ENOTACTIVE);
 
-    /* It came late: the standby took over meanwhile. */
+    /* The order comes late: the standby took over meanwhile. */
     orders_joins(cluster, 1, LLMGW_GROUP_INIT, 0);
     orders_joins(cluster, 2, LLMGW_GROUP_ACTIVE, 11);
     assert_int_equal(orders_done(cluster, 0, 1, ORDER_SWITCH, "10"),

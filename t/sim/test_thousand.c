@@ -1,5 +1,5 @@
 
-/* What one death costs a thousand members, and how soon they all know. */
+/* What one death costs a thousand members, and how soon all know of it. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,8 +15,9 @@
 #define SEEDS  20
 
 
-/* Scenario 29.  log2 1000 = 10: suspected within a few periods, which all
-   know within one more. */
+/* Scenario 29.  A dead member is suspected within three periods, and all see
+   it dead about 2 s x log10(1000) later; its return is known to all within
+   log2(1000) = 10 periods. */
 static void
 death_among_a_thousand_is_known_to_all(void **state)
 {

@@ -1,7 +1,7 @@
 
 /*
  * Datagrams that no agent of this cluster sends: noise, damaged ones, those of
- * another cluster, and lies.  None has any effect.
+ * another cluster, and false updates.  None has any effect.
  */
 
 #include <setjmp.h>
@@ -23,7 +23,7 @@
 typedef struct {
     cluster_t  *cluster;
     rnd_t       rnd;
-    int         is_busy;            /* it is sending a damaged copy */
+    int         is_busy;            /* a damaged copy is being sent */
 } wire_t;
 
 
@@ -45,7 +45,8 @@ wire_mutilate(void *data, const char *what, size_t from, size_t to,
     memcpy(copy, bytes, len);
     n = rnd_below(&wire->rnd, 4) ? len : rnd_below(&wire->rnd, len + 1);
 
-    /* Several bits: a change of the sequence alone would be a wrong answer. */
+    /* Several bits may flip.  With one, a changed sequence would be a valid
+       message: an answer to another ping. */
     for (i = rnd_below(&wire->rnd, 8) + 1; i > 0 && n > 0; i--) {
         copy[rnd_below(&wire->rnd, n)] ^= 1 << rnd_below(&wire->rnd, 8);
     }
@@ -122,7 +123,7 @@ other_cluster_is_not_heard_and_counted(void **state)
 }
 
 
-/* Sends host 0 one lie about m1, as an update from m2. */
+/* Sends host 0 one false update about m1, which m2 seems to send. */
 static void
 wire_lie(cluster_t *cluster, uint64_t epoch_ahead, uint64_t jump)
 {
@@ -182,7 +183,7 @@ implausible_epochs_and_incarnations_are_refused(void **state)
                        == LLMGW_LIVENESS_ALIVE);
         holds(cluster, cluster_facts(cluster, 0, 1)->incarnation == 0);
 
-        /* What is just plausible is accepted, and refuted at once. */
+        /* The largest jump that is accepted is refuted at once. */
         wire_lie(cluster, 0, MEMBER_MAX_INCARNATION_JUMP);
         holds(cluster, cluster_run_until(cluster, cluster_is_whole, 0, 3000)
                        != UINT64_MAX);

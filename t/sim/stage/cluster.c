@@ -92,8 +92,8 @@ cluster_format(const cluster_note_t *note, char *line)
 }
 
 
-/* A thousand joins are a million notes: they become text only when they are
-   read. */
+/* A thousand joins make a million notes, so notes become text only when they
+   are printed. */
 static void
 cluster_note(cluster_host_t *viewer, const member_t *member, unsigned what)
 {
@@ -152,7 +152,8 @@ cluster_holds(const cluster_t *cluster, int is, const char *what,
 
 /* --- what the members report */
 
-/* Usually host i; else the host that was started with its id. */
+/* The host with this id: host i for "m<i>", unless another host was started
+   with that id. */
 static cluster_host_t *
 cluster_find(cluster_t *cluster, const char *id)
 {
@@ -378,7 +379,7 @@ cluster_start_at(cluster_t *cluster, size_t host, llmgw_role_t role,
 }
 
 
-/* A host that does not run takes the other's id. */
+/* Gives `host` the id of `as`; if `as` does not run, it gets the other id. */
 static void
 cluster_rename(cluster_t *cluster, size_t host, size_t as)
 {
@@ -533,7 +534,7 @@ cluster_restored(size_t n, uint64_t random_seed)
         view.members[i] = swim_own(node_swim(cluster->hosts[i].node))->facts;
     }
 
-    /* Its own record there is from before its restart. */
+    /* In the segment a member's own record is from before its restart. */
     for (i = 0; i < n; i++) {
         view.members[i].epoch--;
         node_restore(cluster->hosts[i].node, &view);

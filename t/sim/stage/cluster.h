@@ -23,7 +23,7 @@
 #define CLUSTER_PERIOD_MS     500
 #define CLUSTER_MAX_NOTES     40
 
-/* A change in what a member knows of another. */
+/* A change in what one member knows of another. */
 typedef struct {
     uint64_t          now_us;
     size_t            viewer;
@@ -46,22 +46,22 @@ typedef struct {
     uint64_t       started_us;
     uint64_t       suspected_us;    /* first suspicion by any member */
     uint64_t       dead_us;
-    size_t         ndeaths;         /* verdicts of others while it ran */
-    size_t         nverdicts;       /* its own, of members that ran */
-    size_t         nconflicts;      /* times it was told to end */
-    size_t         ntold;           /* Drains for its replica */
-    size_t         nuntold;         /* or Undrain */
-    int            is_writing;      /* its disk is not done yet */
+    size_t         ndeaths;         /* others' verdicts while it ran */
+    size_t         nverdicts;       /* its own verdicts on running members */
+    size_t         nconflicts;      /* times it had to end as a double */
+    size_t         ntold;           /* Drain calls to its replica */
+    size_t         nuntold;         /* Undrain calls to its replica */
+    int            is_writing;      /* its state is not on disk yet */
     size_t         nrestarts;       /* times its replica was restarted */
-    size_t         nswitches;       /* and was told to end, to stand by */
-    char           version[LLMGW_MEMBERS_NAME_BYTES];   /* the last one's */
+    size_t         nswitches;       /* times it had to end, to stand by */
+    char           version[LLMGW_MEMBERS_NAME_BYTES];   /* of its restart */
     size_t         nskews;          /* senders whose epoch is refused here */
     size_t         nown_skews;      /* own epochs that were given up */
-    size_t         ngroup_skews;    /* of groups, that were refused */
-    size_t         nordered;        /* its own orders that ended */
-    order_rc_t     ordered;         /* the last one's result */
+    size_t         ngroup_skews;    /* epochs of groups that it refused */
+    size_t         nordered;        /* orders that it gave and that ended */
+    order_rc_t     ordered;         /* the last of them, its result */
 
-    /* What its replica says from the next cluster_set_service() and
+    /* What its replica reports from the next cluster_set_service() and
        cluster_set_load() on. */
     const char           *models;
     size_t                models_bytes;
@@ -69,7 +69,7 @@ typedef struct {
     const char           *group;    /* NULL: none */
     llmgw_group_state_t   group_state;
     uint64_t              group_epoch;
-    const llmgw_shard_t  *shard;    /* NULL: it says nothing of itself */
+    const llmgw_shard_t  *shard;    /* NULL: it is not a shard */
     int                   orchestrates;
 } cluster_host_t;
 
@@ -78,14 +78,14 @@ struct cluster_s {
     size_t           n;
     uint64_t         random_seed;
     const char      *name;          /* of members that start from now on */
-    struct crypt_s  *crypt;         /* likewise; NULL: plain */
+    struct crypt_s  *crypt;         /* likewise; NULL: not sealed */
     uint32_t         weight;
-    const char      *drain_kept;    /* from the state directory; likewise */
+    const char      *drain_kept;    /* likewise: from the state directory */
     int              can_restart;   /* likewise */
     const char      *resume_group;  /* likewise */
     cluster_host_t  *hosts;
-    size_t          *wrong_line;    /* cluster_ask.c */
-    FILE            *log;           /* LLMGW_SIM_LOG; or NULL */
+    size_t          *wrong_line;    /* the record that was last wrong */
+    FILE            *log;           /* that LLMGW_SIM_LOG names; or NULL */
     size_t           nnotes;
     cluster_note_t   notes[CLUSTER_MAX_NOTES];
 };
@@ -104,7 +104,7 @@ uint64_t cluster_first_seed(void);
 cluster_t *cluster_create(size_t n, uint64_t random_seed);
 void cluster_destroy(cluster_t *cluster);
 
-/* Fails the test if `is` is 0, and prints what may explain it. */
+/* Fails the test if `is` is 0, and prints the seed and the latest changes. */
 void cluster_holds(const cluster_t *cluster, int is, const char *what,
     const char *file, int line);
 
@@ -119,16 +119,16 @@ void cluster_start_at(cluster_t *cluster, size_t host, llmgw_role_t role,
     size_t seed_host, uint64_t epoch);
 
 /*
- * The same with the id of another host, which then has this one's id; if the
- * other runs, there are two of one id.
+ * The same with the id of host `as`.  If that host does not run, it gets this
+ * host's id; if it runs, two members have one id.
  */
 void cluster_start_as(cluster_t *cluster, size_t host, size_t as,
     llmgw_role_t role, size_t seed_host, uint64_t epoch);
 
-/* Starts all, 10 ms apart, each with host 0, a gateway, as its seed. */
+/* Starts all hosts, 10 ms apart, with host 0, a gateway, as their seed. */
 void cluster_start_all(cluster_t *cluster);
 
-/* Creates and starts a cluster; returns when all know all. */
+/* Creates and starts a cluster; returns when every member knows every other. */
 cluster_t *cluster_formed(size_t n, uint64_t random_seed);
 
 /*
@@ -144,7 +144,7 @@ cluster_t *cluster_restored(size_t n, uint64_t random_seed);
 void cluster_segment(const cluster_t *cluster, size_t host,
     llmgw_members_view_t *view);
 
-/* Ends it without a LEFT. */
+/* Ends the member without a LEFT. */
 void cluster_crash(cluster_t *cluster, size_t host);
 
 void cluster_run_ms(cluster_t *cluster, uint64_t ms);
@@ -165,15 +165,17 @@ const swim_t *cluster_swim(const cluster_t *cluster, size_t host);
 const swim_counters_t *cluster_counters(const cluster_t *cluster,
     size_t host);
 
-/* With the models and the group that stand in the host. */
+/* The host's replica reports this service, with the models and the group in
+   its cluster_host_t. */
 void cluster_set_service(cluster_t *cluster, size_t host,
     llmgw_service_t service);
 
-/* With what stands in the host of its engine. */
+/* The host's replica reports this load, with the engine's load in its
+   cluster_host_t. */
 void cluster_set_load(cluster_t *cluster, size_t host,
     uint32_t active_requests);
 
-/* Whether all running others see the host in this state. */
+/* Whether all other running members see the host in this state. */
 int cluster_all_see(const cluster_t *cluster, size_t host,
     llmgw_liveness_t liveness);
 int cluster_all_see_alive(const cluster_t *cluster, size_t host);
@@ -186,15 +188,16 @@ int cluster_is_whole(const cluster_t *cluster, size_t host);
 
 /*
  * What must hold in the end: all running members know each other with their
- * current epochs, none that does not run is present anywhere, all tables are
- * equal, and all queues empty.  host is not used.
+ * current epochs, no member that does not run is present in any table, all
+ * tables are equal, and all queues are empty.  host is not used.
  */
 int cluster_is_settled(const cluster_t *cluster, size_t host);
 
 /*
- * Ends all faults, heals all paths, lets what was begun come to its end
- * (4.5 s); the cluster must be settled within max_ms from then, and still be
- * 2 s later.  Returns the ms that took.
+ * Ends all faults, heals all paths, and waits until pings that are on their
+ * way have failed (4.5 s); the cluster must be settled within max_ms after
+ * that, and still be settled 2 s later.  Returns the ms from the end of that
+ * wait to the first time it was settled.
  */
 uint64_t cluster_settles(cluster_t *cluster, uint64_t max_ms);
 

@@ -1,5 +1,5 @@
 
-/* What members know of each other, and whether it is true. */
+/* What members know of each other, and whether it is right. */
 
 #include <string.h>
 
@@ -179,8 +179,9 @@ cluster_is_seen_alive(const cluster_t *cluster, size_t viewer, size_t host)
 
 /*
  * Checks every running viewer's record of every host.  A thousand members have
- * a million such records, checked many times until all are right: so the walk
- * starts at the one that was wrong last time, which most likely still is.
+ * a million such records, which are checked many times until all are right: so
+ * the walk starts at the record that was wrong last time, which is probably
+ * still wrong.
  */
 static int
 cluster_is_all(const cluster_t *cluster,
@@ -245,8 +246,8 @@ cluster_settles(cluster_t *cluster, uint64_t max_ms)
         }
     }
 
-    /* The longest period, that of the worst local health: at its end a ping
-       that failed during the faults makes a suspicion. */
+    /* Waits for the longest period, that of the worst local health: at its end
+       a ping that failed during the faults becomes a suspicion. */
     cluster_run_ms(cluster, CLUSTER_STORM_MS);
 
     for (ms = 0; ms < max_ms && !cluster_is_settled(cluster, 0); ms += 20) {

@@ -12,10 +12,11 @@ typedef Llmgateway__Gossip__GossipMessage  message_t;
 typedef Llmgateway__Gossip__MemberMore     more_t;
 
 
-/* Within an agent of today nothing lacks that says this. */
+/* A record of this edition lacks nothing, to a current agent. */
 #define OLD_AGENT_EDITION  2
 
-/* What of a record's `more` goes in or out. */
+/* Changes the `more` of a record that the old agent receives (is_heard) or
+   sends; NULL: the record has none. */
 typedef more_t *(*old_agent_more_pt)(more_t *more, more_t *space,
     int is_heard);
 

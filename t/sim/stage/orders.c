@@ -1,5 +1,5 @@
 
-/* Orders among members of a fake network, and which drains which. */
+/* Orders among members of a fake network, and the owner of a drain. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +32,7 @@ orders_give(cluster_t *cluster, size_t giver, size_t target, order_verb_t verb,
 }
 
 
-/* Gives the order and waits for its result. */
+/* As orders_give(), and waits for the order's result. */
 order_rc_t
 orders_done(cluster_t *cluster, size_t giver, size_t target,
     order_verb_t verb, const char *owner)
@@ -102,7 +102,7 @@ orders_all_see_nobody(const cluster_t *cluster, size_t host)
 }
 
 
-/* The replica reports it of itself. */
+/* The replica itself reports whether it drains. */
 void
 orders_says(cluster_t *cluster, size_t host, int draining)
 {

@@ -136,8 +136,8 @@ state_of_the_engine_counts_at_once(void **state)
 }
 
 
-/* Silence of the replica is a stall, but nothing new of an engine that is
-   DOWN. */
+/* A silent replica becomes STALLED; but if its engine was DOWN, it
+   stays DOWN. */
 static void
 silence_counts_whatever_the_engine_was(void **state)
 {
@@ -165,7 +165,7 @@ silence_counts_whatever_the_engine_was(void **state)
 }
 
 
-/* The last word stands when the connection breaks, but for figures. */
+/* When the connection breaks, the last report stands, except for figures. */
 static void
 facts_of_the_engine_are_told(void **state)
 {
@@ -196,7 +196,7 @@ facts_of_the_engine_are_told(void **state)
     assert_int_equal(own.models_cut, 2);
     assert_int_equal(local.engine.reported, 0);
 
-    /* The next process says nothing of an engine. */
+    /* The next process reports nothing about an engine. */
     said = report(0);
     local_report(&local, &said, 2 * S);
     local_own(&local, &own);
@@ -205,7 +205,8 @@ facts_of_the_engine_are_told(void **state)
 }
 
 
-/* A sleeper that says READY is not used by those that know no groups. */
+/* An inactive engine that reports READY is published as STARTING, so that
+   members that know no groups do not use it. */
 static void
 only_the_active_one_of_a_group_is_READY(void **state)
 {
@@ -236,7 +237,7 @@ only_the_active_one_of_a_group_is_READY(void **state)
     local_report(&local, &said, S);
     assert_int_equal(local.service, LLMGW_SERVICE_STALLED);
 
-    /* What it was, it was: a later one has a greater epoch. */
+    /* It stays the active one by its epoch: a successor has a greater epoch. */
     local_lost(&local);
     local_own(&local, &own);
     assert_int_equal(own.service, LLMGW_SERVICE_DOWN);
@@ -245,7 +246,7 @@ only_the_active_one_of_a_group_is_READY(void **state)
     assert_int_equal(own.group_epoch, 7);
     assert_int_equal(own.group_lock, 9);
 
-    /* Silence of a standby is a stall; goodbye is one. */
+    /* A silent standby is STALLED; after a goodbye it is STOPPED. */
     said = report(0);
     strcpy(said.group.name, "g");
     said.group.state = LLMGW_GROUP_STANDBY;
@@ -306,7 +307,8 @@ health_is_not_asked_about_who_reports(void **state)
 }
 
 
-/* What a shard computes: DOWN or stalled, it is known for two minutes. */
+/* What a shard computes stays known for two minutes, although it is DOWN or
+   STALLED. */
 static void
 shard_is_forgotten_two_minutes_after_its_last_report(void **state)
 {

@@ -1,5 +1,5 @@
 
-/* Errors by kind: what counts as one kind, and how many there can be. */
+/* Errors counted by kind: what counts as one kind, and how many kinds fit. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -49,7 +49,7 @@ texts_are_cut_and_cleaned(void **state)
 }
 
 
-/* The last row counts all further ones, and none is lost. */
+/* The last row counts all kinds beyond the limit, and no error is lost. */
 static void
 kinds_beyond_the_limit_are_other(void **state)
 {

@@ -1,8 +1,8 @@
 
 /*
- * Addresses of this process alone.  All of 127/8 is loopback, and the pid
- * makes a part of it: so no other test listens on any port there, while ours
- * is away or before it is.
+ * Addresses for this process alone.  All of 127/8 is loopback, and the pid is
+ * a part of the address: no other test listens there, neither before this one
+ * listens nor when it has stopped.
  */
 
 #ifndef LOOPBACK_H

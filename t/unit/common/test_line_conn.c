@@ -30,7 +30,7 @@ typedef struct {
     char             last[256];
     int              closes;
     char             reason[64];
-    const char      *destroy_at;    /* a line at which to destroy */
+    const char      *destroy_at;    /* the line at which to destroy */
     int              echo;
 } fixture_t;
 
@@ -242,7 +242,8 @@ a_peer_that_does_not_read_is_cut_off_at_the_limit(void **state)
 }
 
 
-/* Each line is echoed; those that were received before wait, too. */
+/* Each line is echoed; while answers are unread, lines received already wait,
+   too. */
 static void
 lines_wait_while_their_answers_are_unread(void **state)
 {
@@ -280,7 +281,7 @@ lines_wait_while_their_answers_are_unread(void **state)
     snprintf(text, sizeof(text), "line%05d", i - 1);
     assert_string_equal(f->last, text);
 
-    /* It ends as ever, also while it holds back. */
+    /* The connection ends as usual, also while it holds lines back. */
     shutdown(f->peer, SHUT_RDWR);
     turn_until(f, &f->closes, 1);
 }
@@ -325,7 +326,7 @@ an_orderly_end_has_no_reason_and_a_torn_line_has_one(void **state)
 }
 
 
-/* Reads until the end of file; the number of bytes. */
+/* Reads until the end of file; returns the number of bytes. */
 static size_t
 drain_peer(fixture_t *f)
 {

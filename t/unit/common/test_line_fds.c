@@ -1,8 +1,9 @@
 
 /*
- * Descriptors that travel with lines: two line_conns over a socket pair, or
- * one and a peer that writes with sendmsg() as it pleases.  Each descriptor is
- * a memfd of as many bytes as its line says: "fd 17" comes with one of 17.
+ * Descriptors that are sent with lines: between two line_conns over a socket
+ * pair, or to one from a plain peer that calls sendmsg() as the test wants.
+ * Each descriptor is a memfd of as many bytes as its line says: with "fd 17"
+ * comes one of 17 bytes.
  */
 
 #include <dirent.h>
@@ -27,7 +28,7 @@
 
 typedef struct {
     struct ev_loop  *loop;
-    line_conn_t     *conn;      /* receives */
+    line_conn_t     *conn;      /* the receiver */
     line_conn_t     *sender;    /* or NULL: peer is a plain socket */
     int              peer;
     int              nfds;      /* of this process before the test */
@@ -35,7 +36,7 @@ typedef struct {
     int              taken;
     int              closes;
     char             reason[64];
-    int              is_taken;  /* what comes is taken */
+    int              is_taken;  /* take the descriptors that come */
 } fixture_t;
 
 
@@ -182,7 +183,7 @@ turn_until(fixture_t *f, const int *fact, int value)
 }
 
 
-/* One sendmsg() of the peer, with n descriptors. */
+/* Lets the peer call sendmsg() once, with n descriptors. */
 static void
 say(fixture_t *f, const char *text, size_t len, const int *fds, size_t n)
 {
@@ -223,7 +224,7 @@ say_with(fixture_t *f, const char *text, size_t len, int bytes)
 }
 
 
-/* All of it is there before the reader's first look, and after each piece. */
+/* The reader looks when all lines have come, or after each piece. */
 static void
 a_descriptor_belongs_to_the_line_it_was_sent_with(void **state)
 {
@@ -283,7 +284,7 @@ what_nobody_takes_is_closed_with_its_line(void **state)
 
     assert_int_equal(count_fds(), f->nfds);
 
-    /* More than one in a message, and more than one in a line. */
+    /* More than one descriptor in a message, and more than one with a line. */
 
     f->is_taken = 1;
 

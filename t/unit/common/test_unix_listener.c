@@ -1,7 +1,7 @@
 
 /*
  * Processes that start at one path: one of them listens there, whatever was
- * left at it.
+ * left there before.
  */
 
 #include <errno.h>
@@ -94,8 +94,8 @@ is_served(const fixture_t *f)
 }
 
 
-/* A process that begins at the end of go, says over said whether it listens,
-   and dies at the end of stay, with its socket file left there. */
+/* Runs in a process: begins when go is closed, reports over said whether it
+   listens, and dies when stay is closed, leaving its socket file there. */
 static void
 starter(fixture_t *f, int go, int said, int stay)
 {
@@ -125,7 +125,8 @@ start(fixture_t *f, pid_t *pid, const int go[2], const int said[2],
 }
 
 
-/* All at once; how many of them listen, which must be reached. */
+/* Starts all processes at once; returns how many of them listen.  All that do
+   can be reached. */
 static int
 round_of_starters(fixture_t *f)
 {
@@ -165,7 +166,7 @@ round_of_starters(fixture_t *f)
 
 /* --- tests */
 
-/* The first time at a free path, then where a dead one's file is. */
+/* In the first round the path is free, later a dead process's file is there. */
 static void
 one_of_many_that_start_at_once_listens(void **state)
 {

@@ -73,8 +73,10 @@ cut_step(pid_t pid)
 
 
 /*
- * memory: what the two processes share.  The child changes it, to the end;
- * least: so many stores that has for certain, or the test saw none of it.
+ * Runs the change in a child, and calls look(data) after each of its stores.
+ *
+ * memory is what the two processes share; in the end it has the whole change.
+ * The change makes `least` stores or more; fewer fail the test.
  */
 static inline void
 cut_at_each_store(void *memory, size_t bytes, void (*change)(void *data),

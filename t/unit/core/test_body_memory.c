@@ -53,7 +53,7 @@ scene_init(int has_clients)
 }
 
 
-/* Holder i has received bytes, a second after all others. */
+/* Holder i receives bytes, a second after the last ones that any received. */
 static int
 receive(int i, size_t bytes)
 {
@@ -91,7 +91,7 @@ that_which_received_nothing_for_longest_makes_room(void **state)
     assert_true(receive(1, 500));
     assert_true(receive(2, 500));
     assert_true(receive(3, 500));
-    assert_true(receive(0, 500));           /* 1 is the first now */
+    assert_true(receive(0, 500));           /* 1 waits longest now */
 
     assert_true(receive(4, 600));
     assert_int_equal(s.nended, 2);
@@ -123,7 +123,7 @@ client_has_half_and_only_its_own_make_room(void **state)
     llmgw_holder_init(&s.holders[2], &s.memory, 1, on_end);
     llmgw_holder_init(&s.holders[3], &s.memory, 1, on_end);
 
-    assert_true(receive(0, 900));           /* another client, the oldest */
+    assert_true(receive(0, 900));           /* another client's, the oldest */
     assert_true(receive(1, 400));
     assert_true(receive(2, 600));
     assert_true(receive(3, 300));
@@ -207,7 +207,7 @@ end_may_come_twice(void **state)
 }
 
 
-/* Whatever comes in whatever order, the sums are those of the holders. */
+/* In whatever order things happen, the sums are those of the holders. */
 static void
 sums_are_those_of_the_holders(void **state)
 {

@@ -180,7 +180,7 @@ cooldown_ends_with_one_probe_that_closes(void **state)
     s.now_ms++;
 
     probe = begin_probe(&s);
-    assert_false(allows(&s));       /* one at a time */
+    assert_false(allows(&s));       /* one probe at a time */
 
     assert_int_equal(end(&s, probe, SUCCESS), LLMGW_BREAKER_RECLOSED);
     assert_int_equal(state_of(&s), LLMGW_BREAKER_CLOSED);
@@ -271,7 +271,7 @@ three_probes_at_a_time_and_three_successes(void **state)
     assert_int_equal(end(&s, probes[2], SUCCESS), LLMGW_BREAKER_UNCHANGED);
     assert_int_equal(end(&s, probes[3], SUCCESS), LLMGW_BREAKER_RECLOSED);
 
-    /* the one left belongs to a state that has ended */
+    /* the probe that is left belongs to a state that has ended */
     assert_int_equal(end(&s, probes[0], FAILURE), LLMGW_BREAKER_UNCHANGED);
     assert_counts(&s, 0, 0);
 }
@@ -321,7 +321,7 @@ lost_probe_is_replaced_after_its_lease(void **state)
 
     probe = begin(&s, LLMGW_BREAKER_UNCHANGED);
     assert_true(llmgw_breaker_is_probe(probe));
-    assert_false(allows(&s));       /* the lease is the new one's */
+    assert_false(allows(&s));       /* the new probe has the lease */
     assert_int_equal(end(&s, probe, SUCCESS), LLMGW_BREAKER_RECLOSED);
 }
 

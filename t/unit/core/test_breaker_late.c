@@ -28,7 +28,7 @@ late_results_do_not_confuse(void **state)
     during = begin(&s, LLMGW_BREAKER_UNCHANGED);
     assert_false(llmgw_breaker_is_probe(during));
     assert_int_equal(end(&s, during, SUCCESS), LLMGW_BREAKER_UNCHANGED);
-    attempts(&s, 20, FAILURE);      /* nor of those not admitted */
+    attempts(&s, 20, FAILURE);      /* nor those of attempts not admitted */
     assert_counts(&s, 5, 5);
 
     s.now_ms += 5000;
@@ -36,7 +36,7 @@ late_results_do_not_confuse(void **state)
     assert_int_equal(end(&s, before[2], FAILURE), LLMGW_BREAKER_UNCHANGED);
     assert_int_equal(end(&s, before[3], SUCCESS), LLMGW_BREAKER_UNCHANGED);
     assert_int_equal(state_of(&s), LLMGW_BREAKER_HALF_OPEN);
-    assert_false(allows(&s));       /* no place was freed */
+    assert_false(allows(&s));       /* no probe's place was freed */
 
     assert_int_equal(end(&s, probe, SUCCESS), LLMGW_BREAKER_RECLOSED);
 

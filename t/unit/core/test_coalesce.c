@@ -64,7 +64,7 @@ event(scene_t *s, uint64_t gap_ms)
 }
 
 
-/* Busy, with a source that was read just now. */
+/* A busy worker, with a source that was read just now. */
 static void
 scene_busy(scene_t *s, uint64_t interval_ms)
 {
@@ -74,7 +74,7 @@ scene_busy(scene_t *s, uint64_t interval_ms)
 }
 
 
-/* The same, and it is read at intervals. */
+/* The same, with a source that is read at intervals. */
 static void
 scene_at_intervals(scene_t *s, uint64_t interval_ms)
 {
@@ -121,7 +121,10 @@ busy_lasts_down_to_the_lower_threshold(void **state)
 }
 
 
-/* Judged at its end only; all tokens within the window count, no other. */
+/*
+ * A window is judged at its end only; all tokens within it count, and no
+ * others.
+ */
 static void
 window_is_judged_as_a_whole(void **state)
 {
@@ -219,7 +222,7 @@ great_numbers_do_no_harm(void **state)
     llmgw_coalesce_source_t  source = { 0 };
 
     turn(&load, UINT32_MAX, now_ms);
-    assert_false(load.is_busy);         /* it is not that many a ms */
+    assert_false(load.is_busy);         /* too few in each ms */
 
     now_ms += WINDOW * 100;
     turn(&load, UINT64_C(1) << 50, now_ms);
@@ -320,14 +323,14 @@ quiet_intervals_give_it_back(void **state)
     assert_true(llmgw_coalesce_interval(&s.load, &s.source));
     s.source.at_intervals = 0;
 
-    /* its last event is long ago: one alone does not switch it again */
+    /* its last event was long ago: one alone does not switch it again */
     assert_false(event(&s, QUIET + 1));
     assert_true(event(&s, 1));
     assert_false(llmgw_coalesce_interval(&s.load, &s.source));
 }
 
 
-/* How long a source stays that has data in each n-th interval. */
+/* For how many intervals a source stays that has data in each n-th one. */
 static int
 stays(int n)
 {

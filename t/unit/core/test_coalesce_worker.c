@@ -31,8 +31,8 @@ typedef struct {
     uint64_t                 by_event, by_interval;
     uint64_t                 sent, passed;
     uint64_t                 longest_ms;            /* longest wait */
-    uint64_t                 marks[SOURCES];        /* set */
-    uint64_t                 closest_ms;            /* between two of one */
+    uint64_t                 marks[SOURCES];        /* how many were set */
+    uint64_t                 closest_ms;            /* least gap of marks */
 
     llmgw_coalesce_load_t    load;
     llmgw_coalesce_source_t  sources[SOURCES];
@@ -152,7 +152,7 @@ worker_turn(worker_t *w, uint64_t now_ms)
 }
 
 
-/* Counting starts here. */
+/* Runs the worker for so long; the results are counted from here on. */
 static void
 worker_run(worker_t *w, uint64_t *now_ms, uint64_t during_ms)
 {
@@ -238,7 +238,10 @@ slow_source_stays_with_events(void **state)
 }
 
 
-/* Then the timer is not set, and no source is at intervals. */
+/*
+ * After the load has ended the timer is not set, and no source is at
+ * intervals.
+ */
 static void
 worker_whose_load_ends_ticks_no_more(void **state)
 {
@@ -262,7 +265,7 @@ worker_whose_load_ends_ticks_no_more(void **state)
     assert_int_equal(w.fires_ms, 0);
     assert_int_equal(w.passed, w.sent);
 
-    /* one comes back alone: a window later it does not wait any more */
+    /* one source comes back alone: a window later its data does not wait */
 
     w.period_ms[3] = 7;
     w.tokens[3] = 1;
@@ -309,7 +312,7 @@ changing_paces_make_few_marks(void **state)
             w.period_ms[i] = 0;
         }
 
-        assert_true(marks);             /* it was not for nothing */
+        assert_true(marks);             /* some marks were set */
 
         worker_run(&w, &now_ms, w.interval_ms * (QUIET + 3));
         assert_int_equal(w.passed, w.sent);

@@ -17,7 +17,7 @@
 
 typedef struct {
     llmgw_directory_t  *directory;      /* shared with the process that dies */
-    uint32_t            place;          /* that the change is about */
+    uint32_t            place;          /* that is changed */
 } scene_t;
 
 
@@ -52,7 +52,7 @@ teardown(void **state)
 }
 
 
-/* Of a name of the form "model 7": the tests need no true hash. */
+/* The hash of a name of the form "model 7": the tests need no true one. */
 static uint64_t
 hash(const char *name)
 {
@@ -86,7 +86,10 @@ models_get_the_first_places_and_keep_them(void **state)
 }
 
 
-/* No more than there are pools: one too many gets none until one is free. */
+/*
+ * As many models get places as there are pools; one more waits until one is
+ * free.
+ */
 static void
 one_model_too_many_waits_for_a_place(void **state)
 {
@@ -105,7 +108,7 @@ one_model_too_many_waits_for_a_place(void **state)
                                           LLMGW_DIRECTORY_PLACES),
                      LLMGW_DIRECTORY_NONE);
 
-    /* It is said once, and again only where there are more. */
+    /* Refusals are reported once, and again only if there are more. */
     assert_true(llmgw_directory_refused(s->directory, 1));
     assert_false(llmgw_directory_refused(s->directory, 1));
     assert_true(llmgw_directory_refused(s->directory, 2));
@@ -166,7 +169,7 @@ place_that_is_not_wanted_is_kept_for_a_day(void **state)
 }
 
 
-/* As a reload with another number of pools does it. */
+/* A reload changes the number of pools. */
 static void
 fewer_or_more_places_keep_the_bindings_that_remain(void **state)
 {
@@ -223,7 +226,10 @@ unbinds(void *data)
 }
 
 
-/* Each place is free, or has the whole of one model; and the rest goes on. */
+/*
+ * After a cut: each place is free, or has the whole of one model; and the
+ * directory can still be changed.
+ */
 static void
 looks(void *data)
 {

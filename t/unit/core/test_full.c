@@ -1,5 +1,5 @@
 
-/* How long a replica that refuses is left alone, in time that tests make. */
+/* How long a replica that refuses is left alone, on the tests' clock. */
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -52,7 +52,7 @@ hash(const char *name)
 }
 
 
-/* A list as "a b c", with so many members, all of them living. */
+/* Adds a list "a b c", with so many members, all of them living. */
 static uint32_t
 add(scene_t *s, const char *words, int is_cut, uint32_t nmembers)
 {
@@ -103,7 +103,7 @@ serves(scene_t *s, const char *name)
 }
 
 
-/* The name of the base model whose pool serves it; NULL: none does. */
+/* The name of the base model whose pool serves `name`; NULL: none does. */
 static const char *
 served_by(const scene_t *s, const char *first, const char *name)
 {
@@ -154,7 +154,7 @@ base_is_served_by_all_and_adapters_by_some(void **state)
 }
 
 
-/* Nobody knows which names it lacks: its engine will say. */
+/* Nobody knows which names a cut list lacks, so the engine has to say. */
 static void
 cut_list_may_serve_any_name(void **state)
 {
@@ -222,7 +222,10 @@ names_are_told_once_and_in_order(void **state)
 }
 
 
-/* By replicas and not by lists; of equals by name; whatever came first. */
+/*
+ * The majority is one of replicas, not of lists; of equal ones the name
+ * decides, and not which came first.
+ */
 static void
 majority_decides_whose_pool_it_is(void **state)
 {
@@ -265,7 +268,10 @@ majority_decides_whose_pool_it_is(void **state)
 }
 
 
-/* Whatever their number; where none serves, or some of each, it decides. */
+/*
+ * A model that no replica serves yields, whatever its number of members; where
+ * none of any serves, or some of each, the number decides.
+ */
 static void
 base_model_that_none_serves_yields(void **state)
 {
@@ -335,8 +341,8 @@ request_is_not_served_by_a_base_model_that_took_over(void **state)
 
 
 /*
- * Each base model by its own replicas, and members without a model by the
- * first.
+ * Each base model is served by its own replicas; members without a model
+ * belong to the first one.
  */
 static void
 names_are_told_apart_by_base_models(void **state)
@@ -377,7 +383,7 @@ names_are_told_apart_by_base_models(void **state)
     assert_null(served_by(s, "b", "tax"));
     assert_null(served_by(s, "b", "other"));
 
-    /* Known, and without a pool. */
+    /* "tax" is known, and has no pool. */
     assert_true(llmgw_models_are_reported(&s->models, hash("tax")));
     assert_false(llmgw_models_are_reported(&s->models, hash("other")));
 
@@ -397,7 +403,7 @@ names_are_told_apart_by_base_models(void **state)
 }
 
 
-/* Whichever list was read first: all workers find the same. */
+/* All workers find the same one, whichever list they read first. */
 static void
 name_of_several_base_models_goes_to_one_of_them(void **state)
 {

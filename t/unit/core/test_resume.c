@@ -19,7 +19,7 @@ fresh(uint32_t tries, uint32_t failovers)
 }
 
 
-/* The greatest is without chance, the least with all of it. */
+/* The greatest pause is without chance, the least with all of it. */
 static void
 assert_pause(uint32_t tries, uint32_t least_ms, uint32_t greatest_ms)
 {
@@ -41,7 +41,7 @@ assert_pause(uint32_t tries, uint32_t least_ms, uint32_t greatest_ms)
 static void
 pauses_double_up_to_a_second(void **state)
 {
-    assert_pause(0, 50, 100);           /* it had brought tokens */
+    assert_pause(0, 50, 100);           /* the attempt had brought tokens */
     assert_pause(1, 50, 100);
     assert_pause(2, 100, 200);
     assert_pause(3, 200, 400);

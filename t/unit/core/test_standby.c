@@ -39,7 +39,7 @@ add(view_t *v, uint64_t group, llmgw_standby_state_t is, uint64_t epoch,
 }
 
 
-/* The view is read, in the order of its records or the other way round. */
+/* Reads the view, in the order of its records or in reverse. */
 static void
 look(view_t *v, int is_reversed)
 {
@@ -55,7 +55,7 @@ look(view_t *v, int is_reversed)
 }
 
 
-/* In either order. */
+/* The standings are the same in either order of records. */
 static void
 assert_standings(view_t *v, const llmgw_standing_t *expected)
 {
@@ -143,7 +143,7 @@ waking_one_with_a_greater_epoch_ends_the_last_one(void **state)
     assert_int_equal(group_of(&v)->leader, LLMGW_STANDBY_NOBODY);
     assert_int_equal(group_of(&v)->nwaking, 1);
 
-    /* it was granted, and fenced before it was active */
+    /* the waking engine was granted, and fenced before it was active */
     add(&v, G, LLMGW_STANDBY_ACTIVE, 7, 1, 1);
 
     assert_standings(&v, (llmgw_standing_t[]) { PAST, PAST, LEADS });
@@ -201,7 +201,7 @@ dead_record_of_a_former_service_is_no_conflict(void **state)
 }
 
 
-/* Its agent came back under another id: one grant, two records. */
+/* An engine's agent came back under another id: one grant has two records. */
 static void
 record_of_before_does_not_hide_the_engine(void **state)
 {
@@ -227,7 +227,7 @@ groups_do_not_mix(void **state)
     size_t   i;
     view_t   v = { .n = 0 };
 
-    /* all of them belong to one place of the table */
+    /* all groups' hashes belong to one place of the table */
     for (i = 0; i < RECORDS; i++) {
         add(&v, G + 64 * (i / 2), LLMGW_STANDBY_ACTIVE, 10 - i % 2, 1, 1);
     }

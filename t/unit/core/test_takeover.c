@@ -12,7 +12,9 @@
 #include "core/takeover.h"
 
 
-/* The view of that generation has that leader; 0: none that lives. */
+/*
+ * Sees a view of that generation, with that leader; 0: with none that lives.
+ */
 static int
 see(llmgw_takeover_t *takeover, uint64_t generation, uint64_t process,
     uint64_t now_ms)
@@ -38,7 +40,7 @@ takeover_is_counted_once_and_timed_from_the_death(void **state)
     assert_int_equal(t.active_ms, 700);
     assert_false(t.has_first_token);
 
-    llmgw_takeover_token(&t, 11, 2710);         /* what the dead had sent */
+    llmgw_takeover_token(&t, 11, 2710);         /* sent by the dead leader */
     assert_false(t.has_first_token);
 
     llmgw_takeover_token(&t, 22, 2800);
@@ -55,7 +57,7 @@ worker_that_lags_behind_changes_nothing(void **state)
 
     (void) see(&t, 1, 11, 1000);
     (void) see(&t, 3, 0, 2000);
-    assert_false(see(&t, 2, 11, 2001));         /* "it lives", of before */
+    assert_false(see(&t, 2, 11, 2001));         /* an older view: it lives */
     assert_int_equal(t.gone_ms, 2000);
 
     assert_true(see(&t, 4, 22, 2500));
@@ -75,7 +77,7 @@ engine_that_is_back_was_not_taken_over(void **state)
     assert_false(see(&t, 3, 11, 2500));
     assert_int_equal(t.count, 0);
 
-    /* its next death is timed from there */
+    /* the next death is timed anew */
     (void) see(&t, 4, 0, 9000);
     assert_true(see(&t, 5, 22, 9100));
     assert_int_equal(t.active_ms, 100);

@@ -1,7 +1,6 @@
 
 /*
- * What clients get for each outcome, in both protocols: the contract with
- * them.
+ * What clients get for each outcome, in both protocols: this is a contract.
  */
 
 #include <setjmp.h>
@@ -94,7 +93,7 @@ every_outcome_has_its_answer(void **state)
 }
 
 
-/* The gRPC status, and the HTTP status for it. */
+/* Each gRPC status of a replica is passed on, with the HTTP status for it. */
 static void
 refusal_of_a_replica_is_passed_on(void **state)
 {

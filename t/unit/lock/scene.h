@@ -1,7 +1,7 @@
 
 /*
- * A world around the machine: clocks that only tests advance, a lock file, a
- * disk, and the lines sent to each connection.
+ * What the lock service's machine needs around it: clocks that only tests
+ * advance, a lock file, a disk, and the lines sent to each connection.
  */
 
 #ifndef T_UNIT_LOCK_SCENE_H
@@ -25,9 +25,9 @@
 #define SCENE_STEP_MS    100
 
 typedef struct {
-    machine_engine_t  *engine;      /* NULL: forgotten */
+    machine_engine_t  *engine;      /* NULL: the machine forgot it */
     unsigned           position;
-    uint64_t           offered;     /* the last epoch; 0: none */
+    uint64_t           offered;     /* epoch of the last offer; 0: none */
     unsigned           noffers;
     uint64_t           granted;     /* 0: none */
     int                is_regrant;
@@ -43,12 +43,12 @@ typedef struct {
     machine_file_t   file;
     int              disk_fails;
     unsigned         nkeeps;
-    uint64_t         kept_epoch;        /* on disk, these two */
+    uint64_t         kept_epoch;        /* this epoch and holder are on disk */
     char             kept_holder[MACHINE_ID_BYTES];
     unsigned         nkilled;
     unsigned         nforgotten;
     unsigned         told[MACHINE_UNKNOWN + 1];
-    uint64_t         given_up;          /* the last epoch that was; 0: none */
+    uint64_t         given_up;          /* the last epoch given up; 0: none */
     scene_peer_t     peers[SCENE_PEERS];
 } scene_t;
 
@@ -114,7 +114,7 @@ scene_offer(void *data, machine_engine_t *e)
 }
 
 
-/* A grant that left is on disk. */
+/* When a grant is sent, it must be on disk. */
 static void
 scene_granted(void *data, machine_engine_t *e, int is_regrant)
 {
@@ -207,7 +207,8 @@ static const machine_settings_t  scene_settings = {
 };
 
 
-/* Time passes; the machine gets it as often as from its server. */
+/* Lets time pass; the machine is called as often as its server
+   would call it. */
 static inline void
 scene_pass(scene_t *s, uint64_t ms)
 {
@@ -239,7 +240,7 @@ scene_claim(const char *engine)
 }
 
 
-/* A connection that acquires; its process is counted. */
+/* A new connection acquires; if it is accepted, its process is counted. */
 static inline machine_rc_t
 scene_come(scene_t *s, scene_peer_t *peer, const machine_claim_t *claim)
 {

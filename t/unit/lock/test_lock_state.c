@@ -131,7 +131,7 @@ a_file_that_is_torn_anywhere_is_not_used(void **state)
 }
 
 
-/* Its sum is right, and what it says is not ours. */
+/* The checksum is right, but the contents are not what the service writes. */
 static void
 a_file_of_somebody_else_is_not_used(void **state)
 {

@@ -1,5 +1,5 @@
 
-/* Who is granted, and when: queues, offers, epochs, in fake time. */
+/* Which waiter is granted, and when: queues, offers, epochs, in fake time. */
 
 #include "t/unit/lock/scene.h"
 
@@ -99,7 +99,7 @@ an_older_offer_cannot_be_taken(void **state)
     scene_take(s, a);
     assert_int_equal(a->granted, a->offered);
 
-    machine_take(&s->m, a->engine, a->granted);     /* once is enough */
+    machine_take(&s->m, a->engine, a->granted);     /* taken already */
     assert_int_equal(a->refused, MACHINE_LATE);
 }
 
@@ -241,8 +241,9 @@ an_epoch_is_above_all_that_is_known(void **state)
 }
 
 
-/* At a day it counts, as with gossip; beyond it the clock's does, and what a
-   waiter was told before is refused until it forgets it. */
+/* An epoch that is a day ahead counts, as in gossip.  Beyond a day the clock's
+   counts instead, and a waiter that knows a greater one is refused until it
+   forgets that. */
 static void
 an_epoch_that_gossip_refuses_is_given_up(void **state)
 {
@@ -324,8 +325,8 @@ a_holder_of_the_state_file_has_the_window_to_come_back(void **state)
 }
 
 
-/* The service died between the file and GRANTED: no engine learned of the
- * epoch. */
+/* The service died after it wrote the state file and before it sent GRANTED,
+   so that no engine has learned of the epoch. */
 static void
 a_holder_that_knows_of_nothing_is_offered_first(void **state)
 {

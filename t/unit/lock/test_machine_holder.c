@@ -23,7 +23,8 @@ pong(scene_t *s, scene_peer_t *p, llmgw_group_state_t state,
 }
 
 
-/* Whatever ends first; each order of three processes and the connection. */
+/* A holder is gone when its connection and its three processes have ended, in
+   whichever order. */
 static void
 gone_is_the_connection_and_every_process(void **state)
 {
@@ -121,7 +122,7 @@ a_holder_that_comes_back_in_time_is_granted_again(void **state)
 }
 
 
-/* Its older connection has not even ended. */
+/* The holder's older connection has not even ended. */
 static void
 a_holder_may_come_back_before_its_connection_has_ended(void **state)
 {
@@ -157,7 +158,8 @@ a_lost_holder_is_killed_when_its_window_is_over(void **state)
     assert_int_equal(s->nkilled, 1);
     assert_string_equal(machine_group_state(&s->m, scene_group(s)), "fenced");
 
-    /* Nobody is granted before it is gone, and it does not come back. */
+    /* No waiter is granted before the holder is gone, and it may not come
+       back. */
 
     assert_int_equal(scene_come(s, a, &claim), MACHINE_HELD);
     scene_pass(s, 59000);
@@ -242,7 +244,7 @@ a_holder_whose_streams_stand_hangs(void **state)
 
     a = scene_holder(s, "a");
 
-    for (i = 0; i < 30; i++) {      /* without streams nothing has to move */
+    for (i = 0; i < 30; i++) {      /* without streams none moves */
         pong(s, a, LLMGW_GROUP_ACTIVE, 5, 0);
         scene_pass(s, 1000);
     }
@@ -285,13 +287,13 @@ a_holder_has_its_own_time_to_wake(void **state)
     scene_close(s, a);
 
     a = scene_waiter(s, "a");
-    pong(s, a, LLMGW_GROUP_ACTIVE, 0, 0);       /* means nothing yet */
+    pong(s, a, LLMGW_GROUP_ACTIVE, 0, 0);       /* before its grant */
     scene_take(s, a);
     assert_string_equal(machine_group_state(&s->m, scene_group(s)),
                         "waking");
     pong(s, a, LLMGW_GROUP_ACTIVE, 0, 0);
 
-    for (i = 0; i < 200; i++) {     /* there is no way back from Active */
+    for (i = 0; i < 200; i++) {     /* an active holder stays active */
         pong(s, a, LLMGW_GROUP_WAKING, 0, 0);
         scene_pass(s, 1000);
     }
@@ -301,8 +303,8 @@ a_holder_has_its_own_time_to_wake(void **state)
 }
 
 
-/* It was stopped, or stood in an fsync: what engines said meanwhile is read
-   before anybody is judged. */
+/* The service was stopped, or waited for fsync: what engines sent meanwhile is
+   read before any is found silent. */
 static void
 time_in_which_the_service_did_not_run_counts_for_nobody(void **state)
 {
@@ -374,8 +376,8 @@ a_released_group_waits_for_the_end_of_its_engine(void **state)
 }
 
 
-/* Those that load or wake yet, stand still, missed an offer, or stand by for
-   less than a second are none. */
+/* A waiter does not count as a standby while it loads or wakes, stands still,
+   has missed an offer, or has been one for less than a second. */
 static void
 standbys_are_waiters_that_said_so_of_late(void **state)
 {

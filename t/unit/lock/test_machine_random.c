@@ -2,16 +2,16 @@
 /*
  * Random schedules of engines and services that die, stop, and lose each
  * other, in fake time.  Engines obey the protocol and take the lock file as
- * real ones do; what is asserted is about them, and not about the machine:
+ * real ones do; what is asserted concerns engines, and not the machine:
  *
- *   one        never two engines live that were granted; where the state file
- *              was deleted, the second ends at the lock file
+ *   one        no two engines live that were granted; if the state file was
+ *              deleted, the second one fails to lock the lock file, and ends
  *   gone       at a grant every process of each earlier holder is dead
- *   epochs     each grant's is above all before, whatever was deleted
- *   progress   once nothing fails any more, one of those that live serves
+ *   epochs     a grant's epoch is above all before, whatever was deleted
+ *   progress   once nothing fails any more, one of the live engines serves
  *
  * The two keys guard each other here: a machine that forgets one of them is
- * still saved by the other.  test_machine*.c look at each by itself.
+ * still saved by the other.  test_machine*.c test each by itself.
  *
  * LLMGW_SIM_SEEDS sets how many schedules there are.
  */
@@ -21,29 +21,29 @@
 
 
 #define ENGINES    5
-#define PROCESSES  3        /* of an engine, at most */
+#define PROCESSES  3        /* at most, of an engine */
 #define STEPS      1500
 
 typedef struct {
-    scene_peer_t     peer;          /* what the service says to it */
+    scene_peer_t     peer;          /* what the service sends to it */
     int              is_up;         /* its main process runs */
     int              is_stopped;
     int              is_connected;
     int              nprocesses;    /* not dead yet */
     int              is_main_dead;
-    unsigned         nworkers;      /* of which the service knows */
+    unsigned         nworkers;      /* that the service knows of */
     int              has_lock;      /* until its last process is dead */
-    uint64_t         epoch;         /* as it was told; 0: none */
+    uint64_t         epoch;         /* that it was granted; 0: none */
     uint64_t         lives;         /* its nonce */
 } engine_t;
 
 typedef struct {
-    scene_t   s;                    /* first: the machine's data */
+    scene_t   s;                    /* first, as the machine's data */
     rnd_t     rnd;
     int       is_service_up;
     int       is_file_kept;         /* the state file was never deleted */
     engine_t  engines[ENGINES];
-    uint64_t  greatest;             /* epoch that was granted */
+    uint64_t  greatest;             /* the greatest epoch granted */
     unsigned  ngrants;
     uint64_t  kept_epoch;           /* the state file */
     machine_claim_t  kept;          /* epoch 0: no holder */
@@ -258,7 +258,7 @@ engine_connect(world_t *w, engine_t *e)
 }
 
 
-/* Behind GRANTED: the second key, or the end. */
+/* After GRANTED the engine takes the lock file, the second key, or it ends. */
 static void
 engine_wake(world_t *w, engine_t *e)
 {
@@ -276,7 +276,7 @@ engine_wake(world_t *w, engine_t *e)
 }
 
 
-/* What a running engine does of itself. */
+/* Lets a running engine act. */
 static void
 engine_run(world_t *w, engine_t *e)
 {
@@ -347,7 +347,7 @@ engine_rot(world_t *w, engine_t *e)
         e->is_main_dead |= is_main;
         known = w->is_service_up ? engine_known(w, e) : NULL;
 
-        /* A service that began anew knows the main process alone. */
+        /* A service that was restarted knows only the main process. */
         if (known != NULL && (is_main || e->nworkers > 0)) {
             e->nworkers -= !is_main;
             machine_process_gone(&w->s.m, known, is_main);
@@ -372,7 +372,7 @@ service_stop(world_t *w)
         w->engines[i].peer.engine = NULL;
         w->engines[i].peer.offered = 0;
 
-        /* What it did not read of the old connection it never reads. */
+        /* A message that the old connection had not delivered is lost. */
         w->engines[i].peer.granted = 0;
     }
 }
@@ -435,7 +435,7 @@ world_fail(world_t *w)
             w->kept_epoch = 0;
             w->is_file_kept = 0;
 
-            /* Then the clock is all that is left. */
+            /* Without the file only the clock can keep epochs growing. */
             w->s.wall_us = w->s.wall_us > w->greatest ? w->s.wall_us
                                                       : w->greatest;
         }
@@ -575,7 +575,7 @@ never_two_whatever_fails(void **state)
         ngrants += run_schedule(i);
     }
 
-    assert_true(ngrants > 5 * n);       /* it was about something */
+    assert_true(ngrants > 5 * n);       /* the schedules had many grants */
     print_message("%u schedules, %u grants\n", n, ngrants);
 }
 

@@ -20,7 +20,7 @@ static uint8_t  bytes[300000];
 static const size_t  body_sizes[] = { 0, 1, 127, 128, 16383, 16384, 300000 };
 
 
-/* What a reader makes of it, written again by protobuf-c. */
+/* The message as a reader decodes it, packed again by protobuf-c. */
 static uint8_t *
 is_read(const Llmgateway__GenerateRequest *request, const uint8_t *body,
     size_t body_len, size_t *len)

@@ -39,7 +39,7 @@ dates_are_those_of_the_calendar(void **state)
 }
 
 
-/* Each day of two centuries, beside a count of days. */
+/* Each day of two centuries, compared with a count of days. */
 static void
 periods_follow_each_other(void **state)
 {

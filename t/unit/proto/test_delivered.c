@@ -1,5 +1,7 @@
 
-/* What is kept of a stream for the replica that takes over. */
+/*
+ * What is kept of a stream's tokens for a replica that takes the stream over.
+ */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -50,7 +52,7 @@ give(void *data, size_t bytes)
 static const llmgw_delivered_memory_t  memory = { take, give };
 
 
-/* A token with its id; more is the caller's, set to nothing but the id. */
+/* A token with this id and text; *more is reset, and then has only the id. */
 static llmgw_token_t
 token(Llmgateway__GenerateResponse *more, uint32_t *id, const char *text)
 {
@@ -110,7 +112,7 @@ ids_are_told_in_their_order(void **state)
         assert_int_equal(told.token_ids[i], i);
     }
 
-    /* 8 blocks, and 4 more while they were copied */
+    /* 8 blocks; while they were copied, 4 more */
     assert_int_equal(owner.used, 8 * LLMGW_DELIVERED_BYTES);
     assert_int_equal(owner.most, 12 * LLMGW_DELIVERED_BYTES);
 
@@ -267,7 +269,7 @@ what_nobody_could_repeat_ends_resuming(void **state)
         t = token(&more, i == 1 ? &id : NULL, "");
 
         if (i < 2) {
-            more.data.data = (uint8_t *) "{}";      /* 1: with an id */
+            more.data.data = (uint8_t *) "{}";      /* 1: with an id, too */
             more.data.len = 2;
         }
 

@@ -1,7 +1,7 @@
 
 /*
- * Only bytes that protobuf-c would write exactly so are taken for a plain
- * message, and every message that protobuf-c writes is plain.
+ * Bytes are taken for a plain message only if protobuf-c would write exactly
+ * these, and every plain message that protobuf-c writes is taken for one.
  */
 
 #include <setjmp.h>
@@ -20,7 +20,8 @@
 #define RANDOM_BYTES     8
 
 
-/* Whether protobuf-c reads the bytes and writes them the same. */
+/* Whether protobuf-c reads the bytes as a message, and writes the same bytes
+   for it. */
 static int
 is_written_so(const uint8_t *bytes, size_t len, int *is_final)
 {
@@ -146,7 +147,7 @@ other_shapes_are_not(void **state)
 }
 
 
-/* Bytes that make forms near to and far from plain ones. */
+/* Bytes of which both nearly plain and quite different messages can be made. */
 static void
 random_bytes_are_judged_alike(void **state)
 {

@@ -1,7 +1,7 @@
 
 /*
- * Messages that are more than a plain token: what they count as, which of them
- * break a rule of llmgateway.proto, and what they may take of memory.
+ * Messages that are more than a plain token: how they are classified, which of
+ * them break a rule of llmgateway.proto, and how much memory they may take.
  */
 
 #include <setjmp.h>
@@ -43,7 +43,7 @@ bytes(const char *text)
 }
 
 
-/* Packs and decodes it; the arena is the caller's to end. */
+/* Packs and decodes a response; the caller has to end the arena. */
 static int
 decode_as(const response_t *r, int has_data, llmgw_token_arena_t *arena,
     llmgw_token_t *token)
@@ -116,7 +116,8 @@ it_counts_ids_or_else_text(void **state)
 }
 
 
-/* What a gRPC client gets of it: text and the final mark, and nothing else. */
+/* A gRPC client gets the text and the final mark of such a message, and
+   nothing else. */
 static void
 its_message_has_the_plain_fields_alone(void **state)
 {
@@ -258,7 +259,7 @@ extra_is_text_of_bounded_size(void **state)
 }
 
 
-/* It becomes a log line and an error's text. */
+/* A reported failure becomes a line of the log and an error's text. */
 static void
 failure_of_shards_is_a_line_of_ascii(void **state)
 {
@@ -351,7 +352,8 @@ piece_counts_as_its_events_at_most_its_bytes(void **state)
 }
 
 
-/* What follows one that has none would be the connection's next answer. */
+/* A status without a body is refused: what follows would be taken for the
+   connection's next answer. */
 static void
 status_of_a_piece_is_one_that_has_a_body(void **state)
 {

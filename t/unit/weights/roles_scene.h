@@ -1,5 +1,5 @@
 
-/* Clients of the machine, their events, and the time. */
+/* Clients of the machine of roles, their events, and a clock. */
 
 #ifndef ROLES_SCENE_H
 #define ROLES_SCENE_H

@@ -1,5 +1,5 @@
 
-/* The id of a file in memory, as all processors compute it together. */
+/* The id of a file in memory, which threads on all processors compute. */
 
 #include <fcntl.h>
 #include <setjmp.h>
@@ -22,7 +22,7 @@ typedef struct {
     digest_t         digest;
     int              fd;
     int              ndone;
-    char             id[DIGEST_ID_BYTES];       /* "": none */
+    char             id[DIGEST_ID_BYTES];       /* "": no id */
 } scene_t;
 
 static scene_t  s;
@@ -78,7 +78,7 @@ put(uint64_t at, const char *text)
 }
 
 
-/* The loop has nothing else to do, so it ends by itself. */
+/* The loop has nothing else to do, so that ev_run() returns by itself. */
 static void
 hash(uint64_t bytes)
 {
@@ -99,7 +99,7 @@ one_chunk_is_a_list_of_one(void **state)
 }
 
 
-/* What stands at the chunks' borders, and where the last one is short. */
+/* Bytes at a chunk's end and beginning, and in a last chunk that is short. */
 static void
 chunks_are_hashed_each_by_itself(void **state)
 {
@@ -131,7 +131,7 @@ file_that_cannot_be_read_has_no_id(void **state)
 }
 
 
-/* A hole of 1 TiB takes minutes. */
+/* To hash a hole of 1 TiB takes minutes: it is stopped before. */
 static void
 hashing_can_be_given_up(void **state)
 {

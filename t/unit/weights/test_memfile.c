@@ -1,5 +1,5 @@
 
-/* Files in memory that a client may hand in: what is seen of them. */
+/* Files in memory that a client passes to the service: what is checked. */
 
 #include <fcntl.h>
 #include <setjmp.h>
@@ -60,7 +60,7 @@ is_sealed(int fd)
 }
 
 
-/* Of one byte, of whole pages, and of a part of the last one. */
+/* Files of one byte, of whole pages, and with a part of a last page. */
 static void
 file_that_is_filled_is_sealed(void **state)
 {
@@ -83,7 +83,8 @@ file_that_is_filled_is_sealed(void **state)
 }
 
 
-/* And can be filled and sealed after that, wherever its hole is. */
+/* A file with a hole is refused, wherever that is; it can be filled and sealed
+   after that. */
 static void
 file_with_a_hole_is_not_sealed(void **state)
 {
@@ -103,7 +104,7 @@ file_with_a_hole_is_not_sealed(void **state)
 }
 
 
-/* Its owner has paid for the pages. */
+/* Pages that were allocated count as the client's memory: no hole. */
 static void
 pages_that_were_never_written_are_no_hole(void **state)
 {
@@ -135,7 +136,7 @@ holes_of_huge_pages_are_seen(void **state)
 }
 
 
-/* The offset is the client's as well: one file, two descriptors. */
+/* Both descriptors share the file's offset, so that it is the client's, too. */
 static void
 looking_for_holes_moves_no_offset(void **state)
 {

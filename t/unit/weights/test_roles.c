@@ -90,7 +90,7 @@ writers_end_before_commit_makes_the_next_writer(void **state)
     assert_told(2, ROLES_GRANTED, ROLES_WRITER);
     assert_int_equal(s.nreclaims, 0);
 
-    /* It has put bytes: those are freed first. */
+    /* A writer that has put bytes aborts: the bytes are freed first. */
     roles_put(&s.roles, &s.clients[2]);
     ask(3, ROLES_RW_OR_RO, 100);
     assert_null(roles_abort(&s.roles, &s.clients[2], s.now_ms));
@@ -148,7 +148,7 @@ every_wait_has_an_end(void **state)
     assert_told(2, ROLES_TIMED_OUT, ROLES_NONE);
     assert_int_equal(roles_next_ms(&s.roles), s.now_ms + 100);
 
-    /* Granted and over at the same moment: granted. */
+    /* Granted at the moment at which its time is over: the grant counts. */
     s.now_ms += 100;
     roles_put(&s.roles, &s.clients[0]);
     roles_commit(&s.roles);
@@ -185,7 +185,7 @@ adoption_holds_the_writers_back(void **state)
     pass(WINDOW_MS + 1);
     assert_silence();
 
-    /* A second holder joins; the first one's end changes nothing. */
+    /* A second holder joins; when the first one ends, nothing changes. */
     assert_null(roles_may_adopt(&s.roles, &s.clients[3]));
     roles_adopt(&s.roles, &s.clients[3]);
     roles_gone(&s.roles, &s.clients[0], s.now_ms);
@@ -202,7 +202,7 @@ adoption_holds_the_writers_back(void **state)
 }
 
 
-/* Nobody else could write while the service looks at it. */
+/* As long as the service examines a file, no other client may write. */
 static void
 last_adopters_end_frees_the_slot(void **state)
 {

@@ -1,7 +1,7 @@
 
 /*
- * 100,000 random events to the machine, and to a model of it that knows facts
- * and no states: after each both have reported the same, in the same order.
+ * 100,000 random events to the machine, and to a model of it that has facts
+ * and no states: after each event both must have reported the same, in order.
  */
 
 #include "common/rnd.h"
@@ -14,7 +14,7 @@
 
 typedef struct {
     int           is_here;
-    int           arrived;      /* order; 0: no role */
+    int           arrived;      /* order of arrival; 0: no role */
     int           waits;
     roles_mode_t  mode;
     uint64_t      until_ms;
@@ -27,7 +27,7 @@ static struct {
     model_client_t  clients[NCLIENTS];
     int             narrived;
     int             is_committed;
-    int             is_hashing;         /* a commit's or an adoption's */
+    int             is_hashing;         /* of a commit or an adoption */
     int             is_adoption;
     int             is_reclaiming;
     int             nreclaims;
@@ -72,7 +72,7 @@ model_is_free(void)
 }
 
 
-/* The oldest that has a role and is younger than `after`. */
+/* The client that has a role and came first after number `after`. */
 static int
 model_next(int after)
 {
@@ -218,7 +218,7 @@ storm_commit(storm_t *storm, int i)
 }
 
 
-/* The writer's end before its commit. */
+/* The writer ends before its commit. */
 static void
 model_abort(void)
 {
@@ -376,7 +376,7 @@ storm_pass(storm_t *storm, int i)
 }
 
 
-/* Straight to the moment for which the machine wants to be called. */
+/* Lets time pass up to the moment for which the machine wants to be called. */
 static void
 storm_next(storm_t *storm, int i)
 {
@@ -447,7 +447,7 @@ model_role(int i)
 }
 
 
-/* Both reported the same, in the same order, and granted the same roles. */
+/* Checks that both reported the same, in order, and granted the same roles. */
 static void
 assert_alike(void)
 {
@@ -469,7 +469,7 @@ assert_alike(void)
 }
 
 
-/* What holds by itself, whatever the model says. */
+/* What always holds, whatever the model says. */
 static void
 assert_sane(void)
 {
@@ -533,7 +533,7 @@ random_events_do_what_the_model_says(void **state)
         assert_sane();
     }
 
-    /* All that can happen did, and often. */
+    /* Each kind of event happened, and often. */
     for (event = 0; event < STORM_NEVENTS; event++) {
         assert_true(storm.ndone[event] > 1000);
     }

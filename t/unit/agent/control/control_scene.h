@@ -1,5 +1,5 @@
 
-/* The surroundings of a line on the control socket, without a socket. */
+/* What a line on the control socket needs around it, without a socket. */
 
 #ifndef CONTROL_SCENE_H
 #define CONTROL_SCENE_H
@@ -17,16 +17,16 @@ typedef struct {
     llmgw_member_load_t  load;
     swim_counters_t      counters;
     json_t              *pipelines;     /* NULL: none */
-    json_t              *callers;       /* the same */
-    report_t             report;        /* the last that was taken */
+    json_t              *callers;       /* likewise */
+    report_t             report;        /* the last that was accepted */
     int                  nreports;
-    int                  is_busy;       /* refuse the next */
+    int                  is_busy;       /* refuse the next report */
     int                  nleaves;
-    int                  nviews;        /* how often members were shown */
-    char                 keys[96];      /* verb and text of the last */
+    int                  nviews;        /* how often members were asked for */
+    char                 keys[96];      /* verb and text of the last change */
     char                 injected[64];
-    char                 drained[96];   /* id, time and "force" of the last */
-    char                 switched[96];  /* group and time of the last */
+    char                 drained[96];   /* the last: id, time, and "force" */
+    char                 switched[96];  /* the last: group and time */
     char                 updated[256];  /* the last update */
     int                  naborts;
 } control_scene_t;
@@ -105,7 +105,8 @@ scene_show_status(void *data, command_status_t *status)
 #define SCENE_WEIGHTS  "0123456789abcdef0123456789abcdef"                     \
                        "0123456789abcdef0123456789abcdef"
 
-/* Two lists, by their first names, and one of a shard. */
+/* Lists 1 and 2 have names of models, list 3 is a shard's; NULL: there is no
+   such list. */
 static const char *
 scene_show_models(void *data, uint64_t models, size_t *bytes)
 {

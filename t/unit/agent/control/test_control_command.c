@@ -78,7 +78,7 @@ members_have_the_fields_that_were_agreed(void **state)
 }
 
 
-/* What is not told is absent. */
+/* Figures that the engine has not reported are absent from the answer. */
 static void
 engine_is_shown_as_far_as_it_is_told(void **state)
 {
@@ -330,7 +330,7 @@ wrong_reports_are_refused_and_change_nothing(void **state)
 }
 
 
-/* A report with more fields behind it. */
+/* The report of REPORT, with more fields at its end. */
 static void
 report_with(char *line, const char *more)
 {
@@ -373,7 +373,7 @@ engine_of_a_report_is_read(void **state)
     assert_int_equal(report->engine.hit_permille, 999);
     assert_string_equal(report->resume_group, "g.1");
 
-    /* One figure without the others; no models. */
+    /* A report may have one figure without the others, and no models. */
     report_with(line, "\"models\":[],\"waiting\":3");
     assert_null(ask(&scene, line));
     assert_int_equal(report->models.bytes, 0);
@@ -400,7 +400,7 @@ group_of_a_report_is_read(void **state)
     assert_int_equal(group->epoch, 1763650000000001);
     assert_true(group->lock == 0x00ff00ff00ff00feULL);
 
-    /* Each report says all. */
+    /* What a report leaves out is reset: a report is always complete. */
     report_with(line, "\"group\":\"g-1\",\"group_state\":\"standby\"");
     assert_null(ask(&scene, line));
     assert_int_equal(group->state, LLMGW_GROUP_STANDBY);
@@ -413,7 +413,7 @@ group_of_a_report_is_read(void **state)
 }
 
 
-/* So many names of so many bytes each, all different. */
+/* A report with n names of so many bytes each, all different. */
 static void
 report_with_names(char *line, size_t n, size_t bytes)
 {
@@ -450,7 +450,7 @@ names_that_gossip_does_not_carry_are_counted(void **state)
     assert_int_equal(models->bytes, 256);
     assert_int_equal(models->cut, 0);
 
-    /* The first ones, even if a later one would fit. */
+    /* The first names are kept, even if a later one would fit. */
     report_with_names(line, 64, 6);
     assert_null(ask(&scene, line));
     assert_int_equal(models->bytes, 36 * 7);

@@ -175,7 +175,7 @@ shard_is_advertised_and_retired(void **state)
                         "toy:4-7@r1");
     json_decref(events);
 
-    /* Another word of the same offer is none. */
+    /* A change of the shard's other facts is no new advertisement. */
     b = a;
     b.shard.is_loaded = 1;
     b.service = LLMGW_SERVICE_STALLED;
@@ -195,7 +195,8 @@ shard_is_advertised_and_retired(void **state)
                   ",\"from\":\"READY\",\"to\":\"DOWN\"") ","
                   RETIRED("toy:4-7@r1") "]");
 
-    /* Others, in its place; the list of one is not there. */
+    /* Other layers, or another list, are advertised in place of the old; if
+       the list is not there, the model is "?". */
     b = a;
     b.shard.last = 6;
     assert_events(&a, &b, "[" RETIRED("toy:4-7@r1") ","
@@ -329,7 +330,7 @@ listeners_alone_are_told_and_hear_the_end(void **state)
     init(&s);
     a = b = replica();
     b.weight = 7;
-    control_tell(s.control, &a, &b);        /* no one listens */
+    control_tell(s.control, &a, &b);        /* there is no listener yet */
 
     first = listener(&s);
     second = listener(&s);
@@ -359,7 +360,8 @@ listeners_alone_are_told_and_hear_the_end(void **state)
 }
 
 
-/* Its queue fills; it is told how many it lost, and gets all others. */
+/* The listener's queue fills: it is told how many events it lost, and gets all
+   others. */
 static void
 slow_reader_loses_events_and_knows_how_many(void **state)
 {

@@ -25,7 +25,7 @@ ask(control_scene_t *scene, const char *line)
 }
 
 
-/* The code of a refusal; "ok" if it is none, "" if there is no answer. */
+/* The code of a refusal, "ok" for any other answer, "" for no answer. */
 static const char *
 code_of(control_scene_t *scene, const char *line)
 {
@@ -106,7 +106,7 @@ root_and_the_agents_user_change_what_they_like(void **state)
         assert_string_equal(code_of(&scene, "{\"cmd\":\"inject_suspect\","
                                     "\"id\":7}"), "bad_request");
 
-        /* Its answer comes at the end. */
+        /* The answer to "leave" comes when the agent ends. */
         assert_null(ask(&scene, "{\"cmd\":\"leave\"}"));
         assert_int_equal(scene.nleaves, 1);
         assert_true(scene.peer.waits_for_end);
@@ -165,7 +165,7 @@ drain_takes_an_id_a_time_and_force(void **state)
     drains(",\"id\":2", "bad_request", "");
     drains("", "bad_request", "");
 
-    /* One at a time. */
+    /* A connection may have one such command in progress. */
     scene.peer.job = &scene;
     drains(",\"id\":\"r2\"", "busy", "");
     assert_string_equal(code_of(&scene,

@@ -109,7 +109,8 @@ dead_agents_socket_is_replaced_and_others_cannot_open_it(void **state)
     assert_int_equal(stat(s.path, &st), 0);
     assert_int_equal(st.st_mode & 0777, 0660);
 
-    /* A file that another process has put there meanwhile is left alone. */
+    /* A file that another process has put at the path meanwhile is
+       left alone. */
     unlink(s.path);
     close(creat(s.path, 0600));
     control_destroy(control);
@@ -143,7 +144,7 @@ turns(socket_scene_t *s)
 }
 
 
-/* This one's connection listens to events, so it is not idle. */
+/* A connection that listens to events, so that it is not idle. */
 static int
 listener(const socket_scene_t *s)
 {
@@ -191,7 +192,8 @@ assert_answered(int fd, const char *what)
 }
 
 
-/* Idle connections take all places: the oldest is closed. */
+/* Idle connections take all places: the oldest of them is closed
+   for another. */
 static void
 idle_connections_keep_nobody_out(void **state)
 {
@@ -227,7 +229,7 @@ idle_connections_keep_nobody_out(void **state)
 }
 
 
-/* None is idle: an owner gets in, up to the places reserved for owners. */
+/* No connection is idle: an owner gets in, up to the places for owners. */
 static void
 owners_get_in_and_strangers_are_told_that_it_is_busy(void **state)
 {
@@ -314,7 +316,7 @@ is_drained(int fd, char *rest)
 }
 
 
-/* Its requests wait until it reads; then all of them are answered. */
+/* The client's requests wait until it reads; then all of them are answered. */
 static void
 client_that_does_not_read_is_answered_no_more(void **state)
 {

@@ -1,5 +1,5 @@
 
-/* A rolling update as a line on the control socket. */
+/* A line on the control socket that asks for a rolling update. */
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 
-/* What a report may say of a shard, and of what orchestrates shards. */
+/* What a report may contain about a shard, and about an orchestrator. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -64,7 +64,7 @@ shard_says_what_it_computes(void **state)
 }
 
 
-/* With the key set to this value; NULL: without it. */
+/* Decodes the report with this value of the key; NULL: without the key. */
 static int
 decode_with(const char *key, json_t *value, const char **error)
 {
@@ -158,7 +158,7 @@ wrong_words_are_told_apart(void **state)
 }
 
 
-/* Its record has one place for each of these. */
+/* A member's record has one place for a shard and each of these. */
 static void
 shard_is_nothing_else(void **state)
 {

@@ -27,7 +27,7 @@
 #define SCENE_BYTES  16384
 
 typedef struct {
-    const char  *lines[SCENE_LINES];    /* of the agent, with ' for " */
+    const char  *lines[SCENE_LINES];    /* the agent's answers, with ' for " */
     int          status;                /* of the last line */
     int          next;
     int          is_last;               /* SIGTERM comes after the question */
@@ -152,7 +152,7 @@ scene_swap(int fds[2], int to_out, int to_err)
 }
 
 
-/* What the command prints; it has to return that status. */
+/* Runs the command, which has to return this status; returns its output. */
 static const char *
 scene_run(int (*run)(const ctl_t *ctl), const ctl_t *ctl, int status)
 {
@@ -180,7 +180,7 @@ scene_run(int (*run)(const ctl_t *ctl), const ctl_t *ctl, int status)
 }
 
 
-/* The same, after this answer. */
+/* The same for a command that gets this answer, and succeeds. */
 static inline const char *
 scene_show(int (*run)(const ctl_t *ctl), const ctl_t *ctl, const char *answer)
 {

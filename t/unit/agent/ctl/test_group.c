@@ -1,5 +1,6 @@
 
-/* llmgwctl group, keyring, drain, events: their tables and their lines. */
+/* llmgwctl group, keyring, drain, events: the tables and lines that they
+   print. */
 
 #include "t/unit/agent/ctl/ctl_scene.h"
 

@@ -15,7 +15,7 @@
 static const ctl_t  plain;
 
 
-/* The text of the replica's row from that column on. */
+/* Checks the replica's row, from that column to its end. */
 static void
 assert_cells(const char *answer, const char *column, const char *cells)
 {
@@ -116,7 +116,7 @@ groups_have_a_column_where_there_are_any(void **state)
 }
 
 
-/* The colours do not count as width. */
+/* The escape sequences of colours do not count as width. */
 static void
 state_has_a_colour_where_they_are_wanted(void **state)
 {

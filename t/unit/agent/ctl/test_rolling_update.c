@@ -1,6 +1,6 @@
 
-/* llmgwctl rolling-update: what is asked, the lines of its steps, the table
-   that is drawn in its place. */
+/* llmgwctl rolling-update: the request that it sends, the lines of its steps,
+   and the table that a terminal gets in their place. */
 
 #include "ctl/update_view.h"
 #include "t/unit/agent/ctl/ctl_scene.h"
@@ -178,7 +178,7 @@ plan_tells_what_would_be_done(void **state)
 }
 
 
-/* A refusal has the running update's id in the place of an update. */
+/* A refusal has the id of the running update where an answer has an object. */
 static void
 refusal_has_no_end(void **state)
 {

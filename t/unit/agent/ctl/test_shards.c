@@ -68,7 +68,7 @@ trouble_is_told_behind_the_row(void **state)
 }
 
 
-/* A column of several layers is covered as its least covered one is. */
+/* A column of several layers is drawn like the layer that is covered least. */
 static void
 large_model_has_several_layers_in_a_column(void **state)
 {

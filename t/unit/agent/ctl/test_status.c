@@ -30,7 +30,7 @@ figures_are_one_a_line_and_inner_ones_indented(void **state)
 }
 
 
-/* Shown with --watch until SIGTERM comes in the first pause. */
+/* Runs llmgwctl status --watch, with SIGTERM in the first pause. */
 static const char *
 watch(ctl_t ctl, const char *answer)
 {
@@ -65,7 +65,8 @@ watched_answers_follow_each_other_in_a_pipe(void **state)
 }
 
 
-/* One that does not tell its size has 24 rows, one of them for errors. */
+/* A terminal that does not tell its size has 24 rows; one is kept
+   for errors. */
 static void
 watched_answer_is_drawn_in_place_and_cut(void **state)
 {

@@ -1,5 +1,7 @@
 
-/* llmgwctl's command line: which command a line is, and what it lacks. */
+/*
+ * llmgwctl's command line: which command it names, and what is missing in it.
+ */
 
 #include "ctl/verbs.h"
 #include "t/unit/agent/ctl/ctl_scene.h"
@@ -16,7 +18,7 @@ typedef struct {
 static parsed_t  parsed;
 
 
-/* The words of parsed.line, between blanks, as main() has them. */
+/* Parses the words of parsed.line, which blanks separate, as main() does. */
 static int
 parse(const ctl_t *ctl)
 {

@@ -68,7 +68,7 @@ seal(party_t *p, uint8_t *sealed)
 }
 
 
-/* Opens, and checks the text. */
+/* Opens a datagram, and checks that its text is the one that was sealed. */
 static packet_rc_t
 opened(party_t *p, const uint8_t *data, size_t len, uint64_t *counter)
 {
@@ -115,7 +115,7 @@ sealed_is_opened_and_says_nothing_to_others(void **state)
     assert_int_equal(opened(&b, first, n, &counter), PACKET_DONE);
     assert_int_equal(counter, 1);
 
-    /* After the nonce, no byte is the same a second time. */
+    /* Behind the nonce, the same text is sealed to other bytes each time. */
     again = seal(&a, second);
     assert_int_equal(again, n);
     assert_int_equal(opened(&b, second, n, &counter), PACKET_DONE);
@@ -127,7 +127,7 @@ sealed_is_opened_and_says_nothing_to_others(void **state)
 }
 
 
-/* No two starts have the same nonces. */
+/* Two starts never use the same nonces. */
 static void
 nonces_of_two_starts_differ(void **state)
 {
@@ -219,10 +219,11 @@ plain_ones_and_other_keys_are_dropped(void **state)
     assert_opens(&a, data, n, PACKET_EKEY);
     assert_opens(&a, (const uint8_t *) TEXT, sizeof(TEXT) - 1, PACKET_EPLAIN);
 
-    /* Without a ring a sealed datagram is not accepted. */
+    /* A reader without a ring refuses a sealed datagram. */
     assert_int_equal(packet_decode(&packet, "c", data, n, 0), PACKET_ESEALED);
 
-    /* The key's id is not secret: to know it does not help. */
+    /* The key's id is not secret: a sender that knows it still
+       needs the key. */
     memcpy(data + 6, keyring_id(a.ring, 0), PACKET_KEY_ID_BYTES);
     assert_opens(&a, data, n, PACKET_EFORGED);
     done(&b);
@@ -230,7 +231,7 @@ plain_ones_and_other_keys_are_dropped(void **state)
 }
 
 
-/* Another cluster with the same key: the seal covers the name. */
+/* Another cluster may have the same key: the seal covers the cluster's name. */
 static void
 header_is_under_the_seal(void **state)
 {
@@ -275,7 +276,7 @@ longest_plain_datagram_has_room_for_the_seal(void **state)
     assert_int_equal(len, sizeof(plain));
     assert_memory_equal(back, plain, len);
 
-    /* Also the shortest, without any message. */
+    /* Also the shortest datagram, a header without any message. */
     n = crypt_seal(a.crypt, data, plain, 6);
     assert_int_equal(crypt_open(a.crypt, back, &len, &counter, data, n),
                      PACKET_DONE);
@@ -298,7 +299,8 @@ second_time_is_a_replay(void **state)
 }
 
 
-/* At each step of a rotation, in either order, both hear each other. */
+/* At each step of a rotation, whichever of two members takes it first, both
+   accept each other's datagrams. */
 static void
 keys_rotate_while_both_talk(void **state)
 {

@@ -64,7 +64,7 @@ done(scene_t *s)
     }
 
     unlink(s->path);
-    assert_int_equal(rmdir(s->dir), 0);     /* nothing else was left */
+    assert_int_equal(rmdir(s->dir), 0);     /* no other file was left */
 }
 
 
@@ -220,7 +220,8 @@ changes_are_in_the_file(void **state)
     assert_int_equal(stat(s.path, &st), 0);
     assert_int_equal(st.st_mode & 07777, 0600);
 
-    /* The file gives the same ring; removing one moves the primary's index. */
+    /* The file gives the same ring; when a key is removed, the primary's index
+       moves. */
     assert_int_equal(keyring_reload(s.ring, s.error), 0);
     assert_int_equal(keyring_primary(s.ring), 1);
     assert_id(&s, 0, a);

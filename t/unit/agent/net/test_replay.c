@@ -1,5 +1,5 @@
 
-/* Numbers that came and that did not, by sender and epoch. */
+/* Counters of datagrams that have been received, by sender and epoch. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -35,7 +35,7 @@ each_number_is_had_once_in_any_order(void **state)
     take(r, 5, 2000, 1);
     take(r, 5, 2000, 0);
 
-    /* At the window's end, and one beyond. */
+    /* At the window's end, and one counter beyond it. */
     take(r, 5, 2000 - REPLAY_WINDOW, 0);
     take(r, 5, 2001 - REPLAY_WINDOW, 1);
     take(r, 5, 2001 - REPLAY_WINDOW, 0);
@@ -48,7 +48,7 @@ each_number_is_had_once_in_any_order(void **state)
     take(r, 5, 2001, 1);
     take(r, 5, 2001 - REPLAY_WINDOW, 0);
 
-    /* A jump by less than the window, by its length, by more. */
+    /* Jumps by less than the window, by its length, and by more. */
     take(r, 5, 2500, 1);
     take(r, 5, 2499, 1);
     take(r, 5, 2001, 0);
@@ -64,7 +64,7 @@ each_number_is_had_once_in_any_order(void **state)
 }
 
 
-/* Compared with a set of all that came. */
+/* Random counters, compared with a set of all that were received. */
 static void
 random_numbers_are_had_as_a_set_says(void **state)
 {
@@ -102,12 +102,12 @@ restarted_sender_counts_anew_and_its_past_is_over(void **state)
     take(r, 6, 1, 1);
     take(r, 6, 1, 0);
 
-    /* The last epoch's: datagrams still on the way are accepted, once. */
+    /* The epoch before: datagrams still on the way are accepted, once each. */
     take(r, 5, 9, 1);
     take(r, 5, 10, 0);
     take(r, 5, 9, 0);
 
-    /* A third epoch ends the first. */
+    /* With a third epoch, the first one is forgotten: it is refused. */
     take(r, 7, 1, 1);
     take(r, 5, 11, 0);
     take(r, 6, 1, 0);
@@ -124,7 +124,7 @@ lower_epoch_is_let_in_after_silence_alone(void **state)
 
     r = replay_create();
     take(r, 5, 1, 1);
-    take(r, 4, 1, 1);       /* clock set back once: still accepted */
+    take(r, 4, 1, 1);       /* clock set back once: accepted */
     take(r, 3, 1, 0);
 
     assert_int_equal(replay_take(r, "a", 3, 1, S + REPLAY_SILENCE_US - 1), 0);

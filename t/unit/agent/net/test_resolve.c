@@ -1,7 +1,8 @@
 
 /*
- * Seeds that are names.  The name server is this test's own: "aN.test" has N
- * addresses, 10.N.0.1 and so on, its first one twice; other names have none.
+ * Seeds that are names.  The name server is in this test: "aN.test" has the N
+ * addresses 10.N.0.1 and so on, of which it sends the first one twice; other
+ * names have none.
  */
 
 #include <netdb.h>
@@ -94,7 +95,7 @@ is_urgent(void *data)
 }
 
 
-/* The seeds of a list, as text with spaces between. */
+/* Resolves a list of seeds, and writes the addresses with spaces between. */
 static void
 resolved(const char *list, int family, char *text)
 {

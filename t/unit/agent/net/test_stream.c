@@ -15,7 +15,7 @@
 #include "t/unit/common/loopback.h"
 
 
-/* Ports. */
+/* Ports of the two sides, and of no process. */
 enum { ASKER = 23911, ASKED, NOBODY };
 
 typedef struct {
@@ -42,7 +42,7 @@ on_datagram(void *data, const address_t *from, const uint8_t *bytes,
                                         (const uint8_t *) side->answer,
                                         strlen(side->answer)), 1);
 
-        /* Only one. */
+        /* A question has only one answer. */
         assert_int_equal(streams_answer(side->streams, from, bytes, len), 0);
 
     } else {
@@ -86,7 +86,7 @@ question_is_answered_by_its_connection(void **state)
     assert_int_equal(asker.len, 4);
     assert_memory_equal(asker.had, "I am", 4);
 
-    /* Outside of a question nothing is answered over a stream. */
+    /* Without a question, streams_answer() does nothing. */
     assert_int_equal(streams_answer(asked.streams, &to, asked.had, 8), 0);
 
     streams_destroy(asker.streams);
@@ -124,7 +124,7 @@ many_questions_leave_no_connection_behind(void **state)
 }
 
 
-/* A socket that listens at the port of NOBODY, and answers nothing. */
+/* Listens at the port of NOBODY, and never answers. */
 static int
 silent_listener(address_t *address)
 {
@@ -173,8 +173,9 @@ is_open(int fd)
 }
 
 
-/* nasked questions are on their way while peers connect to all slots and more.
-   Returns how many of the questions are left; *last: the last peer is. */
+/* Starts nasked questions, then connects more peers than there are slots.
+   Returns how many of the questions are left; *last: whether the last peer's
+   connection is open. */
 static size_t
 questions_left(size_t nasked, int *last)
 {
@@ -225,7 +226,7 @@ peers_that_connect_end_no_question_of_ours(void **state)
     size_t     one, all;
     ev_tstamp  began;
 
-    /* Again, where this process was kept waiting until they timed out. */
+    /* Once more if this process stood still until they timed out. */
     do {
         began = ev_time();
         one = questions_left(1, &last);
@@ -234,7 +235,7 @@ peers_that_connect_end_no_question_of_ours(void **state)
     assert_int_equal(one, 1);
     assert_true(last);
 
-    /* No slot is left: peers are refused. */
+    /* If questions take all slots, peers are refused. */
     do {
         began = ev_time();
         all = questions_left(STREAM_MAX, &last);

@@ -88,7 +88,7 @@ scene_look(scene_t *s)
 }
 
 
-/* Checks that it was not refused, and has begun. */
+/* Makes a plan, and checks that it is accepted and has begun. */
 static inline void
 scene_plan(scene_t *s)
 {
@@ -109,7 +109,7 @@ scene_refused(scene_t *s, rollout_refusal_t refusal, const char *word)
 }
 
 
-/* The next action but renewals, which are done at once. */
+/* The next action that is not a renewal; renewals are done at once. */
 static inline rollout_action_t
 scene_next(scene_t *s, size_t *step)
 {
@@ -172,7 +172,7 @@ scene_result(scene_t *s, size_t step, const char *error)
 }
 
 
-/* The action was done; a drain or undrain shows in the members. */
+/* Reports that the action was done; the members show a drain or undrain. */
 static inline void
 scene_done(scene_t *s, size_t step)
 {
@@ -204,7 +204,7 @@ scene_release(scene_t *s, size_t step)
 }
 
 
-/* A fresh report of the i-th member. */
+/* The i-th member publishes a fresh report. */
 static inline void
 scene_load(scene_t *s, size_t i, uint32_t active)
 {
@@ -251,7 +251,7 @@ scene_rejoin(scene_t *s, size_t step)
 }
 
 
-/* All actions of one step, by orders. */
+/* Does all actions of one step, in order. */
 static inline void
 scene_step(scene_t *s, size_t step)
 {

@@ -1,5 +1,5 @@
 
-/* When a replica is drained. */
+/* When a replica counts as drained. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,7 +22,7 @@ drained_is_the_last_word_of_a_replica(void **state)
     memset(&load, 0, sizeof(load));
     facts.service = LLMGW_SERVICE_READY;
 
-    /* Nothing was reported: that does not count as zero. */
+    /* No figure was reported, which does not count as zero. */
     assert_false(drained_is(&facts, &load, 0));
 
     load.reported_ms = 5;

@@ -84,7 +84,8 @@ who_has_the_version_is_skipped(void **state)
 
     scene_step(&s, 0);
 
-    /* Another driver was faster. */
+    /* The third replica follows: the second, which has the version, is passed
+       over. */
     assert_state(&s, 2, ROLLOUT_DRAINING);
     scene_step(&s, 2);
     assert_int_equal(s.rollout->verdict, ROLLOUT_COMPLETE);
@@ -133,7 +134,8 @@ who_is_not_ready_goes_first_and_takes_nothing_away(void **state)
     scene_plan(&s);
     assert_string_equal(s.rollout->steps[0].id, "r3");
 
-    /* Two are routable and two have to stay so; this one is not routable. */
+    /* Two are routable and two have to stay so; r3 is not routable, so it may
+       go. */
     scene_expect(&s, ROLLOUT_DRAIN, 0);
     scene_done(&s, 0);
     scene_expect(&s, ROLLOUT_RESTART, 0);
@@ -144,7 +146,7 @@ who_is_not_ready_goes_first_and_takes_nothing_away(void **state)
     scene_expect(&s, ROLLOUT_UNDRAIN, 0);
     scene_release(&s, 0);
 
-    /* Now there are three. */
+    /* Now three are routable. */
     scene_expect(&s, ROLLOUT_DRAIN, 1);
     scene_close(&s);
 }
@@ -160,10 +162,10 @@ drained_is_what_was_told_after_the_drain_held(void **state)
     scene_plan(&s);
     scene_expect(&s, ROLLOUT_DRAIN, 0);
     scene_look(&s);
-    assert_state(&s, 0, ROLLOUT_DRAINING);      /* nobody has answered */
+    assert_state(&s, 0, ROLLOUT_DRAINING);      /* no answer to Drain yet */
 
     scene_done(&s, 0);
-    assert_state(&s, 0, ROLLOUT_DRAINING);      /* an old figure */
+    assert_state(&s, 0, ROLLOUT_DRAINING);      /* the figure is an old one */
 
     s.now_us += S / 2;
     scene_load(&s, 0, 3);
@@ -214,7 +216,7 @@ who_dies_while_it_drains_is_restarted(void **state)
     scene_look(&s);
     scene_expect(&s, ROLLOUT_RESTART, 0);
 
-    /* Its agent was faster and brought the old version back. */
+    /* The replica's agent was faster, and brought the old version back. */
     s.members[0].service = LLMGW_SERVICE_READY;
     s.members[0].replica_start_ms++;
     scene_look(&s);
@@ -241,7 +243,7 @@ nothing_begins_before_others_could_hear_of_it(void **state)
     s.now_us += S;
     scene_look(&s);
 
-    /* No further step until others have had time to hear that it is back. */
+    /* No further step until others have had time to learn that it is back. */
     scene_step(&s, 0);
     scene_quiet(&s);
     s.now_us += S - 1;
@@ -253,7 +255,7 @@ nothing_begins_before_others_could_hear_of_it(void **state)
 }
 
 
-/* Is that the next thing to do?  What else it is stays to be done. */
+/* Whether the step's renewal is the next action; others are left to be done. */
 static int
 scene_renews(scene_t *s, size_t step)
 {
@@ -287,7 +289,7 @@ leases_are_renewed_until_the_release(void **state)
     assert_true(scene_renews(&s, 0));
     assert_false(scene_renews(&s, 0));
 
-    /* The action in progress is waited for before the undrain. */
+    /* The undrain waits until the renewal in progress is done. */
     scene_done(&s, 0);
     scene_back(&s, 0, "v2");
     scene_expect(&s, ROLLOUT_PROBE, 0);
@@ -301,7 +303,7 @@ leases_are_renewed_until_the_release(void **state)
 }
 
 
-/* The maximum number of orders is in progress. */
+/* An action is put back, as if the agent could send no more orders just now. */
 static void
 what_cannot_be_begun_now_is_asked_for_again(void **state)
 {
@@ -338,7 +340,7 @@ an_agent_that_started_anew_is_drained_again(void **state)
     assert_state(&s, 0, ROLLOUT_DRAINING);
     scene_drained(&s, 0);
 
-    /* Its process is being replaced: the new one is not told to drain. */
+    /* The replica's process is being replaced: the new one gets no Drain. */
     scene_expect(&s, ROLLOUT_RESTART, 0);
     s.members[0].epoch++;
     s.now_us += ROLLOUT_RENEW_US;
@@ -350,7 +352,7 @@ an_agent_that_started_anew_is_drained_again(void **state)
 }
 
 
-/* It waits neither for the drain to show nor for the replica to report. */
+/* The step waits neither for the drain to show nor for a report. */
 static void
 an_agent_that_starts_anew_again_and_again_is_not_waited_for(void **state)
 {
@@ -425,7 +427,7 @@ as_many_at_once_as_were_asked_for(void **state)
     scene_expect(&s, ROLLOUT_DRAIN, 1);
     scene_quiet(&s);
 
-    /* The second is done first: the third may begin. */
+    /* The second is done before the first: then the third may begin. */
     scene_hold(&s, 1);
     scene_load(&s, 1, 0);
     scene_expect(&s, ROLLOUT_RESTART, 1);

@@ -16,7 +16,8 @@ static const char *const  some_ids[] = { "r2", "r9" };
 static const char *const  second[] = { "r2" };
 
 
-/* The step failed in that state with this word, and the update is over. */
+/* Checks that the step failed in that state for this reason, and that the
+   update is over. */
 static void
 assert_failed(scene_t *s, size_t step, rollout_state_t in, const char *word)
 {
@@ -28,7 +29,7 @@ assert_failed(scene_t *s, size_t step, rollout_state_t in, const char *word)
 }
 
 
-/* The first is drained and told to restart; no other has begun. */
+/* Begins the first step, up to its restart; no other step has begun. */
 static void
 scene_restarting(scene_t *s, size_t n)
 {
@@ -95,7 +96,7 @@ who_does_not_report_is_refused(void **state)
     s.members[1].model_version[0] = '\0';
     scene_refused(&s, ROLLOUT_UNSEEN, "\"r2\"");
 
-    /* Unless nothing runs there yet. */
+    /* It is accepted if no replica runs there yet. */
     s.members[1].service = LLMGW_SERVICE_STARTING;
     scene_plan(&s);
     scene_close(&s);
@@ -117,7 +118,7 @@ the_last_ones_are_refused_unless_it_is_said(void **state)
     s.spec.min_available = 3;
     scene_refused(&s, ROLLOUT_TOO_FEW, "3 must stay");
 
-    /* One is routable besides the one that the plan brings back. */
+    /* With the replica that the plan brings back, enough are routable. */
     scene_open(&s, 2);
     s.members[0].service = LLMGW_SERVICE_DOWN;
     scene_plan(&s);
@@ -138,7 +139,8 @@ who_left_is_left_alone_unless_named(void **state)
     assert_int_equal(s.rollout->nsteps, 2);
     scene_close(&s);
 
-    /* One that the last attempt left behind, and one that is forgotten. */
+    /* Named in `also`: one that an earlier update left behind, and one unknown
+       here. */
     s.spec.also = some_ids;
     s.spec.nalso = 2;
     scene_plan(&s);
@@ -150,7 +152,7 @@ who_left_is_left_alone_unless_named(void **state)
     scene_plan(&s);
     assert_int_equal(s.rollout->nsteps, 1);
 
-    /* There is no replica that could be told to drain. */
+    /* There is no replica that could be drained. */
     scene_expect(&s, ROLLOUT_START, 0);
     scene_close(&s);
 }
@@ -382,7 +384,7 @@ a_probe_or_a_release_that_fails_fails_its_step(void **state)
     scene_done(&s, 0);
     scene_expect(&s, ROLLOUT_UNDRAIN, 0);
     scene_result(&s, 0, "unreachable");
-    scene_expect(&s, ROLLOUT_UNDRAIN, 0);       /* once more, then its lease */
+    scene_expect(&s, ROLLOUT_UNDRAIN, 0);       /* a second time */
     scene_result(&s, 0, "unreachable");
     assert_failed(&s, 0, ROLLOUT_RELEASING, "unreachable");
     scene_close(&s);
@@ -409,7 +411,7 @@ a_failure_undoes_who_drains_and_lets_others_come_back(void **state)
     scene_done(&s, 1);
     scene_result(&s, 0, "refused");
 
-    /* The third's drain is still in progress: its end is waited for. */
+    /* The third replica's Drain is in progress: its result is waited for. */
     assert_state(&s, 2, ROLLOUT_UNDOING);
     scene_expect(&s, ROLLOUT_UNDRAIN, 0);
     scene_release(&s, 0);

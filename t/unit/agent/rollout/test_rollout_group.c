@@ -14,7 +14,7 @@
 static const char *const  first[] = { "r1" };
 
 
-/* What the i-th member's agent says of its process in its group. */
+/* The i-th member's agent reports this state of its process in the group. */
 static void
 says(scene_t *s, size_t i, llmgw_group_state_t state, uint64_t epoch)
 {
@@ -69,7 +69,7 @@ takes_over(scene_t *s, size_t from, size_t to)
 }
 
 
-/* A standby's step, by orders. */
+/* Does all actions of a standby's step, in order. */
 static void
 renew(scene_t *s, size_t step)
 {
@@ -84,7 +84,7 @@ renew(scene_t *s, size_t step)
 }
 
 
-/* The switch and the rest of the active one's step. */
+/* Does the switch, and the rest of the active member's step. */
 static void
 switched(scene_t *s, size_t step, size_t to)
 {
@@ -103,7 +103,7 @@ switched(scene_t *s, size_t step, size_t to)
 }
 
 
-/* r2 is updated, and r1 is told to switch. */
+/* Plans, updates r2, and begins the switch of r1. */
 static void
 scene_switching(scene_t *s)
 {
@@ -135,7 +135,7 @@ standby_goes_first_then_the_switch_then_the_other(void **state)
     scene_plan(&s);
     assert_string_equal(s.rollout->steps[0].id, "r2");
 
-    /* The only routable one needs no --min-available 0. */
+    /* A group with one routable member does not need --min-available 0. */
     assert_int_equal(s.rollout->min_available, 1);
     renew(&s, 0);
     switched(&s, 1, 1);
@@ -170,7 +170,7 @@ commands_run_when_the_successor_has_shown_that_it_serves(void **state)
     scene_expect(&s, ROLLOUT_PROBE, 1);
     scene_done(&s, 1);
 
-    /* A standby has a process: that it cannot be stopped is a failure. */
+    /* A standby has a process: if it cannot be stopped, the step fails. */
     scene_expect(&s, ROLLOUT_STOP, 1);
     scene_result(&s, 1, "exit status 3");
     assert_failed(&s, 1, ROLLOUT_STOPPING, "exit status 3");
@@ -238,7 +238,7 @@ members_of_one_group_are_never_updated_at_once(void **state)
 }
 
 
-/* Both had it; or one did, and the other is what is left to do. */
+/* The standby has the version already, so that only the switch is left. */
 static void
 standby_of_the_version_has_it(void **state)
 {
@@ -254,7 +254,7 @@ standby_of_the_version_has_it(void **state)
 }
 
 
-/* The driver of an earlier update had it started, and was killed. */
+/* An earlier driver started this standby in the new version, and was killed. */
 static void
 one_that_starts_in_the_version_is_waited_for(void **state)
 {
@@ -284,7 +284,7 @@ one_that_starts_in_the_version_is_waited_for(void **state)
 }
 
 
-/* A failover makes the updated standby active before the switch. */
+/* The updated standby becomes active by a failover, before the switch. */
 static void
 one_that_is_active_no_more_is_replaced_at_once(void **state)
 {
@@ -305,7 +305,8 @@ one_that_is_active_no_more_is_replaced_at_once(void **state)
 }
 
 
-/* The same before the standby's turn: the other one goes first then. */
+/* The failover comes before the standby's step: then the other member is
+   updated first. */
 static void
 order_within_a_group_follows_who_is_active(void **state)
 {
@@ -353,7 +354,8 @@ waking_is_waited_for(void **state)
 }
 
 
-/* Nobody serves for it: what is there may be all that it takes. */
+/* No member of the group serves, so the update does not wait for one that
+   does: it may be what the group needs. */
 static void
 group_without_an_active_one_is_updated_one_by_one(void **state)
 {
@@ -368,7 +370,7 @@ group_without_an_active_one_is_updated_one_by_one(void **state)
     joins(&s, 0, "g", LLMGW_GROUP_ACTIVE, 12);
     scene_back(&s, 0, "v2");
 
-    /* It serves, so it can be asked. */
+    /* r1 is routable, so that it can be probed. */
     scene_expect(&s, ROLLOUT_PROBE, 0);
     assert_string_equal(rollout_probed(&s.rollout->steps[0]), "r1");
     scene_done(&s, 0);
@@ -392,7 +394,7 @@ one_alone_in_its_group_is_updated_as_of_none(void **state)
     assert_int_equal(s.rollout->verdict, ROLLOUT_COMPLETE);
     scene_close(&s);
 
-    /* The other's agent is gone. */
+    /* The other member's agent is gone. */
     scene_group(&s);
     s.members[1].liveness = LLMGW_LIVENESS_DEAD;
     scene_refused(&s, ROLLOUT_TOO_FEW, "--min-available");
@@ -452,7 +454,8 @@ switch_is_not_waited_for_for_ever(void **state)
                   "after 30 s");
     scene_close(&s);
 
-    /* Neither is a switch that cannot be ordered, again and again. */
+    /* A switch that cannot be ordered, and is put back again and again, fails
+       then, too. */
     scene_group(&s);
     scene_plan(&s);
     renew(&s, 0);
@@ -482,7 +485,7 @@ switch_that_is_refused_fails(void **state)
 }
 
 
-/* The other one keeps the old version: the way back is a switch. */
+/* The other member keeps the old version, so that a switch can lead back. */
 static void
 successor_that_does_not_generate_fails_the_step(void **state)
 {
@@ -539,7 +542,7 @@ part_of_a_group_is_refused(void **state)
     scene_refused(&s, ROLLOUT_PARTIAL, "\"r2\": a group is updated as a "
                   "whole");
 
-    /* The rest of it has the version, or is not there. */
+    /* The rest of the group has the version, or is not there. */
     strcpy(s.members[1].model_version, "v2");
     scene_plan(&s);
     scene_expect(&s, ROLLOUT_SWITCH, 0);

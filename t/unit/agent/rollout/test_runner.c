@@ -1,5 +1,7 @@
 
-/* An operator's commands: how they end, what they get and leave behind. */
+/*
+ * An operator's commands: how they end, what they are given, what they leave.
+ */
 
 #include <fcntl.h>
 #include <setjmp.h>
@@ -19,7 +21,7 @@
 #include "rollout/runner.h"
 
 
-/* A limit behind which a shell has surely done what stands first in it. */
+/* By this limit a shell has surely executed the first commands of its text. */
 #define SHELL_MS  1500
 
 typedef struct {
@@ -113,7 +115,8 @@ long_output_is_bounded(void **state)
     scene_run(&scene);
     assert_true(strlen(scene.error) < 400);
 
-    /* Over the limit it is not killed, but its write fails and is reported. */
+    /* A command that writes more than the limit is not killed, but its write
+       fails, which is reported. */
     scene_init(&scene, "head -c 2000000 /dev/zero; echo $? >/dev/null; "
                        "exit 5");
     scene_run(&scene);
@@ -206,7 +209,7 @@ who_is_deaf_is_killed(void **state)
 }
 
 
-/* Its own children are not waited for, and may still write. */
+/* A command's own children are not waited for, and may still write. */
 static void
 background_lives_on(void **state)
 {

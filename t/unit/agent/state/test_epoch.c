@@ -47,20 +47,21 @@ epochs_grow_over_a_clock_set_back(void **state)
                                 &ahead_us, error), 0);
     assert_true(epoch == WALL_US + HOUR_US);
 
-    /* Further ahead than others would accept. */
+    /* The file's epoch is further ahead than others would accept. */
     assert_true(ahead_us == 0);
     assert_int_equal(epoch_next(dir, "r1", WALL_US - 24 * HOUR_US, &epoch,
                                 &ahead_us, error), EPOCH_KEPT);
     assert_true(ahead_us == 25 * HOUR_US + 1);
     assert_true(epoch == WALL_US - 24 * HOUR_US);
 
-    /* This is what the file has from then on. */
+    /* The file has the new epoch from then on. */
     assert_int_equal(epoch_next(dir, "r1", WALL_US - 25 * HOUR_US, &epoch,
                                 &ahead_us, error), EPOCH_KEPT);
     assert_true(ahead_us == 0);
     assert_true(epoch == WALL_US - 24 * HOUR_US + 1);
 
-    /* By a day, which others still accept, and by one more. */
+    /* The file's epoch is ahead by a day, which others accept, and then by
+       more. */
     assert_int_equal(epoch_next(dir, "r1", WALL_US - 48 * HOUR_US + 2, &epoch,
                                 &ahead_us, error), EPOCH_KEPT);
     assert_true(ahead_us == 0);
@@ -70,7 +71,7 @@ epochs_grow_over_a_clock_set_back(void **state)
     assert_true(ahead_us != 0);
     assert_true(epoch == WALL_US - 48 * HOUR_US + 2);
 
-    /* An invalid file counts as none. */
+    /* An invalid file counts as if there were none. */
     file = fopen(path, "w");
     fputs("garbage\n", file);
     fclose(file);

@@ -1,7 +1,7 @@
 
 /*
- * When changes are published: the first at once, those that follow together,
- * loads in place at any time.  The test moves the clock.
+ * When changes are published: the first at once, those that follow it
+ * together; loads in place at any time.  The test moves the clock.
  */
 
 #include <setjmp.h>
@@ -201,7 +201,7 @@ publishing_takes_a_quarter_of_the_time_at_most(void **state)
     assert_int_equal(publish_wait_us(scene.publish, T0_US + 35 * MS),
                      45 * MS);
 
-    /* A quick publish ends this. */
+    /* A quick publish makes the wait short again. */
     scene_flush(T0_US + 80 * MS);
     publish_took(scene.publish, 1);
     scene_add("d");
@@ -210,7 +210,7 @@ publishing_takes_a_quarter_of_the_time_at_most(void **state)
 }
 
 
-/* The end of the agent does not wait. */
+/* An agent that ends publishes at once. */
 static void
 flush_publishes_whenever_it_is_called(void **state)
 {
@@ -342,7 +342,7 @@ assert_read_serves(size_t i, const char *models)
 }
 
 
-/* Each publication holds the lists that it names, or they would vanish. */
+/* Each publication must keep the lists that it names, or they would vanish. */
 static void
 models_stay_as_long_as_members_have_them(void **state)
 {
@@ -366,14 +366,14 @@ models_stay_as_long_as_members_have_them(void **state)
         assert_read_serves(2, "one");
     }
 
-    /* The table before this one still names it. */
+    /* The table before this one still names the list "one". */
     scene_serves(0, "three");
     scene_serves(2, "three");
     scene_flush(T0_US + 200 * MS);
     assert_read_serves(0, "three");
     assert_string_equal(publish_models(scene.publish, first, &bytes), "one");
 
-    /* A process that goes on from here has them, too. */
+    /* An agent that starts from this segment has the lists, too. */
     publish_destroy(scene.publish);
     scene_open();
     publish_mark(scene.publish);

@@ -1,5 +1,5 @@
 
-/* What one start leaves to the next. */
+/* What an agent leaves to its next start. */
 
 #include <errno.h>
 #include <setjmp.h>
@@ -56,7 +56,8 @@ text_comes_back_and_the_directory_has_nothing_else(void **state)
 }
 
 
-/* At the limit, one beyond, and contents that are not a line. */
+/* A line at the limit, a line one byte beyond, and contents that
+   are no line. */
 static void
 what_is_no_line_is_an_error(void **state)
 {
@@ -90,7 +91,7 @@ what_is_no_line_is_an_error(void **state)
     assert_int_equal(state_file_read(dir, "r1", "drain", text), -1);
     assert_int_equal(state_file_write(dir, "r1", "drain", "x"), -1);
     assert_int_equal(rmdir(path), 0);
-    assert_int_equal(rmdir(dir), 0);        /* nor is anything left of it */
+    assert_int_equal(rmdir(dir), 0);        /* no file is left there */
 }
 
 

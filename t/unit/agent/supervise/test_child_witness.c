@@ -20,7 +20,8 @@
 #include "replica/lifelock.h"
 
 
-/* Longer than any death takes; only a failing test waits for it. */
+/* Longer than it takes to notice any death; only a failing test
+   waits for it. */
 #define LONG_S   60.
 #define SHORT_S  0.1
 
@@ -197,7 +198,8 @@ what_could_be_taken_away_is_refused(void **state)
 }
 
 
-/* Every value that a peer could leave there; none may hang the end. */
+/* Every value that a child could leave in the page; with none may the end
+   hang. */
 static void
 any_word_is_survived(void **state)
 {

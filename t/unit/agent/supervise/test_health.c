@@ -29,10 +29,10 @@ typedef struct {
     double             at;              /* monotonic */
 } scene_t;
 
-static int  days;                       /* that the wall clock is ahead */
+static int  days;                       /* by which the wall clock is ahead */
 
 
-/* libev asks for the wall clock so. */
+/* In place of the C library's, from which libev takes the wall clock. */
 int
 gettimeofday(struct timeval *now, void *zone)
 {

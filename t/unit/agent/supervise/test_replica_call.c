@@ -28,7 +28,7 @@ typedef struct {
     address_t             address;
     replica_call_t       *call;
     llmgw_grpc_status_t   answer;           /* of the server */
-    int                   is_silent;        /* it does not answer */
+    int                   is_silent;        /* the server does not answer */
     int                   nasked;
     char                  asked[PATHS_MAX][64];
     address_t             peer;             /* the last caller */
@@ -143,7 +143,8 @@ both_are_said_and_answered(void **state)
     assert_int_equal(f->status, LLMGW_GRPC_OK);
     assert_string_equal(f->asked[0], "/llmgateway.LLMReplica/Drain");
 
-    /* Not from the server's address, as the kernel would choose. */
+    /* The call comes from 127.0.0.1, and not from the server's own address,
+       which the kernel would choose. */
     address_set_port(&f->peer, 1);
     address_format(&f->peer, text);
     assert_string_equal(text, "127.0.0.1:1");

@@ -18,7 +18,7 @@
 #define T0_US    1000000ULL
 #define SEQUENCE 4711
 
-/* The table, as it is received; told[i]: how often m<i>. */
+/* The TABLE messages that were sent; told[i]: how often m<i> was in them. */
 typedef struct {
     size_t   nupdates;
     size_t   ndatagrams;
@@ -79,7 +79,7 @@ meet(swim_t *swim, size_t i)
 }
 
 
-/* "m0" and n - 1 others. */
+/* The swim_t of "m0", with n - 1 others in its table. */
 static swim_t *
 full_of(size_t n)
 {
@@ -121,14 +121,14 @@ one_more_member_is_refused_and_counted(void **state)
     assert_int_equal(swim_counters(swim)->members_refused, 1);
     assert_int_equal(swim_table(swim)->n, TABLE_MAX_MEMBERS);
 
-    /* There is a free place once one is forgotten. */
+    /* When a member is forgotten, another one has its place. */
     swim_remove(swim, table_find(swim_table(swim), "m7"));
     assert_non_null(meet(swim, TABLE_MAX_MEMBERS));
     swim_destroy(swim);
 }
 
 
-/* No more at a time than its receiver can take. */
+/* A table is sent in parts, each no more than its receiver can take at once. */
 static void
 table_is_handed_out_in_parts(void **state)
 {
@@ -198,7 +198,8 @@ table_for_one_that_is_gone_is_dropped(void **state)
 }
 
 
-/* Asked again in one life, it goes on; and the 65th gets all at once. */
+/* Asked again with the same sequence, a hand-out just continues; the member
+   after HANDOUT_MAX others gets its table all at once. */
 static void
 so_many_tables_are_handed_out_at_a_time(void **state)
 {
@@ -219,7 +220,8 @@ so_many_tables_are_handed_out_at_a_time(void **state)
     assert_int_equal(swim->handouts.n, HANDOUT_MAX);
     assert_int_equal(capture.nupdates, HANDOUT_MAX * CANDIDATE_MAX);
 
-    /* After a restart of the first, it begins from the start. */
+    /* With a new sequence, as after a restart, m1 gets the table from its
+       start. */
     swim_send_table(swim, table_find(swim_table(swim), "m1"), SEQUENCE + 1,
                     T0_US);
     assert_int_equal(swim->handouts.n, HANDOUT_MAX);

@@ -18,7 +18,7 @@
 #define PERIOD_US  500000ULL
 
 typedef struct {
-    char    pinged[LLMGW_MEMBERS_NAME_BYTES];   /* last */
+    char    pinged[LLMGW_MEMBERS_NAME_BYTES];   /* the last one */
     size_t  npings;
     size_t  npingreqs;
 } capture_t;
@@ -94,7 +94,7 @@ create(capture_t *capture, size_t n)
         swim_add(swim, &update, 1);
     }
 
-    /* Only pings matter here: no joins, no push-pull syncs. */
+    /* This test is about pings only: no joins, no push-pull syncs. */
     swim->join.is_done = 1;
     swim->sync_us = SWIM_NEVER;
 
@@ -102,7 +102,8 @@ create(capture_t *capture, size_t n)
 }
 
 
-/* The next ping; it is answered, or its period ends without an answer. */
+/* Runs up to the next ping, and answers it or not; returns the number of the
+   member that was pinged. */
 static size_t
 next_ping(swim_t *swim, capture_t *capture, int is_answered)
 {
@@ -197,14 +198,15 @@ late_tick_accuses_nobody(void **state)
     assert_int_equal(swim_counters(swim)->late_ticks, 1);
     assert_int_equal(swim_counters(swim)->suspicions, 0);
 
-    /* Deadlines moved by the lateness, no further. */
+    /* Deadlines are moved by as much as the tick was late, no further. */
     swim_tick(swim, sent_us + PERIOD_US + 51002);
     assert_int_equal(swim_counters(swim)->suspicions, 1);
     swim_destroy(swim);
 }
 
 
-/* Each ping is answered after that long. */
+/* The timeout of the next ping, when earlier ones were answered
+   after rtt_us. */
 static uint64_t
 timeout_after_rtts_of(uint64_t rtt_us)
 {
@@ -257,7 +259,7 @@ helper_that_says_nothing_makes_one_doubt_oneself(void **state)
     sent_us = swim->probe.sent_us;
     swim_tick(swim, sent_us + 200000);
 
-    /* One of three says NACK, twice. */
+    /* One of three helpers sends a NACK, and sends it twice. */
     memset(&nack, 0, sizeof(nack));
     nack.sequence = swim->probe.sequence;
 
@@ -275,7 +277,8 @@ helper_that_says_nothing_makes_one_doubt_oneself(void **state)
     swim_tick(swim, sent_us + PERIOD_US);
     assert_int_equal(swim_local_health(swim), 2);
 
-    /* All takes three times as long; an answer makes it better. */
+    /* All time-outs are three times as long; an answer improves
+       local health. */
     assert_int_equal(swim->probe.period_us,
                      sent_us + PERIOD_US + 3 * PERIOD_US);
     assert_int_equal(swim->probe.indirect_us,

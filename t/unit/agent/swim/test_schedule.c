@@ -1,5 +1,5 @@
 
-/* Which member is pinged: each by exactly one, and every pair meets. */
+/* Which member is pinged: each by exactly one other, and every pair in turn. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -69,8 +69,8 @@ meet(swim_t *swim, size_t i)
 }
 
 
-/* Members that know each other; each hears of the others in another order,
-   and started another while ago. */
+/* n members that know each other; each learned of the others in another order,
+   and each started at another time. */
 static void
 init(scene_t *s, size_t n)
 {
@@ -126,7 +126,7 @@ choice(const scene_t *s, size_t i, size_t turn)
 }
 
 
-/* How many are pinged by exactly one. */
+/* How many members are pinged by exactly one other. */
 static size_t
 nmeshed(const scene_t *s, size_t turn)
 {
@@ -188,7 +188,7 @@ no_pair_waits_for_more_than_twice_around(void **state)
 }
 
 
-/* Member 4 is gone for all, and comes back. */
+/* Member 4 is gone in all tables, and comes back. */
 static void
 who_is_gone_is_not_pinged_and_the_rest_still_mesh(void **state)
 {

@@ -1,6 +1,6 @@
 
-/* What a suspicion costs while many others are suspected: this test counts the
-   logarithms, so it has a log10 of its own. */
+/* What a suspicion costs while many others are suspected: the test counts
+   calls of swim_log10(), which it defines itself. */
 
 #include <setjmp.h>
 #include <stdarg.h>

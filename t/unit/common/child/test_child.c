@@ -1,5 +1,5 @@
 
-/* Real child processes, which write to a pipe what they were given. */
+/* Real child processes, which write to a pipe what they were started with. */
 
 #include <fcntl.h>
 #include <poll.h>
@@ -73,7 +73,7 @@ the_end_is_told_with_its_status(void **state)
     assert_string_equal(scene.how, "exit status 3");
     assert_int_equal(scene.child.pid, 0);
 
-    /* And it is reaped. */
+    /* The child has been reaped. */
     assert_int_equal(waitpid(pid, NULL, WNOHANG), -1);
     child_done(&scene.child);
 }
@@ -90,7 +90,7 @@ signals_reach_it(void **state)
     ev_run(scene.loop, 0);
     assert_string_equal(scene.how, "signal 9");
 
-    child_signal(&scene.child, SIGKILL);    /* to no process */
+    child_signal(&scene.child, SIGKILL);    /* there is no process now */
     child_done(&scene.child);
 }
 
@@ -106,7 +106,8 @@ it_gets_nothing_of_ours(void **state)
     leaked = fcntl(0, F_DUPFD, 57);     /* not close-on-exec */
     assert_true(leaked >= 57);
 
-    /* 0: standard input ends at once, no descriptor leaked, SIGPIPE kills. */
+    /* Checked by the script: standard input is at its end, no descriptor
+       leaked, SIGPIPE kills. */
     scene_start(&scene, "read x && exit 11; "
                         "for i in /proc/$$/fd/*; do "
                         "  test ${i##*/} -ge 57 && exit 12; done; "
@@ -123,8 +124,9 @@ it_gets_nothing_of_ours(void **state)
 
 
 /*
- * In a process of its own, since it takes 3 and 4 from whatever has them: what
- * is given lies where the child looks for the other one.  Does not return.
+ * Starts a child with two kept descriptors that lie at each other's numbers in
+ * the child.  Runs in a process of its own, since it takes over 3 and 4.  Does
+ * not return.
  */
 static void __attribute__((noreturn))
 give(const int first[2], const int second[2], const int output[2])
@@ -216,7 +218,7 @@ a_command_that_is_not_there_is_an_error_with_its_name(void **state)
 }
 
 
-/* A grandchild, which we cannot wait for. */
+/* Returns the pid of a grandchild, which this process cannot wait for. */
 static pid_t
 orphan(void)
 {
@@ -248,7 +250,7 @@ an_adopted_one_is_watched_and_signalled(void **state)
 }
 
 
-/* The output of a script: pids of two processes, which live on. */
+/* Runs a script that prints the pids of two processes, which live on. */
 static void
 two_processes(const char *script, pid_t pids[2])
 {
@@ -260,7 +262,7 @@ two_processes(const char *script, pid_t pids[2])
 }
 
 
-/* Sooner or later: for one that was killed.  Whoever reaps it. */
+/* Checks that a killed process ends within 20 s, whichever process reaps it. */
 static void
 assert_ends(int pidfd)
 {
@@ -282,7 +284,7 @@ assert_runs_and_end(int pidfd)
 }
 
 
-/* A child starts a worker in its group, and does that then. */
+/* Starts a child that starts a worker in its group, and then runs `then`. */
 static int
 worker_of(scene_t *scene, const char *then)
 {
@@ -320,7 +322,7 @@ a_child_that_is_killed_takes_its_workers_along(void **state)
     assert_string_equal(scene.how, "signal 9");
     assert_ends(worker);
 
-    child_kill(&scene.child);               /* no process */
+    child_kill(&scene.child);               /* there is none */
     child_done(&scene.child);
 }
 
@@ -358,7 +360,7 @@ an_adopted_leader_is_killed_with_its_group_and_another_alone(void **state)
     assert_int_equal(scene.gone, pids[0]);
     assert_ends(worker);
 
-    /* Two of this test's own group. */
+    /* Two processes that are in this test's own group. */
     two_processes("sleep 60 >/dev/null & echo $!; "
                   "sleep 60 >/dev/null & echo $!", pids);
     worker = pidfd_open(pids[1], 0);

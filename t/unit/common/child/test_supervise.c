@@ -17,7 +17,7 @@
 #define DRAIN  (25 * S)
 
 
-/* Runs since BEGIN. */
+/* A child that has been running since BEGIN. */
 static supervise_t
 running(void)
 {
@@ -31,7 +31,7 @@ running(void)
 }
 
 
-/* Crashes at now_us; the time of the next start. */
+/* Lets the child crash at now_us; returns the time of the next start. */
 static uint64_t
 crash(supervise_t *supervise, uint64_t now_us)
 {
@@ -87,7 +87,7 @@ an_orphan_that_reports_is_adopted_and_nothing_is_started(void **state)
     assert_int_equal(supervise_tick(&supervise, BEGIN + 100 * S),
                      SUPERVISE_WAIT);
 
-    /* It is treated as our own: when it crashes, one is started. */
+    /* The adopted process counts as a child: after its crash one is started. */
     crash(&supervise, BEGIN + 200 * S);
 }
 
@@ -187,7 +187,7 @@ who_said_goodbye_rests_until_told(void **state)
                      SUPERVISE_START);
     supervise_started(&supervise, BEGIN + 3601 * S);
 
-    /* The goodbye counted only for that process. */
+    /* The goodbye counted only for the process that sent it. */
     crash(&supervise, BEGIN + 3602 * S);
 }
 

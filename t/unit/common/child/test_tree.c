@@ -1,5 +1,5 @@
 
-/* Real trees of processes that do not want to end together. */
+/* Real trees of processes, which ignore signals and have several sessions. */
 
 #include <setjmp.h>
 #include <signal.h>
@@ -21,7 +21,7 @@
 #define TREE_MEMBERS  3
 
 
-/* Writes its pid, and lives on whatever happens. */
+/* Writes its pid, and lives on through SIGHUP and SIGTERM. */
 static void __attribute__((noreturn))
 tree_live(int fd)
 {
@@ -40,8 +40,8 @@ tree_live(int fd)
 }
 
 
-/* A front; a daemon, forked twice and with a session of its own; and a child
-   of the front with a session of its own. */
+/* Starts three processes: a front; a daemon, forked twice and in its own
+   session; and a child of the front in its own session. */
 static void
 tree_grow(pid_t pids[TREE_MEMBERS])
 {
@@ -118,7 +118,7 @@ all_of_a_tree_is_killed_whoever_its_parent_is(void **state)
 }
 
 
-/* It is there, as to the kernel, until its parent has asked for it. */
+/* To the kernel a dead child exists until its parent has waited for it. */
 static void
 a_child_that_was_not_waited_for_is_left(void **state)
 {

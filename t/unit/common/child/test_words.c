@@ -1,5 +1,5 @@
 
-/* Commands as people write them, and what is put into them. */
+/* Command lines as people write them, and the values that are put into them. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -39,7 +39,7 @@ version_is_put_wherever_it_is_wanted(void **state)
 }
 
 
-/* expected: the words with "|" after each. */
+/* Checks the words of a text; expected has "|" after each. */
 static void
 check(const char *text, const char *expected)
 {

@@ -1,5 +1,5 @@
 
-/* Buckets, quantiles and edges of histograms, and what is old in them. */
+/* Buckets, quantiles and edges of histograms, and how old values leave them. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -116,7 +116,7 @@ values_above_the_range_count_at_its_end(void **state)
 }
 
 
-/* Compared with the sorted samples, over nine orders of magnitude. */
+/* Quantiles, compared with sorted samples over nine orders of magnitude. */
 static void
 quantiles_are_those_of_the_samples(void **state)
 {

@@ -32,7 +32,7 @@ typedef struct {
     address_t        address;
     server_t         what;
     asker_t         *asker;             /* NULL: freed */
-    int              frees;             /* frees the asker at the first end */
+    int              frees;             /* frees it at the first end */
     int              nasked;
     int              nended;
     asker_end_t      end;
@@ -152,7 +152,7 @@ teardown(void **state)
 }
 
 
-/* Runs until the next end. */
+/* Asks, and runs the loop until the question ends. */
 static void
 ask(scene_t *scene, server_t what, uint64_t limit_ms)
 {
@@ -205,7 +205,8 @@ silence_ends_the_connection(void **state)
 }
 
 
-/* The loop itself stood still: what came meanwhile counts. */
+/* The loop stands still beyond the limit: an answer that came meanwhile
+   counts. */
 static void
 answer_that_waits_in_the_socket_is_one(void **state)
 {
@@ -260,7 +261,8 @@ dropped_question_has_no_end(void **state)
 }
 
 
-/* What still comes after its end calls nothing. */
+/* The asker may be freed when a question ends; what comes later
+   calls nothing. */
 static void
 asker_may_go_within_any_end(void **state)
 {

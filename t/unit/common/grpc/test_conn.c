@@ -2,8 +2,8 @@
 /*
  * A gRPC client and a gRPC server in one loop, over a real socket.
  *
- * The server's method: the request has the number of messages to answer with,
- * each one byte long; 0 is never answered.
+ * The server's method: a request has the number of messages that answer it,
+ * each one byte long; a request for 0 messages is never answered.
  */
 
 #include <errno.h>
@@ -40,8 +40,8 @@ typedef struct {
     int              closed;            /* of the client's connection */
     int              goaways;
     char             reason[64];
-    int              destroy_at;        /* message at which to destroy */
-    int              order;             /* closes seen when closed came */
+    int              destroy_at;        /* the message at which to destroy */
+    int              order;             /* closed streams at on_closed */
 } fixture_t;
 
 
@@ -314,7 +314,8 @@ what_a_timer_queues_leaves_in_the_same_turn(void **state)
     call(f, 1);
     turn_until(f, &f->closes, 1);
 
-    /* Nothing is readable and no timer runs: only the wake moves bytes. */
+    /* Nothing is readable and no timer runs: only the wake-up sends the
+       request. */
 
     call(f, 1);
     ev_run(f->loop, EVRUN_NOWAIT);
@@ -435,7 +436,7 @@ goaway_lets_streams_finish_and_then_closes(void **state)
     assert_false(llmgw_grpc_session_can_call(grpc_conn_session(f->conn)));
     assert_int_equal(grpc_server_conns(f->server), 1);
 
-    /* The stream that is never answered ends with its session. */
+    /* The stream that is never answered ends together with its session. */
 
     grpc_conn_destroy(f->peer);
     turn_until(f, &f->closed, 1);

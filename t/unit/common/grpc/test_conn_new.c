@@ -1,9 +1,9 @@
 
 /*
- * Connections of a server that have not said anything yet: how many of one
- * address there are, and for how long.
+ * Connections of a server whose peers have not sent anything yet: how many are
+ * kept for one address, and for how long.
  *
- * The clients are sockets, so that they say what the test wants.
+ * The clients are plain sockets, so that they send just what the test wants.
  */
 
 #include <errno.h>
@@ -141,7 +141,7 @@ turn_until_conns(fixture_t *f, size_t n)
 }
 
 
-/* Nothing more happens. */
+/* Runs until the server has n connections, and checks that it keeps them. */
 static void
 stays_at_conns(fixture_t *f, size_t n)
 {
@@ -195,7 +195,7 @@ say_hello(int fd)
 }
 
 
-/* Closes the first client that was not. */
+/* Closes the first client that is still open. */
 static void
 close_first(fixture_t *f)
 {
@@ -247,10 +247,10 @@ an_address_has_32_new_connections_and_others_wait(void **state)
     connect_many(f, 2);
     stays_at_conns(f, NEW_MAX);
 
-    say_hello(f->fds[5]);               /* it is new no longer */
+    say_hello(f->fds[5]);               /* it is no longer new */
     stays_at_conns(f, NEW_MAX + 1);
     close_first(f);
-    stays_at_conns(f, NEW_MAX + 1);     /* the last one in its place */
+    stays_at_conns(f, NEW_MAX + 1);     /* the next one has its place */
     close_first(f);
     stays_at_conns(f, NEW_MAX);
     assert_int_equal(f->refused, 0);
@@ -319,7 +319,7 @@ a_client_that_says_nothing_in_time_is_let_go(void **state)
     say_hello(fd);
     turn_until_answered(f, fd);
     connect_many(f, 2 * NEW_MAX);
-    assert_int_equal(send(f->fds[1], hello, 10, 0), 10);    /* not all of it */
+    assert_int_equal(send(f->fds[1], hello, 10, 0), 10);    /* half of it */
     turn_until_conns(f, 1);
     assert_false(is_closed(fd));
     assert_true(is_closed(f->fds[1]));
@@ -343,7 +343,7 @@ a_thousand_may_wait_and_one_more_is_refused(void **state)
     fd = connect_from(f, "127.0.0.1:1");
     stays_at_conns(f, NEW_MAX);
     assert_true(is_closed(fd));
-    assert_int_equal(f->refused, 1);    /* within a minute */
+    assert_int_equal(f->refused, 1);    /* counted once a minute */
 }
 
 

@@ -1,6 +1,7 @@
 
 /*
- * What a connection does about a peer that says nothing: a PING, and an end.
+ * What a connection does about a peer that sends nothing: it sends a PING,
+ * then it ends.
  *
  * The peer is a bare socket, which the test reads and writes frame by frame.
  */
@@ -51,10 +52,10 @@ typedef struct {
 
 static const llmgw_grpc_callbacks_t  callbacks;
 
-static int  days;                   /* that the wall clock is ahead */
+static int  days;                   /* by which the wall clock is ahead */
 
 
-/* libev asks for the wall clock so. */
+/* In place of the C library's, from which libev takes the wall clock. */
 int
 gettimeofday(struct timeval *now, void *zone)
 {
@@ -171,7 +172,8 @@ send_ping(scene_t *s, int flags, const uint8_t *opaque)
 }
 
 
-/* Reads what has come, counts PINGs, and answers those that it may. */
+/* Reads the frames that have come, and counts PINGs; the first ones are
+   answered, as many as the scene allows. */
 static void
 read_frames(scene_t *s)
 {
@@ -248,7 +250,7 @@ a_peer_that_answers_pings_stays_and_one_that_stops_is_gone(void **state)
 }
 
 
-/* Whatever it says is a sign of life. */
+/* Any byte of the peer is a sign of life. */
 static void
 a_peer_that_speaks_is_not_asked(void **state)
 {
@@ -274,14 +276,14 @@ a_peer_that_speaks_is_not_asked(void **state)
         usleep(1000);
     }
 
-    /* A machine that stopped this test for so long made the peer silent. */
+    /* If the machine stopped this test for so long, the peer was silent. */
 
     assert_true(s->pings == 0 || longest_s > 0.09);
     assert_int_equal(s->closed, 0);
 }
 
 
-/* The loop itself stood still: what came meanwhile counts. */
+/* The loop itself stood still: an ACK that came meanwhile counts. */
 static void
 an_answer_that_waits_in_the_socket_counts(void **state)
 {
@@ -317,7 +319,7 @@ a_clock_that_is_set_back_hides_no_silence(void **state)
     assert_int_equal(send(s->fd, settings, sizeof(settings), 0),
                      sizeof(settings));
 
-    for (i = 0; i < 20; i++) {      /* the peer's bytes are read */
+    for (i = 0; i < 20; i++) {      /* read what the peer sent */
         ev_run(s->loop, EVRUN_NOWAIT);
         usleep(1000);
     }

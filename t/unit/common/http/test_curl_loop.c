@@ -1,6 +1,6 @@
 
 /*
- * What a user may do within libcurl's callbacks, with transfers of files.
+ * What a callback of libcurl may do to transfers; they are transfers of files.
  */
 
 #include <stdarg.h>
@@ -160,7 +160,7 @@ within_a_callback_a_start_is_deferred(void **state)
 }
 
 
-/* Both have something to hand over in the same call into libcurl. */
+/* Both transfers have bytes to pass on during one call into libcurl. */
 static void
 one_that_is_removed_by_a_callback_has_no_end(void **state)
 {

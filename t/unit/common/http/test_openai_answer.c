@@ -49,7 +49,8 @@ on_object(void *data, const json_t *object)
 static const openai_answer_callbacks_t  callbacks = { on_text, on_object };
 
 
-/* Fed in pieces of that many bytes; what is wrong, or "". */
+/* Feeds the answer in pieces of so many bytes, and checks its text and its
+   error; wrong is "" if there is none. */
 static void
 expect(int is_stream, long status, const char *body, size_t piece,
     const char *text, const char *wrong)
@@ -139,7 +140,7 @@ whole_answers_have_one_object(void **state)
 }
 
 
-/* The reader's own limit of an event is reported. */
+/* Checks the error for an event that is larger than the reader's own limit. */
 static void
 expect_limit(int is_stream, size_t limit, const char *wrong)
 {

@@ -15,11 +15,11 @@
 
 #define BOM  "\xef\xbb\xbf"
 
-/* What came out: "[data]" an event, "!data!" an error. */
+/* What the parser reported: "[data]" for an event, "!data!" for an error. */
 typedef struct {
     char    text[4096];
     int     n;
-    int     stop_at;        /* the number of the event that stops; 0: none */
+    int     stop_at;        /* the event whose callback stops; 0: none */
     size_t  last_len;
 } seen_t;
 
@@ -152,7 +152,7 @@ events_come_one_byte_at_a_time(void **state)
 }
 
 
-/* An event counts as soon as its empty line has ended, by a CR, too. */
+/* An event is complete when its empty line ends, also if a CR ends it. */
 static void
 an_event_does_not_wait_for_what_follows(void **state)
 {
@@ -192,7 +192,7 @@ a_callback_stops_the_parser(void **state)
 }
 
 
-/* In pieces of 4 kB, as they come from a socket, or all at once. */
+/* Feeds a large event in pieces of 4 kB, as from a socket, or all at once. */
 static sse_rc_t
 feed_large(size_t bytes, size_t step, seen_t *seen)
 {
@@ -227,7 +227,7 @@ an_event_has_a_limit(void **state)
 {
     seen_t  seen;
 
-    /* In slices its line's name counts, too. */
+    /* If an event comes in slices, the name of its line counts, too. */
 
     assert_int_equal(feed_large(SSE_EVENT_BYTES - 6, 4096, &seen), SSE_DONE);
     assert_int_equal(seen.last_len, SSE_EVENT_BYTES - 6);

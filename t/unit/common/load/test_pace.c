@@ -1,5 +1,5 @@
 
-/* A pace: what is due starts on time and in order, and waits for room. */
+/* A pace: starts that are due happen on time and in order, or wait for room. */
 
 #include <setjmp.h>
 #include <signal.h>
@@ -20,9 +20,9 @@ typedef struct {
     pace_t     pace;
     uint64_t   dues[SCENE_MAX];
     size_t     ndues;
-    size_t     n;                   /* started */
+    size_t     n;                   /* how many have started */
     uint64_t   started_ns[SCENE_MAX];
-    uint64_t   said_ns[SCENE_MAX];  /* as start() was given */
+    uint64_t   said_ns[SCENE_MAX];  /* times that start() was given */
     size_t     room;
     unsigned   looks;
     unsigned   interrupts;
@@ -179,7 +179,8 @@ what_is_due_at_once_is_due_now(void **state)
 }
 
 
-/* A time that a look found is given up by the next that finds an earlier. */
+/* The pace waits for the earliest time: if a later look finds an earlier one,
+   it waits for that. */
 static void
 an_earlier_time_that_appears_is_kept(void **state)
 {

@@ -1,5 +1,5 @@
 
-/* Jobs of a thread: their order, and the end. */
+/* Jobs of a background thread: their order, and how the thread ends. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,7 +19,7 @@
 typedef struct disk_s  disk_t;
 
 typedef struct {
-    background_job_t   job;         /* first */
+    background_job_t   job;         /* has to be the first member */
     disk_t            *disk;
     int                number;
 } test_job_t;
@@ -31,7 +31,7 @@ struct disk_s {
     int          done[N];
     int          ndone;
     atomic_int   is_held;       /* the disk blocks */
-    int          next;          /* done() puts that one; 0: none */
+    int          next;          /* the job that done() puts; 0: none */
     background_t  *bg;
 };
 
@@ -186,7 +186,8 @@ end_without_time_calls_no_done(void **state)
 }
 
 
-/* The blocked job is left to the thread; one not begun never runs. */
+/* The blocked job is left to its thread; a job that has not begun
+   never runs. */
 static void
 end_does_not_wait_for_ever(void **state)
 {

@@ -1,5 +1,6 @@
 
-/* What a process may take, in a directory that looks like a host's. */
+/* How much memory a process may take; files in a directory stand in for a
+   host's. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,7 +23,7 @@
 #define V2  "sys/fs/cgroup"
 
 
-/* With its directories. */
+/* Writes a file, and makes the directories above it. */
 static void
 put(const char *root, const char *name, const char *text)
 {
@@ -124,7 +125,7 @@ what_cannot_be_read_bounds_nothing(void **state)
 }
 
 
-/* A container's own group is the root of what it sees. */
+/* A container sees its own control group as the root. */
 static void
 a_containers_limit_bounds_it(void **state)
 {
@@ -188,7 +189,8 @@ groups_of_version_1_bound_it(void **state)
 }
 
 
-/* A container without a name space of its own has the host's path of it. */
+/* A container without its own cgroup namespace sees its path on the host,
+   which is not there. */
 static void
 a_path_that_is_not_there_leads_to_the_groups_above(void **state)
 {

@@ -1,5 +1,5 @@
 
-/* Processes by their descriptors: a child of this test, and this test. */
+/* Processes by their pidfds: a child of this test, and the test itself. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -66,7 +66,8 @@ a_peer_is_found_and_its_death_is_seen(void **state)
     assert_false(pidfd_is_of_user(peer.fd, getuid()));
     assert_int_equal(waitpid(pid, NULL, 0), pid);
 
-    /* Of one that is gone nothing is left to be killed. */
+    /* Of a process that has been reaped nothing is left that a signal could
+       reach. */
 
     assert_true(pidfd_can_signal(peer.fd));
     assert_int_equal(pidfd_kill(peer.fd), -1);
@@ -98,7 +99,7 @@ a_number_is_only_good_with_its_beginning(void **state)
     assert_int_equal(pidfd_of_process(self.pid, self.start_ticks + 1), -1);
     assert_int_equal(pidfd_of_process(0, self.start_ticks), -1);
 
-    /* A zombie has a number and a beginning, and is dead. */
+    /* A zombie still has a pid and a start time, but it is dead. */
 
     pid = start_child();
     kill(pid, SIGKILL);

@@ -1,5 +1,5 @@
 
-/* Who may use a file of keys. */
+/* Whether a file of keys has an owner and a mode that keep it private. */
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 
 /*
- * A connection that is tried for ever: the test is the service, and is away at
- * will.
+ * A connection that is tried again for ever: the test is the service, and
+ * stops listening when it wants.
  */
 
 #include <setjmp.h>
@@ -28,13 +28,13 @@ typedef struct {
     struct ev_loop  *loop;
     log_t            log;
     redial_t         redial;
-    int              fd;        /* it listens; -1: the service is away */
+    int              fd;        /* listens; -1: the service is away */
     int              peer;      /* accepted; -1: none */
     int              connected, lost, messages, nonsense;
 } fixture_t;
 
 
-/* --- what the client hears */
+/* --- callbacks of the client */
 
 static void
 on_connected(void *data)
@@ -200,7 +200,7 @@ test_service_that_is_away_is_tried_until_it_is_there(void **state)
     until(f, &f->connected, 1);
     assert_int_equal(f->lost, 4);
 
-    /* Connected is not yet well. */
+    /* A connection alone does not reset the pause: redial_fine() does. */
 
     assert_true(f->redial.pause_s == REDIAL_MAX_S);
     assert_int_equal(redial_fine(&f->redial), 1);

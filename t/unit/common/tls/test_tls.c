@@ -1,7 +1,5 @@
 
-/*
- * gRPC over mutual TLS, and the files that it takes.
- */
+/* gRPC over mutual TLS, and the files that it reads. */
 
 #include "t/unit/common/tls/tls_scene.h"
 
@@ -31,7 +29,7 @@ calls_of_every_size_are_answered(void **state)
     assert_int_equal(s->refused, 0);
     assert_int_equal(s->closed, 0);
 
-    /* An orderly end is one here, too. */
+    /* A connection over TLS also ends in order after a GOAWAY. */
 
     grpc_server_goaway(s->server);
     turn_until(s, &s->closed, 1);
@@ -61,7 +59,7 @@ twenty_large_calls_at_once_are_answered(void **state)
 }
 
 
-/* A client's certificate is not asked for a name. */
+/* The names in a client's certificate are not checked. */
 static void
 a_client_may_come_from_any_address(void **state)
 {
@@ -96,7 +94,7 @@ renewed_files_serve_new_connections(void **state)
     call(s, 10);
     turn_until(s, &s->ends, 1);
 
-    /* What cannot be used does not take away what was. */
+    /* Files that cannot be used do not replace those that could. */
 
     shell("cp text.crt new && mv new now.crt");
     grpc_conn_destroy(s->conn);

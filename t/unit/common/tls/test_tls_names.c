@@ -1,7 +1,7 @@
 
 /*
- * Whom a certificate has to name: a member's id for a client, one of some
- * patterns for a server.
+ * Which name a certificate must have: for a client the member's id, for a
+ * server one that matches its patterns.
  */
 
 #include "common/tls/peer.h"
@@ -28,7 +28,7 @@ a_name_is_one_of_the_patterns_or_not(void **state)
         { "gw1,gw2", "gw2", 1 }, { "gw1,gw2", "gw1,gw2", 0 },
         { "gw1,r*,ops", "r7", 1 }, { "gw1,r*,ops", "op", 0 },
 
-        /* A certificate for many members is valid for none. */
+        /* A wildcard in a certificate matches no name. */
         { "*", "*", 0 }, { "*", "*.example", 0 }, { "r1", "*", 0 },
     };
 
@@ -46,7 +46,8 @@ a_name_is_one_of_the_patterns_or_not(void **state)
 }
 
 
-/* Which certificate each end shows, and what it expects; NULL: it comes in. */
+/* The certificate that each end shows, the name that it expects, and its
+   error; NULL: the connection is accepted. */
 static void
 the_name_decides_who_comes_in(void **state)
 {
@@ -62,13 +63,13 @@ the_name_decides_who_comes_in(void **state)
         { "r1", "gw", "gw*", "r1", NULL, NULL },
         { "r1", "gw", "ops,gw", "r1", NULL, NULL },
 
-        /* One that has another member's id. */
+        /* The server's certificate has the id of another member. */
         { "r1", "gw", NULL, "r2",
           "has to name \"r2\" as a subjectAltName, DNS:..., and names \"r1\", "
           "\"llm\"", "refuses the name in this end's certificate" },
         { "r1", "gw", NULL, "R1", "has to name \"R1\"", "bad certificate" },
 
-        /* Neither its address nor a wildcard nor its CN is the name. */
+        /* Neither an address nor a wildcard nor a CN counts as the name. */
         { "address", "gw", NULL, "address", "and names none",
           "bad certificate" },
         { "starred", "gw", NULL, "r1", "and names \"*\", \"*.example\"",
@@ -130,7 +131,7 @@ options_go_together(void **state)
         assert_int_equal(tls_files_check(&files, names, 1, error),
                          bits == 0 || bits == 7 ? 0 : -1);
 
-        /* A client may show none. */
+        /* A client may show no certificate. */
 
         assert_int_equal(tls_files_check(&files, names, 0, error),
                          bits == 0 || bits == 4 || bits == 7 ? 0 : -1);

@@ -1,8 +1,8 @@
 
 /*
- * Everything that a handshake is refused for, and what is said of it.  The
- * openssl command is the peer that our own code cannot be: one without a
- * certificate, without HTTP/2, or too old.
+ * All reasons for which a handshake is refused, and the messages.  The openssl
+ * command is the peer that our own code cannot be: one without a certificate,
+ * without HTTP/2, or of an old version.
  */
 
 #include <sys/wait.h>
@@ -10,7 +10,7 @@
 #include "t/unit/common/tls/tls_scene.h"
 
 
-/* Server's and client's certificate and CA; what each end says of it. */
+/* The certificate and CA of the server and of the client; each end's error. */
 static void
 a_wrong_certificate_is_refused_and_both_ends_say_why(void **state)
 {
@@ -156,7 +156,7 @@ other_clients_are_refused_for_what_they_lack(void **state)
 }
 
 
-/* As an agent does without a reporting replica. */
+/* An agent without a reporting replica only connects, and closes. */
 static void
 a_look_whether_the_port_is_open_is_no_refusal(void **state)
 {
@@ -191,7 +191,7 @@ a_handshake_has_its_time(void **state)
     use(s, tls_of("good", "ca"), tls_of("good", "ca"));
     serve(s);
 
-    /* A client that says half of a record's head. */
+    /* A client that sends half of a record's header, and then nothing. */
 
     fd = socket(AF_INET, SOCK_STREAM, 0);
     assert_int_equal(connect(fd, (struct sockaddr *) &s->address.ss,

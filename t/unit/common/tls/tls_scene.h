@@ -41,7 +41,7 @@ typedef struct {
     tls_t                *server_tls;
     tls_t                *client_tls;
 
-    size_t                bytes;        /* of the last message, echoed */
+    size_t                bytes;        /* of the last echo */
     int                   is_equal;
     int                   ends;
     int                   closed;
@@ -57,7 +57,7 @@ static log_t     logger = { "test", NULL, LOG_ERROR };
 
 /* --- certificates */
 
-/* Runs in the directory of certificates. */
+/* Runs a command in the directory of the certificates. */
 static inline void
 shell(const char *format, ...)
 {
@@ -290,7 +290,7 @@ dial(scene_t *s)
 }
 
 
-/* The first len bytes of `large`, to be echoed. */
+/* Sends the first len bytes of `large`; the server echoes them. */
 static inline void
 call(scene_t *s, size_t len)
 {
@@ -337,7 +337,7 @@ turn_until_empty(scene_t *s)
 }
 
 
-/* NULL instead of a tls_t: that end speaks plainly. */
+/* Sets what both ends use; with NULL for a tls_t, that end does not use TLS. */
 static inline void
 use(scene_t *s, tls_t *server, tls_t *client)
 {

@@ -1,6 +1,6 @@
 
 /*
- * Accounts in memory, and what always holds: the books balance.
+ * Accounts in memory, and what holds at any time: assert_balanced().
  */
 
 #ifndef ACCOUNTS_SCENE_H
@@ -29,8 +29,8 @@ typedef struct {
     size_t                    bytes;
     llmgw_moment_t            now;
     llmgw_accounts_ask_t      ask;
-    llmgw_accounts_answer_t   answer;   /* to the last take */
-    llmgw_usage_t             record;   /* of the last settle */
+    llmgw_accounts_answer_t   answer;   /* of the last take() */
+    llmgw_usage_t             record;   /* of the last settle() */
 } scene_t;
 
 
@@ -126,7 +126,7 @@ list_length(const llmgw_accounts_t *accounts, uint32_t first, int is_slots)
 }
 
 
-/* All that follows from the slots is so in accounts and words. */
+/* Asserts that accounts and words count what the slots have. */
 
 static inline void
 assert_balanced(const llmgw_accounts_t *accounts)
@@ -177,7 +177,7 @@ assert_balanced(const llmgw_accounts_t *accounts)
         settled += sums[1];
     }
 
-    /* each number of a record was paid for once */
+    /* as many requests were charged as record numbers were given out */
 
     assert_int_equal(requests, accounts->words.next_n - 1);
     assert_int_equal(accounts->words.running, running);
@@ -215,7 +215,7 @@ look_at(scene_t *scene, const char *name)
 }
 
 
-/* For tests of one scene of four accounts and slots. */
+/* Setup of a test with one scene, which has four accounts and slots. */
 
 static inline int
 scene_setup(void **state)

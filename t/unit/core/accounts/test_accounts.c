@@ -104,7 +104,7 @@ streams_are_the_running_slots(void **state)
     assert_int_equal(take(scene), LLMGW_OVER_STREAMS);
     assert_int_equal(look_at(scene, "alice").streams, 2);
 
-    settle(scene, slot, 1, 1);          /* not yet written */
+    settle(scene, slot, 1, 1);          /* its record is not yet written */
     assert_int_equal(take(scene), LLMGW_ADMITTED);
     assert_int_equal(take(scene), LLMGW_OVER_STREAMS);
 }
@@ -149,7 +149,7 @@ request_beyond_the_bucket_waits_until_it_is_full(void **state)
     scene_t  *scene = *state;
 
     scene->ask.limits.tpm = 600;
-    scene->ask.bytes = 4000;            /* 1000 tokens and 150 */
+    scene->ask.bytes = 4000;            /* 1000 tokens, and 150 more */
     assert_int_equal(take(scene), LLMGW_ADMITTED);
     assert_int_equal(scene->answer.tokens.remaining, 0);
     assert_int_equal(scene->answer.tokens.reset_ms, 115000);
@@ -221,7 +221,8 @@ limit_with_the_longest_wait_is_named(void **state)
     scene->ask.limits = (llmgw_limits_t) { .rpm = 1, .tpm = 100 };
     scene->ask.bytes = 400;
     assert_int_equal(take(scene), LLMGW_ADMITTED);
-    assert_int_equal(take(scene), LLMGW_OVER_TOKENS);   /* 75 s, not 60 */
+    /* the wait is 75 s, not 60 */
+    assert_int_equal(take(scene), LLMGW_OVER_TOKENS);
     assert_int_equal(scene->answer.retry_ms, 75000);
 }
 
@@ -362,7 +363,8 @@ absurd_counts_of_an_engine_are_bounded(void **state)
     scene->ask.limits.tpm = 0;
     scene->ask.version++;
 
-    for (i = 0; i < 9100; i++) {        /* a state can still be read */
+    for (i = 0; i < 9100; i++) {        /* the sum stops at a number that
+                                           can be read */
         assert_int_equal(take(scene), LLMGW_ADMITTED);
         settle_and_write(scene, scene->answer.slot, UINT64_MAX - 1, 0);
     }

@@ -17,10 +17,10 @@
 typedef struct {
     scene_t     scene;
     uint32_t    slot;           /* of the dying process */
-    char       *committed;      /* the last state that was no half of one */
+    char       *committed;      /* the last state with no change half done */
     char       *seen;
     uint64_t    requests;       /* charged or running, before the change */
-    uint32_t    is_new;         /* the change may add one */
+    uint32_t    is_new;         /* the change may add a request */
 } world_t;
 
 typedef void (*change_t)(void *data);
@@ -108,7 +108,7 @@ image(const world_t *world, char *copy)
 }
 
 
-/* What the others do when a process has died. */
+/* Settles the slots of the dead process, as the others do. */
 
 static void
 sweep(world_t *world)
@@ -319,7 +319,7 @@ base_is_set_or_not(void **state)
 }
 
 
-/* Who mends is killed, too. */
+/* The process that mends is killed, too. */
 
 static void
 mending_is_mended(void **state)
@@ -339,7 +339,7 @@ mending_is_mended(void **state)
         /* void */
     }
 
-    assert_true(accounts->dirty);       /* all but its last stores are there */
+    assert_true(accounts->dirty);       /* all but the last stores were made */
     world->requests = 3;
     cut(world, mends, 10);
     assert_false(accounts->dirty);

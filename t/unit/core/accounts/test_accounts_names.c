@@ -1,13 +1,13 @@
 
 /*
- * Which accounts there are, and what they bring along: names that come and go,
- * and what was used before: core/accounts/accounts.h.
+ * Which names have an account, and with which usage it begins: names come and
+ * go, and earlier usage is brought along (core/accounts/accounts.h).
  */
 
 #include "t/unit/core/accounts/accounts_scene.h"
 
 
-/* What was used today, and in this month. */
+/* The sums of an account that has used so much today and in this month. */
 static llmgw_sums_t
 used(uint64_t tokens)
 {
@@ -27,7 +27,7 @@ bring(scene_t *scene, const llmgw_sums_t *base)
 }
 
 
-/* Other names, each once, as long as there are accounts for them. */
+/* Takes a request for each of n other names, as long as they are admitted. */
 static llmgw_admittance_t
 crowd(scene_t *scene, uint32_t n)
 {
@@ -92,7 +92,7 @@ name_that_comes_back_finds_its_account(void **state)
     settle_and_write(scene, scene->answer.slot, 0, 100);
     scene->ask.limits.budget = 0;
 
-    for (i = 0; i < 50; i++) {          /* of four accounts */
+    for (i = 0; i < 50; i++) {          /* there are four accounts */
         snprintf(name, sizeof(name), "n%u", i);
         scene->ask.name = text(name);
         assert_int_equal(take(scene), LLMGW_ADMITTED);

@@ -41,7 +41,7 @@ typedef struct {
     uint64_t   started[WORKERS];
     model_t    models[NAMES];
     request_t  requests[SLOTS];         /* by slot */
-    uint32_t   written[RECORDS];        /* by n */
+    uint32_t   written[RECORDS];        /* by record number */
     uint64_t   charged[RECORDS];
     int        is_disk_full;
     uint32_t   seen[LLMGW_ACCOUNTS_FULL + 1];   /* of all seeds */
@@ -87,7 +87,10 @@ model_fill(model_t *model, const llmgw_moment_t *now)
 }
 
 
-/* Whether one is admitted for so many tokens; near a bound either is right. */
+/*
+ * Whether the model admits a request of so many tokens; *is_near is set near a
+ * bound, where either answer is right.
+ */
 static int
 model_admits(world_t *world, uint32_t i, uint64_t tokens, int *is_near)
 {
@@ -336,7 +339,7 @@ step(world_t *world)
 }
 
 
-/* What was paid is what records say, but for those that were lost. */
+/* What accounts have paid is the sum of the records and of the lost ones. */
 static void
 assert_paid(world_t *world)
 {

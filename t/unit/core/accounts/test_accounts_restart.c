@@ -1,9 +1,9 @@
 
 /*
  * A gateway that is stopped at any moment knows afterwards what each account
- * has used: the state, written account by account while requests go on, and the
- * log, with doubles and out of order, make the sums of all records
- * (proto/usage/books.h).
+ * has used.  The state is written account by account while requests go on; it
+ * and the log, whose records may come twice and out of order, give the sums of
+ * all records (proto/usage/books.h).
  */
 
 #include "common/rnd.h"
@@ -19,7 +19,7 @@ typedef struct {
     scene_t                scene;
     llmgw_usage_source_t   source;
     rnd_t                  rnd;
-    uint64_t               paid[NAMES];         /* this month, in truth */
+    uint64_t               paid[NAMES];         /* really used this month */
     uint32_t               nlog;
     llmgw_usage_t          log[RECORDS];
     llmgw_usage_source_t   logged_by[RECORDS];
@@ -36,7 +36,7 @@ static const char *const  names[NAMES] = {
 };
 
 
-/* A line at a time. */
+/* Reads a state line by line. */
 static int
 take_state(llmgw_books_t *books, const char *text_of, size_t len,
     const char **why)
@@ -69,7 +69,7 @@ start(world_t *world, uint64_t unix_ms)
                                     &why), 0);
     }
 
-    /* in any order: from a drawn place on, and around */
+    /* in a drawn order: from some record on, and around */
 
     for (i = 0; i < world->nlog; i++) {
         size_t  k = (i + world->rnd.state) % world->nlog;
@@ -130,14 +130,14 @@ serve(world_t *world)
     world->log[world->nlog] = world->scene.record;
     world->logged_by[world->nlog++] = world->source;
 
-    if (rnd_below(&world->rnd, 4) == 0) {       /* a double */
+    if (rnd_below(&world->rnd, 4) == 0) {       /* a duplicate */
         world->log[world->nlog] = world->scene.record;
         world->logged_by[world->nlog++] = world->source;
     }
 }
 
 
-/* One more line of the state; the file is replaced behind its end. */
+/* Writes one more line of the next state; its last line replaces the state. */
 static void
 save(world_t *world)
 {
@@ -183,9 +183,10 @@ nothing_is_lost_or_counted_twice(void **state)
         while (world.nlog < RECORDS - 2) {
 
             switch (rnd_below(&world.rnd, 100)) {
-            case 0:                             /* all die */
+            case 0:                             /* all processes die */
                 scene_done(&world.scene);
-                unix_ms += rnd_below(&world.rnd, 5);    /* the same ms, too */
+                /* it may be the same ms */
+                unix_ms += rnd_below(&world.rnd, 5);
                 start(&world, unix_ms);
                 check(&world);
                 break;

@@ -1,7 +1,7 @@
 
 /*
- * Slots: what is served, what waits for its write, and what dead workers leave:
- * core/accounts/accounts.h.
+ * Slots of requests that run, that wait for their record to be written, or
+ * that dead workers left (core/accounts/accounts.h).
  */
 
 #include "t/unit/core/accounts/accounts_scene.h"
@@ -85,7 +85,7 @@ dead_workers_requests_are_settled_by_what_they_delivered(void **state)
     assert_int_equal(is, LLMGW_USAGE_RUNNING);
     assert_int_equal(owner.pid, PID);
 
-    /* of the same number, but another process */
+    /* another process with the same pid */
     assert_false(llmgw_accounts_settle_dead(scene->accounts, slot,
                                             (llmgw_process_t) { PID, 78 },
                                             &scene->now, &again));
@@ -100,12 +100,12 @@ dead_workers_requests_are_settled_by_what_they_delivered(void **state)
     assert_string_equal(scene->record.key, "alice");
     assert_string_equal(scene->record.replicas, "r1");
 
-    /* the dead one's own settling, if it was only stopped, changes nothing */
+    /* a worker that was only stopped settles late: nothing changes */
 
     assert_false(llmgw_accounts_settle(scene->accounts, slot, owner, &end,
                                        &scene->now, &again));
 
-    /* the sweeper died, too, before or after it wrote */
+    /* the sweeper died as well, before or after it wrote */
     assert_true(llmgw_accounts_settle_dead(scene->accounts, slot, owner,
                                            &scene->now, &again));
     assert_memory_equal(&again, &scene->record, sizeof(again));

@@ -1,5 +1,8 @@
 
-/* A pool of few replicas in memory that processes share: admission's tests. */
+/*
+ * For the tests of admission: a pool of a few replicas, in memory that
+ * processes share.
+ */
 
 #ifndef ADMISSION_SCENE_H
 #define ADMISSION_SCENE_H
@@ -66,7 +69,7 @@ scene_attach(scene_t *scene, uint32_t peer)
 }
 
 
-/* When that replica is not marked full any more. */
+/* The time until which that replica is marked full. */
 static inline uint64_t *
 scene_full(scene_t *scene, uint32_t peer)
 {
@@ -163,7 +166,7 @@ scene_teardown(void **state)
     return 0;
 }
 
-/* A test of such a scene, which is made anew for it. */
+/* A test with a new scene of its own. */
 #define SCENE_TEST(name)                                                      \
     cmocka_unit_test_setup_teardown(name, scene_setup, scene_teardown)
 
@@ -175,7 +178,7 @@ scene_self(const scene_t *scene, uint32_t row)
 }
 
 
-/* Neighbouring numbers are far apart on the ring. */
+/* A claim by number; neighbouring numbers are far apart on the ring. */
 static inline llmgw_claim_t
 scene_claim(uint64_t number)
 {

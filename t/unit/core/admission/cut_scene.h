@@ -3,10 +3,11 @@
  * A process that is killed in the middle of a change, at each store in turn.
  *
  * A child makes the change (t/unit/core/cut.h).  After each of its stores the
- * test does what the others would do if the child died there: mend if the
- * memory says so, drop the dead one's row, and serve.
+ * test does what the other processes would do if the child died there: mend
+ * the memory if it says so, drop the child's row, and serve.
  *
- * Row 1 is the child's.  Row 2 is dead already, where a test says so.
+ * Row 1 is the child's.  Row 2 is that of a dead process, where a test says
+ * so.
  */
 
 #ifndef CUT_SCENE_H
@@ -26,7 +27,7 @@ struct world_s {
     scene_t        scene;
     change_t       change;
     llmgw_lease_t  lease;               /* the child's own */
-    llmgw_claim_t  claim;               /* the same */
+    llmgw_claim_t  claim;               /* the child's own */
     uint32_t       slot;                /* the slot to give up */
     uint64_t       tickets[WAITERS];    /* of live rows, in order */
     size_t         ntickets;
@@ -35,7 +36,7 @@ struct world_s {
 };
 
 
-/* Whether one is to be served before another. */
+/* Whether entry a is to be served before entry b. */
 
 static inline int
 is_before(const llmgw_queue_t *queue, const llmgw_queue_entry_t *a,
@@ -90,7 +91,10 @@ living(const world_t *world, uint64_t *tickets)
 }
 
 
-/* Returns how many are in a list; adds up what the queue counts of them. */
+/*
+ * Returns the length of a list, whose links must be whole, and adds up what
+ * the queue counts of its entries.
+ */
 
 static inline uint32_t
 list_is_whole(const llmgw_queue_t *queue, const llmgw_queue_list_t *list,
@@ -130,7 +134,7 @@ list_is_whole(const llmgw_queue_t *queue, const llmgw_queue_list_t *list,
 }
 
 
-/* How many are in the flow: counted in a copy, of which all are taken. */
+/* Counts the requests in the flow, by taking all of them from a copy. */
 
 static inline uint32_t
 flow_length(const llmgw_queue_t *queue)
@@ -155,7 +159,7 @@ flow_length(const llmgw_queue_t *queue)
 }
 
 
-/* All that could be the head are in the flow, and nothing else. */
+/* Each entry that could be the head is in the flow, and nothing else. */
 
 static inline void
 assert_flow_is_whole(const llmgw_queue_t *queue)
@@ -320,7 +324,7 @@ serve_head(scene_t *scene, uint64_t ticket)
 }
 
 
-/* A victim waits on, or was shed and its worker takes note. */
+/* Removes the victim if it still waits: its worker would take note of that. */
 
 static inline void
 drop_victim(world_t *world)
@@ -377,7 +381,7 @@ assert_serves_all(world_t *world)
 }
 
 
-/* The child is dead: does what the others do, and checks the result. */
+/* Does what the others do after the child's death, and checks the result. */
 
 static inline void
 assert_others_go_on(world_t world)
@@ -430,7 +434,7 @@ look(void *data)
 }
 
 
-/* least: so many stores it has for certain, or the test saw none of it */
+/* least: the change makes so many stores or more; fewer fail the test */
 
 static inline void
 cut(world_t *world, change_t change, uint32_t least)

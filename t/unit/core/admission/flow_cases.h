@@ -47,7 +47,7 @@ flow_fill(scene_t *scene, uint32_t row, llmgw_lease_t *leases)
 }
 
 
-/* One that waits, of that row. */
+/* Queues a new claim of that row, which has to wait. */
 static inline llmgw_claim_t
 flow_wait(scene_t *scene, uint32_t row, uint64_t number, int32_t priority,
     uint64_t tenant)
@@ -64,7 +64,7 @@ flow_wait(scene_t *scene, uint32_t row, uint64_t number, int32_t priority,
 }
 
 
-/* A place is freed, and that claim gets it: its row is woken. */
+/* Frees a place: that row must be woken, and its claim gets the place. */
 static inline void
 flow_next_is(scene_t *scene, uint32_t row, llmgw_claim_t *claim,
     llmgw_lease_t *lease)
@@ -79,7 +79,7 @@ flow_next_is(scene_t *scene, uint32_t row, llmgw_claim_t *claim,
                      LLMGW_ADMISSION_LEASED);
     assert_true(answer.has_left);
 
-    /* the lease is row 0's from here on: it ends them all */
+    /* the lease is row 0's from here on, which ends all leases */
     (*llmgw_share(scene->shared, lease->place.slot, row))--;
     (*llmgw_share(scene->shared, lease->place.slot, 0))++;
 }

@@ -47,7 +47,7 @@ lease_counts_in_total_and_share_until_its_end(void **state)
     assert_int_equal(slot->counts.in_flight, 0);
     assert_int_equal(*llmgw_share(scene->shared, lease.place.slot, 1), 0);
 
-    scene_end(scene, 1, &lease, LLMGW_VERDICT_SUCCESS);     /* once */
+    scene_end(scene, 1, &lease, LLMGW_VERDICT_SUCCESS);     /* counts once */
     assert_int_equal(slot->counts.in_flight, 0);
 }
 
@@ -98,7 +98,7 @@ place_that_comes_free_wakes_the_head_and_nobody_overtakes(void **state)
     assert_int_equal(scene_ask(scene, 2, &first, &lease, &answer),
                      LLMGW_ADMISSION_LEASED);
     assert_true(answer.has_left);
-    assert_int_equal(answer.wake.row, 1);       /* the next may look, too */
+    assert_int_equal(answer.wake.row, 1);       /* the next claim may look */
     assert_int_equal(scene->shared->queue.length, 2);
 }
 
@@ -128,7 +128,10 @@ head_that_leaves_passes_its_turn_on(void **state)
 }
 
 
-/* The replica refused it: it returns to its place, not limited by `size`. */
+/*
+ * A claim that its replica refused returns to its place, and `size` does not
+ * limit that.
+ */
 static void
 refused_grant_goes_back_with_its_old_ticket(void **state)
 {
@@ -193,7 +196,10 @@ tokens_that_are_out_go_before_all_others(void **state)
 }
 
 
-/* Excludes all but one that is full; the last try waits for that one. */
+/*
+ * On its last try a claim excludes all replicas but a full one: it waits for
+ * that one, and others use the rest.
+ */
 static void
 last_try_keeps_those_that_failed_and_is_skipped(void **state)
 {
@@ -227,7 +233,7 @@ last_try_keeps_those_that_failed_and_is_skipped(void **state)
     assert_int_equal(scene_ask(scene, 1, &newcomer, &other, &answer),
                      LLMGW_ADMISSION_LEASED);
 
-    /* a freed slot recalls it, before any new request */
+    /* a place that is freed calls the claim back, before any new request */
 
     scene->now_ms += 100;
     scene_end(scene, 1, &other, LLMGW_VERDICT_SUCCESS);
@@ -240,7 +246,10 @@ last_try_keeps_those_that_failed_and_is_skipped(void **state)
 }
 
 
-/* Its tokens are out: it waits for its group, and others use the rest. */
+/*
+ * A stream that has delivered tokens waits for its group, and others use the
+ * rest.
+ */
 static void
 stream_whose_resume_group_is_full_is_skipped(void **state)
 {
@@ -305,7 +314,7 @@ who_may_not_wait_is_told_so(void **state)
     assert_int_equal(scene_ask(scene, 0, &claim, &lease, &answer),
                      LLMGW_ADMISSION_FULL);
 
-    claim = scene_claim(5);     /* without a row no sweep would find it */
+    claim = scene_claim(5);     /* no sweep would find it without a row */
     assert_int_equal(scene_ask(scene, LLMGW_NO_ROW, &claim, &lease, &answer),
                      LLMGW_ADMISSION_FULL);
 
@@ -362,7 +371,7 @@ one_attempt_probes_while_all_circuits_are_open(void **state)
 
     llmgw_admission_end(&self, &scene->breaker_conf, &lease,
                         LLMGW_VERDICT_FAILURE, scene->now_ms, &end);
-    assert_int_equal(end.change, LLMGW_BREAKER_UNCHANGED);  /* judged */
+    assert_int_equal(end.change, LLMGW_BREAKER_UNCHANGED);  /* judged before */
 }
 
 
@@ -399,7 +408,10 @@ hedge_takes_another_replica_and_nobodys_place(void **state)
 }
 
 
-/* Of replicas that have room, too: an operator may want it left free. */
+/*
+ * A fleet at its usage limit gets no hedge, even if replicas have room, which
+ * an operator may want left free.
+ */
 static void
 hedge_is_not_sent_into_a_fleet_that_is_full(void **state)
 {
@@ -425,7 +437,10 @@ hedge_is_not_sent_into_a_fleet_that_is_full(void **state)
 }
 
 
-/* Its worker was frozen: the grant passes on, and comes back later. */
+/*
+ * The worker of a granted claim was frozen: the grant passes on, and comes
+ * back when that worker looks again.
+ */
 static void
 grant_that_grew_old_is_had_again_by_a_look(void **state)
 {
@@ -446,7 +461,7 @@ grant_that_grew_old_is_had_again_by_a_look(void **state)
     assert_int_equal(llmgw_admission_turn(&quick, scene->now_ms, &ticket,
                                           &wake), second.entry);
 
-    llmgw_admission_look(&quick, scene->now_ms);    /* not its own */
+    llmgw_admission_look(&quick, scene->now_ms);    /* another row's look */
     assert_int_equal(llmgw_admission_turn(&quick, scene->now_ms, &ticket,
                                           &wake), second.entry);
 
@@ -480,7 +495,7 @@ entry_that_nobody_has_is_dropped(void **state)
 }
 
 
-/* Its row was given up: the claim is queued again, by its ticket. */
+/* A claim whose row was given up is queued again, by its ticket. */
 static void
 claim_whose_entry_is_gone_waits_again(void **state)
 {

@@ -78,7 +78,7 @@ each_is_held_for_its_own_time(void **state)
 }
 
 
-/* Behind a head that has just come. */
+/* A hold ends in time behind a head that has just come, too. */
 static void
 one_that_is_not_the_head_ends_too(void **state)
 {
@@ -200,7 +200,9 @@ nothing_is_held_without_hold_or_queue(void **state)
 }
 
 
-/* All have refused it as draining, which the view does not show yet. */
+/*
+ * All replicas have refused it as draining, which the view does not show yet.
+ */
 static void
 claim_waits_for_the_view_that_shows_who_drains(void **state)
 {

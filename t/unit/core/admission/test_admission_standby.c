@@ -29,7 +29,10 @@ activate(scene_t *scene)
 }
 
 
-/* New and resumed ones, in their order, as soon as the view has it. */
+/*
+ * New and resumed streams are served in their order, as soon as the view shows
+ * the successor.
+ */
 static void
 streams_wait_and_are_served_by_the_successor(void **state)
 {
@@ -120,7 +123,10 @@ queue_that_is_full_refuses_those_that_would_wait(void **state)
 }
 
 
-/* It failed the stream, but may serve it: that is faster than any takeover. */
+/*
+ * The active replica failed the stream, but may serve it now: that is faster
+ * than any takeover.
+ */
 static void
 active_one_that_failed_is_tried_again_before_the_wait(void **state)
 {
@@ -147,7 +153,7 @@ active_one_that_failed_is_tried_again_before_the_wait(void **state)
 }
 
 
-/* On its last try it keeps off the one that failed it; others take that. */
+/* On its last try a claim avoids the replica that failed it; others use it. */
 static void
 last_try_waits_for_the_standby_and_is_skipped(void **state)
 {

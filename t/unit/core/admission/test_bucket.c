@@ -51,7 +51,7 @@ estimate_too_low_is_owed(void **state)
     llmgw_bucket_settle(&bucket, 90, 130, 0);
     assert_true(bucket.tokens == -30);
 
-    /* it fills from there */
+    /* the bucket fills up from there */
     assert_int_equal(llmgw_bucket_take(&bucket, 1, 3 * SECOND), 0);
     assert_int_equal(llmgw_bucket_take(&bucket, 10, 4 * SECOND), 1);
 }
@@ -70,7 +70,7 @@ settling_stays_within_the_capacity(void **state)
 }
 
 
-/* What it filled meanwhile does not get lost at the brim. */
+/* Settling counts what has come into the bucket since the take. */
 static void
 settling_fills_first(void **state)
 {

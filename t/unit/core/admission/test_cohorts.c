@@ -87,7 +87,7 @@ other_is_first_and_for_names_that_are_none(void **state)
 }
 
 
-/* One more than has room is "other", and those that are there stay. */
+/* A name that finds no room is "other", and those that are there stay. */
 static void
 fill(llmgw_cohort_kind_t kind, uint32_t max)
 {
@@ -116,7 +116,7 @@ names_are_limited(void **state)
 }
 
 
-/* The number of cohorts is written last. */
+/* The number of cohorts is written last, so half an entry does not count. */
 static void
 process_killed_while_it_adds_leaves_no_group(void **state)
 {
@@ -163,7 +163,7 @@ in_flight_is_what_rows_add_up_to(void **state)
 }
 
 
-/* Its requests end after its row was taken back. */
+/* A worker's requests end after its row was taken back. */
 static void
 request_that_ends_in_an_empty_row_counts_nothing(void **state)
 {
@@ -197,7 +197,7 @@ last_tenant_has_words_of_its_own(void **state)
         cohort = find(cohorts, LLMGW_COHORT_TENANT, name);
     }
 
-    /* beyond these words AddressSanitizer sees it */
+    /* AddressSanitizer sees an access beyond these words */
     llmgw_cohorts_began(cohorts, cohort, NROWS - 1);
     assert_int_equal(llmgw_cohorts_in_flight(cohorts, cohort), 1);
     llmgw_cohorts_drop_row(cohorts, NROWS - 1);

@@ -136,7 +136,7 @@ renews(world_t *world)
 }
 
 
-/* The situations in which they are made. */
+/* The situations in which the changes are made. */
 
 static int
 setup(void **state)
@@ -362,7 +362,7 @@ head_is_skipped(void **state)
 }
 
 
-/* Told by all replicas to come later, it rests until then. */
+/* All replicas have told the head to come later, so it rests until then. */
 static void
 head_rests(void **state)
 {
@@ -448,7 +448,7 @@ sweep_of_a_dead_row(void **state)
 }
 
 
-/* It died while it mended what another process had left. */
+/* The child dies while it mends what another process has left. */
 static void
 mending(void **state)
 {

@@ -87,7 +87,7 @@ orders(world_t *world)
 }
 
 
-/* The situations in which they are made. */
+/* The situations in which the changes are made. */
 
 static int
 setup(void **state)
@@ -209,7 +209,7 @@ shed_claim_takes_note(void **state)
     crowd(world);
     queue = &world->scene.shared->queue;
 
-    /* the newest of the lowest is row 1's */
+    /* the newest claim of the lowest band is row 1's */
     world->claim = flow_wait(&world->scene, DYING, 26, -2, 1);
     (void) flow_wait(&world->scene, 0, 27, 4, 2);
     (void) flow_wait(&world->scene, 0, 28, 4, 2);
@@ -238,7 +238,7 @@ head_is_skipped(void **state)
 }
 
 
-/* Told by all replicas to come later, it rests until then. */
+/* All replicas have told the head to come later, so it rests until then. */
 static void
 head_rests(void **state)
 {
@@ -262,7 +262,7 @@ release(void **state)
 }
 
 
-/* It skips a head whose worker is frozen, and is served. */
+/* The child's claim skips a head whose worker is frozen, and is served. */
 static void
 turn_of_the_next(void **state)
 {
@@ -296,7 +296,7 @@ thaw_and_recall(void **state)
     crowd(world);
     queue = &world->scene.shared->queue;
 
-    /* row 1's is passed over, the next is skipped */
+    /* row 1's claim is passed over, the next one is skipped */
     llmgw_queue_grant(queue, world->claim.entry, world->scene.now_ms);
     world->scene.now_ms += LLMGW_QUEUE_GRANT_MS;
     head = llmgw_queue_head(queue, world->scene.now_ms);
@@ -334,7 +334,7 @@ another_order(void **state)
 }
 
 
-/* It died while it mended what another process had left. */
+/* The child dies while it mends what another process has left. */
 static void
 mending(void **state)
 {

@@ -63,7 +63,7 @@ all_slow_stays_within_the_budget(void **state)
             }
         }
 
-        /* and nothing of it is wasted */
+        /* and no more than two hedges of it are unused */
         assert_in_range(hedges * 1000,
                         budgets[k] < 1000 ? n * budgets[k] - 2 * 1000 : n - 1,
                         n * 1000);
@@ -128,7 +128,7 @@ extreme_budgets_do_no_harm(void **state)
     assert_true(llmgw_hedge_may_hedge(&budget, 1));
 
     for (i = 0; i < 100; i++) {
-        llmgw_hedge_note_hedge(&budget);        /* a hedge not asked for */
+        llmgw_hedge_note_hedge(&budget);        /* without asking first */
     }
 
     assert_false(llmgw_hedge_may_hedge(&budget, 1));

@@ -16,7 +16,7 @@
 #define MANY     1000000
 
 
-/* The most of our own that counts: what is not foreign of many. */
+/* How many of MANY attempts count as our own, and not as foreign. */
 static uint32_t
 own(const llmgw_high_water_t *high, uint32_t in_flight, uint64_t now_ms)
 {
@@ -50,7 +50,7 @@ count_is_remembered_for_two_seconds(void **state)
         assert_int_equal(own(&high, 0, start_ms + 2000), 9);
         assert_int_equal(own(&high, 1, start_ms + 2500), 1);
 
-        /* also with others noted meanwhile */
+        /* also if other counts are noted meanwhile */
         llmgw_high_water_note(&high, 3, start_ms + 1200);
         assert_int_equal(own(&high, 0, start_ms + 2000), 9);
         assert_int_equal(own(&high, 0, start_ms + 2500), 3);
@@ -61,7 +61,9 @@ count_is_remembered_for_two_seconds(void **state)
 }
 
 
-/* A count that was high for long falls: it was the highest until now. */
+/*
+ * A count that was high for long counts as the highest for 2 s after it falls.
+ */
 static void
 long_stand_is_known_when_it_falls(void **state)
 {

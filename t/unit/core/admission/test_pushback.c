@@ -1,7 +1,8 @@
 
 /*
- * Requests that a replica asked to come later: they do not use it before, and
- * other waiting requests may use it meanwhile.  In time that tests make.
+ * Requests that a replica asked to come later: they do not use it before that
+ * time, and other waiting requests may use it meanwhile.  The tests set the
+ * clock.
  */
 
 #include "t/unit/core/admission/admission_scene.h"
@@ -85,7 +86,7 @@ pushed_request_waits_and_holds_up_nobody(void **state)
 }
 
 
-/* A replica may join meanwhile. */
+/* The request looks for another replica, since one may join meanwhile. */
 static void
 pushed_request_looks_around_once_a_second(void **state)
 {
@@ -106,7 +107,7 @@ pushed_request_looks_around_once_a_second(void **state)
 }
 
 
-/* More than may be skipped otherwise. */
+/* Pushed requests do not count among those that may be skipped. */
 static void
 any_number_of_pushed_requests_may_wait(void **state)
 {
@@ -124,7 +125,7 @@ any_number_of_pushed_requests_may_wait(void **state)
     other = scene_claim(50);
     assert_int_equal(ask(scene, 2, &other), LLMGW_ADMISSION_LEASED);
 
-    /* and those count in the queue's size */
+    /* but they count in the queue's size */
 
     claims[0] = pushed_claim(51, scene->now_ms + 500);
     assert_int_equal(ask(scene, 1, &claims[0]), LLMGW_ADMISSION_SKIPPABLE);
@@ -145,7 +146,10 @@ another_replica_serves_a_pushed_request(void **state)
 }
 
 
-/* It waits for the full one, at the front, and not for the time. */
+/*
+ * A pushed request waits at the front for a full replica, and not for its
+ * time.
+ */
 static void
 full_replica_is_waited_for_at_once(void **state)
 {
@@ -168,7 +172,10 @@ full_replica_is_waited_for_at_once(void **state)
 }
 
 
-/* It was just refused: not even until its next turn does it hold up others. */
+/*
+ * A request that was just refused rests at once: it does not hold up others
+ * until its next turn.
+ */
 static void
 refused_request_rests_from_the_beginning(void **state)
 {

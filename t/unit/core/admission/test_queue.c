@@ -181,7 +181,7 @@ granted_head_that_does_not_come_is_passed_over(void **state)
 }
 
 
-/* An older one returns before a head that was granted. */
+/* An older claim returns to its place before a head that was granted. */
 
 static void
 head_that_an_older_one_displaced_is_not_passed_over(void **state)
@@ -299,7 +299,10 @@ few_may_be_skipped(void **state)
 
 
 
-/* Whatever the links and counts are, the used entries are the truth. */
+/*
+ * Mending makes links and counts anew from the used entries, whatever they
+ * are.
+ */
 static void
 mending_makes_the_order_out_of_the_entries(void **state)
 {

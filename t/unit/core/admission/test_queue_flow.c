@@ -33,7 +33,7 @@ higher_class_is_served_before_lower_ones(void **state)
 }
 
 
-/* A newcomer is in the queue only for as long as it is asked. */
+/* Such a newcomer is in the queue only during its claim. */
 static void
 newcomer_that_is_the_head_goes_at_once(void **state)
 {
@@ -53,7 +53,7 @@ newcomer_that_is_the_head_goes_at_once(void **state)
 }
 
 
-/* Between a grant and its claim another one of a higher class may come. */
+/* Between a grant and its use a request of a higher class may come. */
 static void
 grant_that_came_too_late_is_given_again(void **state)
 {
@@ -86,7 +86,7 @@ grant_that_came_too_late_is_given_again(void **state)
 }
 
 
-/* The replica says that it is full: the request keeps its ticket. */
+/* A request whose replica says that it is full keeps its ticket. */
 static void
 refused_grant_goes_back_to_its_old_place(void **state)
 {
@@ -140,13 +140,13 @@ stream_with_tokens_out_is_before_every_class_and_never_held(void **state)
 
     flow_next_is(scene, 2, &urgent, &leases[0]);
 
-    /* the other one is held, also after a wakeup */
+    /* the other request is held, even after a wakeup */
     assert_int_equal(scene_end(scene, 0, &leases[0],
                                LLMGW_VERDICT_SUCCESS).row, 1);
     assert_int_equal(scene_ask(scene, 1, &high, &leases[0], &answer),
                      LLMGW_ADMISSION_WAITS);
 
-    /* no place is freed any more: the timer wakes it again */
+    /* no place is freed any more: the timer wakes the request again */
     scene->view.saturation = 0.99;
     assert_int_equal(scene_ask(scene, 1, &high, &leases[0], &answer),
                      LLMGW_ADMISSION_LEASED);
@@ -213,8 +213,8 @@ jain(const double *x, size_t n)
 
 
 /*
- * Tenant 0 sends ten requests for each of the other three's, all more than
- * their share: the queue is full all the time.
+ * Tenant 0 sends ten requests for each one of the other three tenants, and all
+ * send more than their share: the queue is full all the time.
  */
 static void
 serve_unequal_tenants(scene_t *scene, double *served)
@@ -267,7 +267,7 @@ tenant_with_ten_times_the_load_gets_its_share(void **state)
 }
 
 
-/* The same without fairness: it can fail. */
+/* The same load without fairness: jain() can show that it is unfair. */
 static void
 strict_order_serves_whoever_sends_most(void **state)
 {
@@ -299,7 +299,7 @@ full_queue_sheds_the_newest_of_the_lowest_class(void **state)
         claims[i] = flow_wait(scene, 2, i, i < 2 ? -3 : -1, 0);
     }
 
-    /* none that is lower: refused */
+    /* no request is of a lower class: the newcomer is refused */
     high = flow_claim(20, -3, 0);
     assert_int_equal(scene_ask(scene, 1, &high, &leases[0], &answer),
                      LLMGW_ADMISSION_FULL);
@@ -322,7 +322,7 @@ full_queue_sheds_the_newest_of_the_lowest_class(void **state)
     assert_true(answer.has_left);
     assert_int_equal(claims[1].entry, LLMGW_QUEUE_NONE);
 
-    /* the queue goes on without it */
+    /* the queue continues without the shed request */
     assert_int_equal(llmgw_admission_turn(&self, scene->now_ms, &ticket,
                                           &wake),
                      LLMGW_QUEUE_NONE);
@@ -352,7 +352,7 @@ queue_without_shedding_refuses(void **state)
     assert_int_equal(answer.shed.row, LLMGW_NO_ROW);
     assert_int_equal(scene->shared->queue.length, QUEUE);
 
-    /* a place that is free is not refused, whatever waits */
+    /* a free place is given to a claim, whatever waits */
     scene_end(scene, 0, &leases[0], LLMGW_VERDICT_SUCCESS);
     assert_int_equal(scene_ask(scene, 1, &high, &leases[0], &answer),
                      LLMGW_ADMISSION_LEASED);
@@ -387,7 +387,8 @@ claim_that_cannot_wait_goes_only_if_it_is_the_head(void **state)
 
 
 /*
- * Its replica is full while others have capacity: requests after it may leave.
+ * The head's replica is full while others have capacity: requests after it may
+ * use that.
  */
 static void
 skipped_head_lets_others_go_and_keeps_its_place(void **state)
@@ -404,7 +405,7 @@ skipped_head_lets_others_go_and_keeps_its_place(void **state)
     low = flow_wait(scene, 2, 2, -1, 0);
     high = flow_wait(scene, 1, 1, 4, 0);
 
-    /* only peer 2 has a place, and the high one has been there */
+    /* only peer 2 has a place, and it has refused the high request */
     while (scene->peers[2].counts->in_flight == CAPACITY) {
         lease = leases[0];
         scene_end(scene, 0, &lease, LLMGW_VERDICT_NEUTRAL);
@@ -436,7 +437,7 @@ skipped_head_lets_others_go_and_keeps_its_place(void **state)
 }
 
 
-/* It drops its exclusions, and is judged as the head that it is. */
+/* The head drops its exclusions, and is still judged as the head. */
 static void
 head_that_starts_over_is_still_the_head(void **state)
 {
@@ -488,7 +489,7 @@ worker_that_stands_still_is_passed_over(void **state)
     assert_int_equal(scene_ask(scene, 1, &quick, &leases[0], &answer),
                      LLMGW_ADMISSION_LEASED);
 
-    /* it runs again, and is the head again */
+    /* its worker runs again, so it is the head again */
     llmgw_admission_look(&slow, scene->now_ms);
     assert_int_equal(llmgw_admission_turn(&slow, scene->now_ms, &ticket,
                                           &wake),
@@ -496,7 +497,9 @@ worker_that_stands_still_is_passed_over(void **state)
 }
 
 
-/* A reload: all keep waiting, in the order that is in force now. */
+/*
+ * After a reload all requests keep waiting, in the order that is now in force.
+ */
 static void
 order_may_change_while_requests_wait(void **state)
 {

@@ -23,7 +23,7 @@ typedef struct {
     llmgw_flow_fairness_t  fairness;
     uint64_t               seed;
     uint64_t               number;
-    waiter_t               waiters[WAITERS];        /* by entry */
+    waiter_t               waiters[WAITERS];        /* by their entry */
     llmgw_lease_t          leases[PLACES];
     int                    turns[CLASSES];          /* tenant + 1; 0: none */
 } model_t;
@@ -53,7 +53,7 @@ is_better(const llmgw_claim_t *a, const llmgw_claim_t *b)
 }
 
 
-/* The first of a tenant in a band, of those that wait and *one. */
+/* A tenant's first claim in a band, among those that wait and *one. */
 static const llmgw_claim_t *
 first_of(const model_t *m, const llmgw_claim_t *one, int32_t priority,
     uint64_t tenant)
@@ -79,7 +79,10 @@ first_of(const model_t *m, const llmgw_claim_t *one, int32_t priority,
 }
 
 
-/* The tenant after the last one; after all of them the first. */
+/*
+ * The first claim of the tenant whose turn it is: the next number after the
+ * last tenant's, or the lowest.
+ */
 static const llmgw_claim_t *
 turn_of(const model_t *m, const llmgw_claim_t *one, int32_t priority)
 {
@@ -101,7 +104,7 @@ turn_of(const model_t *m, const llmgw_claim_t *one, int32_t priority)
 }
 
 
-/* The next request, of the waiting ones and *one; NULL: none. */
+/* The next request, among the waiting ones and *one; NULL: none. */
 static const llmgw_claim_t *
 next_of(const model_t *m, const llmgw_claim_t *one)
 {
@@ -141,7 +144,10 @@ count_of(const model_t *m, const llmgw_claim_t *one, uint64_t tenant)
 }
 
 
-/* The newest that counts, of a band or of a tenant in it. */
+/*
+ * The newest claim that counts in the queue's size, of a band or of a tenant
+ * in it.
+ */
 static const llmgw_claim_t *
 newest_of(const model_t *m, int32_t priority, int64_t tenant)
 {
@@ -166,7 +172,7 @@ newest_of(const model_t *m, int32_t priority, int64_t tenant)
 }
 
 
-/* The request that is shed so that one may stay; NULL: none. */
+/* The request that is shed so that *one may stay; NULL: none. */
 static const llmgw_claim_t *
 victim_for(const model_t *m, const llmgw_claim_t *one)
 {
@@ -309,7 +315,7 @@ one_comes(model_t *m)
 }
 
 
-/* A place is free: the next request gets it, until there is none. */
+/* Gives free places to the next requests until there are none of either. */
 static void
 serve(model_t *m)
 {

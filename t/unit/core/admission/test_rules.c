@@ -151,7 +151,7 @@ token_bucket_fills_with_time(void **state)
     scene.request.now_us = 160;
     assert_int_equal(ask(&scene, 4), LLMGW_RULE_ADMITTED);
 
-    /* at most its capacity, and nothing if the clock went back */
+    /* it gains up to its capacity, and nothing if the clock went back */
     scene.request.now_us = 10000000;
     scene.request.tokens = 100;
     assert_int_equal(ask(&scene, 4), LLMGW_RULE_ADMITTED);
@@ -224,7 +224,7 @@ budgets_are_fractions(void **state)
     assert_int_equal(llmgw_tenant_init(&tenant, NAN), -1);
     assert_false(tenant.has_budget);
 
-    /* a budget of nothing lets one through, since it counts when sent */
+    /* a budget of 0 lets one request through: it counts when it is sent */
     assert_int_equal(llmgw_tenant_init(&tenant, 0), 0);
     assert_false(llmgw_tenant_is_over(&tenant, 0));
     tenant.in_flight = 1;

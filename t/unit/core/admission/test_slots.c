@@ -17,7 +17,7 @@ slot_of_another_generation_is_not_counted_in(void **state)
     llmgw_admission_self_t    self = scene_self(scene, LLMGW_NO_ROW);
     llmgw_admission_answer_t  answer;
 
-    /* without a row it blocks no slot */
+    /* a claim without a row blocks no slot */
 
     claim = scene_claim(5);
     assert_int_equal(scene_ask(scene, LLMGW_NO_ROW, &claim, &old, &answer),
@@ -43,7 +43,7 @@ slot_of_another_generation_is_not_counted_in(void **state)
                      LLMGW_ADMISSION_LEASED);
     assert_int_not_equal(lease.place.slot, i);
 
-    for (n = 0; n < 4; n++) {                   /* enough to open it */
+    for (n = 0; n < 4; n++) {                   /* opens the circuit */
         old.is_held = 1;
         old.is_judged = 0;
         llmgw_admission_end(&self, &scene->breaker_conf, &old,

@@ -1,10 +1,12 @@
 
-/* Claims of which every replica has been tried, and failed some of them. */
+/*
+ * Claims that have tried every replica, and that some of them failed.
+ */
 
 #include "t/unit/core/admission/admission_scene.h"
 
 
-/* The claim has asked all of them. */
+/* Makes a claim that has tried all replicas. */
 static void
 tries_all(llmgw_claim_t *claim)
 {
@@ -29,7 +31,7 @@ all_tried_starts_over_once_after_a_pause(void **state)
                      LLMGW_ADMISSION_EXCLUDED);
     assert_false(llmgw_claim_pauses(&claim, answer.rc));
 
-    claim.may_restart = 1;      /* not at once */
+    claim.may_restart = 1;      /* but after a pause */
     assert_int_equal(scene_ask(scene, 0, &claim, &lease, &answer),
                      LLMGW_ADMISSION_EXCLUDED);
     assert_true(llmgw_claim_pauses(&claim, answer.rc));
@@ -41,7 +43,7 @@ all_tried_starts_over_once_after_a_pause(void **state)
     assert_int_equal(answer.forget, LLMGW_FORGET_ALL);
     assert_false(claim.may_restart || claim.has_paused);
 
-    claim.to_queue = 1;         /* whatever room there is */
+    claim.to_queue = 1;         /* even if there is capacity */
     assert_int_equal(scene_ask(scene, 0, &claim, &lease, &answer),
                      LLMGW_ADMISSION_WAITS);
     assert_true(answer.has_joined && !claim.to_queue);
@@ -51,7 +53,7 @@ all_tried_starts_over_once_after_a_pause(void **state)
     claim = scene_claim(6);
     tries_all(&claim);
     claim.is_urgent = 1;
-    claim.saw_full = 1;         /* queues instead of trying full ones */
+    claim.saw_full = 1;         /* it queues, and tries no full replica */
     assert_int_equal(scene_ask(scene, 0, &claim, &lease, &answer),
                      LLMGW_ADMISSION_WAITS);
     assert_true(answer.has_joined);
@@ -76,7 +78,7 @@ one_that_may_not_wait_starts_over_without_a_pause(void **state)
 }
 
 
-/* What it waited for may be the replica that failed it. */
+/* The replica that a claim waited for may be the one that failed it. */
 static void
 one_that_has_waited_starts_over_without_a_pause(void **state)
 {
@@ -97,7 +99,7 @@ one_that_has_waited_starts_over_without_a_pause(void **state)
 }
 
 
-/* It would only get the same answer again, and later. */
+/* After a pause the claim would get the same answer, only later. */
 static void
 open_circuits_are_waited_for_without_a_pause(void **state)
 {

@@ -284,12 +284,12 @@ the_best_are_shown_and_the_chosen_one_always(void **state)
     assert_int_equal(shown[0], 1);
     assert_int_equal(shown[1], 2);
 
-    route.chosen = 0;           /* the better ones could not be had */
+    route.chosen = 0;           /* the better ones were not eligible */
     assert_int_equal(llmgw_decision_top(&route, 2, heap, shown), 3);
     assert_int_equal(shown[2], 0);
 
     route.chosen = 2;
-    route.ranks = NULL;         /* by a ring */
+    route.ranks = NULL;         /* chosen by a ring */
     assert_int_equal(llmgw_decision_top(&route, 2, heap, shown), 2);
     assert_int_equal(shown[0], 2);
     assert_int_equal(shown[1], 0);

@@ -1,5 +1,5 @@
 
-/* A flow with few places, and requests that come and leave: its tests. */
+/* A flow with few places, and requests that come and leave, for its tests. */
 
 #ifndef FLOW_SCENE_H
 #define FLOW_SCENE_H
@@ -71,7 +71,7 @@ add(scene_t *scene, uint32_t request, int32_t priority, uint64_t tenant)
 }
 
 
-/* The request that leaves at that saturation; NOBODY: none. */
+/* Takes the request that may leave at that saturation; NOBODY: none. */
 static inline uint32_t
 leaves(scene_t *scene, double saturation)
 {

@@ -68,7 +68,7 @@ round_robin_serves_tenant_after_tenant(void **state)
 
     assert_leave(&scene, 0, 11);
 
-    /* 4 has nothing left: the first tenant is next, as in BLIS */
+    /* tenant 4 has nothing left: the first tenant is next, as in BLIS */
     assert_leave(&scene, 1, 10, 2, 12, 3, 4);
 
     /* bands have turns of their own */
@@ -114,7 +114,7 @@ earliest_deadline_leaves_first_within_its_flow(void **state)
     add_until(&scene, 4, 3, 1, 60);
     add_until(&scene, 5, 4, 1, 900);
 
-    /* the band first; then 1's flow, as long as it has the oldest */
+    /* the highest band first; then tenant 1's flow while it has the oldest */
     assert_leave(&scene, 5, 3, 4, 2, 0, 1);
     scene_done(&scene);
 }
@@ -187,7 +187,7 @@ shedding_gives_up_the_newest_of_the_lowest(void **state)
     add(&scene, 2, -1, 1);
     add(&scene, 3, 3, 1);
 
-    /* not for its equal or for less */
+    /* no request is shed for one of its own band or of a lower one */
     assert_int_equal(add(&scene, 4, -2, 1), LLMGW_FLOW_REJECTED);
     assert_int_equal(add(&scene, 5, -3, 1), LLMGW_FLOW_REJECTED);
 
@@ -243,7 +243,7 @@ request_that_left_is_not_removed_again(void **state)
     assert_leave(&scene, 1);
     assert_false(llmgw_flow_remove(scene.flow, scene.entries[1], 1));
 
-    /* its memory is another's now */
+    /* its entry is another request's now */
     add(&scene, 3, 3, 1);
     assert_false(llmgw_flow_remove(scene.flow, scene.entries[3], 1));
     assert_false(llmgw_flow_remove(scene.flow, 0, 3));
@@ -253,7 +253,7 @@ request_that_left_is_not_removed_again(void **state)
 }
 
 
-/* What a search through all that wait finds. */
+/* A waiting request in the model, which searches all of them. */
 typedef struct {
     int       waits;
     uint64_t  number;
@@ -271,7 +271,10 @@ model_is_before(const model_t *a, const model_t *b)
 }
 
 
-/* Of the highest band, in the flow of its oldest, the earliest deadline. */
+/*
+ * The earliest deadline in the flow with the oldest request of the highest
+ * band.
+ */
 static uint32_t
 model_next(const model_t *models)
 {

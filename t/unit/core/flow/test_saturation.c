@@ -88,7 +88,7 @@ facts_that_nobody_tells_hold_nobody(void **state)
 
     live_init(&live, LLMGW_SATURATION_UTILIZATION);
 
-    /* the gateway's own load is no queue of the replica's */
+    /* the gateway's own load does not count as the replica's queue */
     live.scene.counts[0].in_flight = 100;
     assert_true(ask(&live) == 0);
     assert_false(live.is_known);
@@ -97,7 +97,7 @@ facts_that_nobody_tells_hold_nobody(void **state)
     assert_true(ask(&live) == 0);
     assert_false(live.is_known);
 
-    /* only KV is known: the others read as the one that reports it */
+    /* only KV is known, of one replica: it stands for the others */
     tell(&live, 1, LLMGW_FACT_KV, 0, 400);
     assert_true(ask(&live) == 0.4 / 0.8);
     assert_true(live.is_known);
@@ -105,7 +105,7 @@ facts_that_nobody_tells_hold_nobody(void **state)
     tell(&live, 1, LLMGW_FACT_KV | LLMGW_FACT_WAITING, 10, 400);
     assert_true(ask(&live) == 10.0 / 5);
 
-    /* old ones are unknown */
+    /* facts that are old are unknown */
     live.fleet.clock_ms += LLMGW_FACTS_MS;
     assert_true(ask(&live) == 0);
     assert_false(live.is_known);
@@ -126,7 +126,7 @@ own_attempts_are_always_known(void **state)
 }
 
 
-/* The pick reports that there is no replica; no request waits for one. */
+/* The pick reports that there is no replica, so no request is held. */
 static void
 fleet_without_replicas_holds_nobody(void **state)
 {

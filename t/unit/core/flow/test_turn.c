@@ -1,5 +1,7 @@
 
-/* Whose turn it is, asked before it is taken; those that come back. */
+/*
+ * Looking up whose turn it is before taking it; requests that come back.
+ */
 
 #include "t/unit/core/flow/flow_scene.h"
 
@@ -41,7 +43,10 @@ turn_moves_with_the_one_that_is_taken(void **state)
 }
 
 
-/* Two tenants that always have one request again leave a turn to the third. */
+/*
+ * Two tenants that always send one more request still leave the third its
+ * turn.
+ */
 static void
 kept_turns_starve_nobody(void **state)
 {
@@ -65,7 +70,10 @@ kept_turns_starve_nobody(void **state)
 }
 
 
-/* In and out by numbers of its own: a place is kept. */
+/*
+ * Requests that are removed and come back under their own numbers keep their
+ * places.
+ */
 static void
 one_that_comes_back_stands_where_it_stood(void **state)
 {

@@ -209,7 +209,7 @@ scene_string(scene_out_t *out, const char *text)
 static inline void scene_value(scene_out_t *out, json_t *value);
 
 
-/* From a random member on, and around. */
+/* Writes an object's members, from a random one on and around. */
 static inline void
 scene_members(scene_out_t *out, json_t *object)
 {
@@ -285,7 +285,7 @@ scene_value(scene_out_t *out, json_t *value)
 }
 
 
-/* The caller frees it; seed 0 writes it the plain way. */
+/* The value as JSON, to be freed by the caller; seed 0: in the plain way. */
 static inline char *
 scene_json(json_t *value, unsigned seed)
 {

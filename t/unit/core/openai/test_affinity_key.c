@@ -1,5 +1,7 @@
 
-/* The key: what enters it, and what does not matter. */
+/*
+ * The affinity key: what of a body enters it, and what does not matter.
+ */
 
 #include "t/unit/core/openai/random_body.h"
 
@@ -90,7 +92,10 @@ what_is_not_hashed_does_not_matter(void **state)
 }
 
 
-/* The first `prefix` bytes of the user message, and the whole of system. */
+/*
+ * The key takes the first `prefix` bytes of the user message, and the whole of
+ * the system message.
+ */
 static void
 user_message_counts_up_to_the_prefix(void **state)
 {
@@ -258,7 +263,10 @@ tree_key(json_t *tree, unsigned seed)
 }
 
 
-/* Changes one of what is hashed; message 3 and `k` are not. */
+/*
+ * Changes one thing that the key hashes, or message 3 or `k`, which it does
+ * not.
+ */
 static void
 change(json_t *body, unsigned which)
 {

@@ -1,5 +1,8 @@
 
-/* What a good body says: members and their places, and what they ask for. */
+/*
+ * What is read from a valid body: its members, where they are, and what they
+ * ask for.
+ */
 
 #include "t/unit/core/openai/openai_scene.h"
 
@@ -50,8 +53,8 @@ positions_are_those_of_key_and_value(void **state)
 
 
 /*
- * jansson reads what stands at each member's place, and finds there what it
- * found in the whole.
+ * jansson reads the text at each member's place, and finds there the value
+ * that the member has in the whole body.
  */
 static void
 assert_members(const llmgw_openai_body_t *body, json_t *whole)
@@ -168,7 +171,7 @@ max_completion_tokens_goes_first(void **state)
     assert_int_equal(body.max_tokens, 2147483647);
     scene_done(&body);
 
-    /* the prompt's logprobs alone */
+    /* the log probabilities of the prompt alone */
     scene_well(&body, COMPLETIONS, PROMPTS("\"max_tokens\":0,\"echo\":true"));
     assert_int_equal(body.max_tokens, 0);
     assert_int_equal(body.features, FEATURE(ECHO));
@@ -267,7 +270,7 @@ features_are_what_the_members_ask_for(void **state)
 }
 
 
-/* One that is out of order in the table would not be found. */
+/* A key that is out of order in the table would not be found. */
 static void
 known_keys_are_found(void **state)
 {
@@ -347,7 +350,10 @@ prompts_are_counted(void **state)
 }
 
 
-/* They are passed on: what is not the gateway's business is the engine's. */
+/*
+ * Bodies of other APIs are passed on: what the gateway does not need is left
+ * to the engine.
+ */
 static void
 other_apis_are_judged_by_what_is_needed(void **state)
 {

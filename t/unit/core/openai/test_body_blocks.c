@@ -1,5 +1,8 @@
 
-/* The blocks of a request: what shares them, and what does not matter. */
+/*
+ * The blocks of a request: which requests share them, and what does not
+ * matter.
+ */
 
 #include "t/unit/core/openai/random_body.h"
 
@@ -36,7 +39,7 @@ chat(blocks_t *blocks, const char *messages)
 }
 
 
-/* How many blocks two of them share from the first on. */
+/* How many blocks two requests share from the first on. */
 static uint32_t
 common(const blocks_t *a, const blocks_t *b)
 {
@@ -126,7 +129,7 @@ parts_are_the_same_as_their_text(void **state)
 }
 
 
-/* Clients mark the newest part, and only that. */
+/* Clients mark the newest part alone, so the mark moves. */
 static void
 mark_of_the_cache_that_moves_does_not_matter(void **state)
 {
@@ -190,7 +193,7 @@ every_api_has_blocks(void **state)
 {
     blocks_t  a, b;
 
-    /* what stands apart is the first message */
+    /* a separate system text counts as the first message */
     chat(&a, "{\"role\":\"system\",\"content\":\"" LONG "\"}," USER);
     blocks_of(&b, MESSAGES, "{\"model\":\"m\",\"max_tokens\":9,\"messages\":["
               USER "],\"system\":[{\"type\":\"text\",\"text\":\"" LONG
@@ -200,7 +203,7 @@ every_api_has_blocks(void **state)
               "\",\"input\":[" USER "]}");
     assert_true(same(&a, &b));
 
-    /* a string is a message of the user's */
+    /* an input that is a string is a user message */
     chat(&a, USER);
     blocks_of(&b, RESPONSES, "{\"model\":\"m\",\"input\":\"" LONG "\"}");
     assert_true(same(&a, &b));
@@ -220,7 +223,7 @@ every_api_has_blocks(void **state)
 }
 
 
-/* Behind the message that fills the last block nothing is read. */
+/* Nothing is read after the message that fills the last block. */
 static void
 blocks_are_bounded(void **state)
 {

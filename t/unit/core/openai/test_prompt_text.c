@@ -159,7 +159,7 @@ assert_bytes(Llmgateway__Api api, const char *json, size_t expected)
 }
 
 
-/* Neither roles nor images, and a prompt of ids by their number. */
+/* Roles and images do not count; of a prompt of ids their number counts. */
 static void
 bytes_of_text_are_counted(void **state)
 {

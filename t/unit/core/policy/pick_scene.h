@@ -38,7 +38,7 @@ typedef struct {
     llmgw_breaker_conf_t  breaker_conf;
     uint32_t              excluded[PEERS_MAX];
     uint32_t              pushed[PEERS_MAX];
-    llmgw_pushed_t        told;             /* of those, with key.pushed */
+    llmgw_pushed_t        told;             /* pushed[], for key.pushed */
     uint32_t              order[PEERS_MAX]; /* distinct, clockwise of key */
     size_t                norder;
 } scene_t;
@@ -139,7 +139,7 @@ scene_done(scene_t *scene)
 }
 
 
-/* The circuit opened at since_ms, with a cooldown of 500 ms. */
+/* Opens the peer's circuit at since_ms, with a cooldown of 500 ms. */
 static inline void
 scene_open(scene_t *scene, uint32_t peer, uint64_t since_ms)
 {

@@ -66,7 +66,7 @@ score_scene_run(score_scene_t *scene, const char *name)
 }
 
 
-/* Every bit of each score. */
+/* Compares each score, bit by bit. */
 #define assert_scores(scene, name, ...)                                       \
     do {                                                                      \
         const double  want_[] = { __VA_ARGS__ };                              \

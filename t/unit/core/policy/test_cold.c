@@ -80,7 +80,10 @@ note(world_t *world, uint32_t chosen)
 }
 
 
-/* Both ways through, and the marks. */
+/*
+ * Copies the list, the oldest first; its links are checked both ways, and its
+ * marks.
+ */
 static uint32_t
 list_of(const llmgw_cold_t *cold, uint32_t *list)
 {
@@ -134,8 +137,8 @@ is_candidate(const world_t *world, uint32_t replica)
 
 
 /*
- * Candidates are there, in their order; the chosen one where it was, at the
- * end, or nowhere; others may be gone.
+ * After a cut, candidates are on the list, in their order; the chosen one is
+ * where it was, at the end, or gone; others may be gone.
  */
 static void
 others_go_on(void *data)
@@ -285,7 +288,10 @@ copy_is_the_same_list(void **state)
 }
 
 
-/* Nothing is copied while it changes, and no walk goes on for ever. */
+/*
+ * A list that is being changed is not copied, and no walk through a torn one
+ * is endless.
+ */
 static void
 copy_of_a_torn_list_is_empty(void **state)
 {

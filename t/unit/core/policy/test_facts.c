@@ -105,12 +105,12 @@ queue_and_batch_follow_what_is_in_flight_since(void **state)
     assert_reads(&f, 1, 4 - 2, 8, 0);
     assert_reads(&f, 2, 0, 8 + 4 - 11, 0);
 
-    /* others' requests were among those that ran */
+    /* other gateways' requests are among those that run */
     f.facts[2].running = 3;
     (void) candidates(&f);
     assert_reads(&f, 2, 0, 0, 0);
 
-    /* with a queue that it does not tell */
+    /* replicas report no queue, but running requests */
     f.facts[0].reported = LLMGW_FACT_RUNNING;
     f.facts[1].reported = LLMGW_FACT_RUNNING;
     f.facts[2].reported = LLMGW_FACT_RUNNING;
@@ -128,13 +128,13 @@ what_was_in_flight_is_taken_when_a_report_is_new(void **state)
 {
     llmgw_facts_t  before = { 0 }, facts = { .reported_ms = 1, .active = 9 };
 
-    /* nobody else's: two of ours have ended since, and two are on their way */
+    /* all are our own: two have ended since, or two are on their way */
     llmgw_facts_update(&facts, &before, 7, 0);
     assert_int_equal(facts.in_flight, 9);
     llmgw_facts_update(&facts, &before, 11, 0);
     assert_int_equal(facts.in_flight, 9);
 
-    /* four are somebody else's */
+    /* four are other gateways' */
     llmgw_facts_update(&facts, &before, 5, 4);
     assert_int_equal(facts.in_flight, 5);
 
@@ -143,7 +143,7 @@ what_was_in_flight_is_taken_when_a_report_is_new(void **state)
     llmgw_facts_update(&facts, &before, 8, 1);
     assert_int_equal(facts.in_flight, 5);
 
-    /* six are on their way */
+    /* six of ours are on their way */
     facts.reported_ms = 2;
     facts.active = 2;
     llmgw_facts_update(&facts, &before, 8, 1);
@@ -237,7 +237,7 @@ candidates_are_alive_then_suspect_then_tried(void **state)
     assert_int_equal(candidates(&f), 2);
     assert_int_equal(f.state, ALIVE);
 
-    /* what cannot go on with the stream is none, tried or not */
+    /* a replica that cannot resume the stream is no candidate, tried or not */
     f.scene.key.resumes = 1;
     f.scene.key.resume_group = 7;
     assert_int_equal(candidates(&f), 0);

@@ -76,7 +76,10 @@ capacity_is_of_own_requests_alone(void **state)
 }
 
 
-/* Two peers, factor 1.25: ceil(1.25 x (total + 1) / 2), this one included. */
+/*
+ * Two peers, factor 1.25: the bound is ceil(1.25 x (total + 1) / 2), where 1
+ * is this request.
+ */
 static void
 load_bound_counts_the_request_and_rounds_up(void **state)
 {
@@ -335,14 +338,14 @@ codes_tell_full_from_excluded_from_none(void **state)
     assert_refuses(&s, LLMGW_PICK_NONE);
 
     scene_exclude(&s, 0);
-    assert_refuses(&s, LLMGW_PICK_NONE);        /* and was not usable */
+    assert_refuses(&s, LLMGW_PICK_NONE);        /* it is unusable anyway */
 
     s.peers[0].state = ALIVE;
     assert_refuses(&s, LLMGW_PICK_EXCLUDED);
 
     s.peers[1].state = SUSPECT;
     s.fulls[1].until_ms = s.key.now_ms + 1;
-    assert_refuses(&s, LLMGW_PICK_SKIPPABLE);       /* for the first one */
+    assert_refuses(&s, LLMGW_PICK_SKIPPABLE);       /* peer 0 is not full */
 
     s.fulls[0].until_ms = s.key.now_ms + 1;
     assert_refuses(&s, LLMGW_PICK_FULL);
@@ -352,7 +355,7 @@ codes_tell_full_from_excluded_from_none(void **state)
     assert_refuses(&s, LLMGW_PICK_EXCLUDED);
 
     s.peers[0].state = UNUSABLE;
-    assert_refuses(&s, LLMGW_PICK_EXCLUDED);    /* of a suspect alone */
+    assert_refuses(&s, LLMGW_PICK_EXCLUDED);    /* only a suspect is left */
 
     s.pool.npeers = 0;
     assert_refuses(&s, LLMGW_PICK_NONE);

@@ -36,7 +36,7 @@ open_circuit_spills_until_its_cooldown_ends(void **state)
     s.key.now_ms = 1100;
     assert_picks(&s, s.order[0], LLMGW_ROUTE_AFFINITY);
 
-    /* it is being probed: one at a time */
+    /* its circuit is being probed, by one attempt at a time */
     s.breakers[s.order[0]].state = LLMGW_BREAKER_HALF_OPEN;
     s.breakers[s.order[0]].probing = 1;
     assert_picks(&s, s.order[1], LLMGW_ROUTE_SPILL);
@@ -86,7 +86,7 @@ all_open_names_the_one_that_closes_first(void **state)
     assert_opens(&s, 2, s.order[0] == 2 ? LLMGW_ROUTE_AFFINITY
                                         : LLMGW_ROUTE_SPILL);
 
-    /* the pick waits for the one that is being probed */
+    /* the pick waits for the peer that is being probed */
     s.breakers[0].state = LLMGW_BREAKER_HALF_OPEN;
     s.breakers[0].probing = 1;
     assert_opens(&s, 0, s.order[0] == 0 ? LLMGW_ROUTE_AFFINITY
@@ -115,7 +115,7 @@ full_peer_that_is_admitted_means_waiting(void **state)
     s.fulls[2].until_ms = s.key.now_ms + 1;
     assert_refuses(&s, LLMGW_PICK_FULL);
 
-    /* one that is full and has an open circuit cannot be forced */
+    /* a peer that is full and has an open circuit cannot be forced */
     scene_open(&s, 2, 100);
     s.breakers[2].cooldown_ms = 901;
     assert_opens(&s, 0, s.order[0] == 0 ? LLMGW_ROUTE_AFFINITY
@@ -144,7 +144,7 @@ excluded_peer_with_an_open_circuit_makes_nothing_skippable(void **state)
     scene_open(&s, 0, 900);
     assert_refuses(&s, LLMGW_PICK_FULL);
 
-    /* one that is full and has an open circuit is not merely full */
+    /* a peer that is full and has an open circuit is not merely full */
     s.peers[0].breaker = NULL;
     scene_open(&s, 1, 900);
     assert_refuses(&s, LLMGW_PICK_FULL_OPEN);
@@ -171,7 +171,7 @@ suspects_serve_when_all_living_circuits_are_open(void **state)
     s.fulls[suspect].until_ms = s.key.now_ms + 1;
     assert_refuses(&s, LLMGW_PICK_FULL);
 
-    /* the live one first, though its cooldown ends later */
+    /* the live peer comes first, though its cooldown ends later */
     s.fulls[suspect].until_ms = 0;
     scene_open(&s, suspect, 600);
     assert_opens(&s, living, LLMGW_ROUTE_AFFINITY);

@@ -8,7 +8,7 @@
 #define OTHER  8
 
 
-/* The first two clockwise are of the other group, and far less loaded. */
+/* The first two peers are of the other group, and far less loaded. */
 static void
 group_init(scene_t *s)
 {
@@ -56,7 +56,7 @@ least_loaded_of_the_group_is_picked_where_all_are_over_the_bound(
 }
 
 
-/* Its group is full: the stream waits; others may go elsewhere. */
+/* The stream's group is full, so it waits; others may go elsewhere. */
 static void
 stream_that_waits_for_a_full_group_is_skippable(void **state)
 {

@@ -8,7 +8,7 @@
 #define LACKS  3
 
 
-/* The first two clockwise do not serve it, and are far less loaded. */
+/* The first two peers do not serve the model, and are far less loaded. */
 static void
 models_init(scene_t *s, llmgw_model_set_t *set)
 {
@@ -42,7 +42,7 @@ first_that_serves_it_clockwise_is_picked(void **state)
 }
 
 
-/* Those that serve it are full: others may have the capacity that is left. */
+/* Peers with the model are full: other requests may use what is left. */
 static void
 request_for_a_model_of_full_peers_is_skippable(void **state)
 {
@@ -79,7 +79,7 @@ model_that_no_usable_peer_serves_is_refused(void **state)
 }
 
 
-/* A suspect one that serves it is better than none. */
+/* A suspect peer that serves the model is better than none. */
 static void
 suspect_that_serves_it_is_the_last_resort(void **state)
 {

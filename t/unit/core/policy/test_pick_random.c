@@ -46,7 +46,7 @@ naive_has_capacity(const scene_t *s, uint32_t i)
 }
 
 
-/* As drawn in breaker.h. */
+/* As the drawing in breaker.h says. */
 static int
 naive_is_admitted(const scene_t *s, uint32_t i)
 {
@@ -112,7 +112,7 @@ naive_is_below(const scene_t *s, uint32_t i, uint8_t wanted)
 }
 
 
-/* Whether i is in the least loaded class of the eligible. */
+/* Whether peer i is in the least loaded class of the eligible ones. */
 static int
 naive_is_least(const scene_t *s, uint32_t i, uint8_t wanted)
 {
@@ -131,7 +131,10 @@ naive_is_least(const scene_t *s, uint32_t i, uint8_t wanted)
 }
 
 
-/* 1: agrees; 0: refused correctly, so the next state is tried */
+/*
+ * Returns 1 if the pick is right; 0 if it rightly chose no peer of that state,
+ * so that the next state is tried.
+ */
 static int
 naive_agrees(const scene_t *s, llmgw_pick_rc_t rc, uint8_t wanted)
 {
@@ -163,7 +166,7 @@ naive_agrees(const scene_t *s, llmgw_pick_rc_t rc, uint8_t wanted)
 }
 
 
-/* When it may be forced: one that is being probed comes first. */
+/* When its circuit may be forced: a peer that is being probed comes first. */
 static uint64_t
 naive_rank(const scene_t *s, uint32_t i)
 {
@@ -174,7 +177,7 @@ naive_rank(const scene_t *s, uint32_t i)
 }
 
 
-/* How many in that state are not excluded, and match both flags. */
+/* How many peers of that state are not excluded, and match both flags. */
 static int
 naive_count(const scene_t *s, uint8_t wanted, int has_capacity, int is_admitted)
 {
@@ -237,7 +240,10 @@ assert_names_first_open(const scene_t *s, uint8_t wanted)
 }
 
 
-/* One is merely full; ASIDE if an excluded one could serve others. */
+/*
+ * The refusal where a peer is merely full: SKIPPABLE if others could use one
+ * that this request may not.
+ */
 static llmgw_pick_rc_t
 naive_wait(const scene_t *s, int with_suspects)
 {
@@ -258,7 +264,7 @@ naive_wait(const scene_t *s, int with_suspects)
 }
 
 
-/* None is eligible, and no live peer is merely full. */
+/* The refusal where no peer is eligible, and no live one is merely full. */
 static llmgw_pick_rc_t
 naive_refusal(const scene_t *s)
 {
@@ -326,7 +332,7 @@ assert_agrees(const scene_t *s, llmgw_pick_rc_t rc)
 }
 
 
-/* Around now, such that some cooldowns end at this very millisecond. */
+/* A circuit with times around now: some cooldowns end at this millisecond. */
 static void
 breaker_randomise(scene_t *s, uint32_t i, uint64_t open, uint64_t *seed)
 {

@@ -1,5 +1,5 @@
 
-/* The pick among replicas with standbys: not asked, or the last choice. */
+/* The pick among replicas with standbys, which are not asked or come last. */
 
 #include "t/unit/core/policy/pick_scene.h"
 

@@ -1,5 +1,7 @@
 
-/* The bound among many: what is added up serves for a millisecond. */
+/*
+ * The load bound with many peers, whose sums are kept for a millisecond.
+ */
 
 #include "t/unit/core/policy/pick_scene.h"
 
@@ -88,7 +90,7 @@ sums_serve_for_a_millisecond_and_count_what_is_placed(void **state)
     assert_int_equal(crowd_route(&crowd), LLMGW_ROUTE_AFFINITY);
     assert_int_equal(crowd.sums.load, 10 * MANY + 2);
 
-    /* all have more than a mean of 10 allows; then that mean is old */
+    /* all have more than those sums allow, until they are a millisecond old */
     crowd_load(&crowd, 13);
     assert_int_equal(crowd_route(&crowd), LLMGW_ROUTE_LEAST_CONN);
     assert_int_equal(crowd.sums.load, 10 * MANY + 3);

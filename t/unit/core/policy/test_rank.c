@@ -43,7 +43,7 @@ ranker(const char *policy, const char *weights)
 }
 
 
-/* The best, the first of several. */
+/* The best candidate; of equal ones the first. */
 static uint32_t
 choice(const llmgw_ranker_t *ranker, score_scene_t *scene)
 {
@@ -70,7 +70,7 @@ round_robin_takes_turns(void **state)
         assert_int_equal(choice(&robin, &scene), robin.turn % 3);
     }
 
-    /* the seventh turn, counted from 0, of two */
+    /* turn 7, counted from 0, among two candidates */
     scene.scoring.n = 2;
     assert_int_equal(choice(&robin, &scene), 1);
 }

@@ -28,7 +28,7 @@ mix(uint64_t *seed)
 }
 
 
-/* Candidates are the peers of that state; ranks[] has been filled. */
+/* Makes candidates of the peers of that state; ranks[] has been filled. */
 static void
 rank(ranked_scene_t *r, llmgw_peer_state_t state)
 {
@@ -48,7 +48,7 @@ rank(ranked_scene_t *r, llmgw_peer_state_t state)
 }
 
 
-/* The last peer has the highest rank. */
+/* A pool of n peers, of which the last has the highest rank. */
 static void
 ranked_init(ranked_scene_t *r, size_t n)
 {
@@ -138,7 +138,7 @@ many_draws_end_in_one_look_at_all(void **state)
 }
 
 
-/* As a claim that starts over does. */
+/* A claim that starts over is picked for twice. */
 static void
 second_pick_of_a_claim_has_the_same_ranks(void **state)
 {

@@ -17,7 +17,7 @@ queue_depth_is_spread_between_extremes(void **state)
 
     assert_scores(&scene, "queue-depth", 1, 4.0 / 7.0, 0, 1);
 
-    /* load elsewhere is not its business */
+    /* the scorer reads no other load */
     scene.candidates[0].in_flight = 100;
     scene.candidates[0].batch_size = 100;
     assert_scores(&scene, "queue-depth", 1, 4.0 / 7.0, 0, 1);
@@ -236,7 +236,7 @@ replica_that_was_away_counts_as_never_used(void **state)
     choose(&scene, 1);
     choose(&scene, 2);
 
-    /* 0 is away for a choice among two: it is forgotten */
+    /* replica 0 is no candidate in a choice among two: it is forgotten */
     scene.candidates[0].replica = 1;
     scene.candidates[1].replica = 2;
     scene.scoring.n = 2;
@@ -249,7 +249,7 @@ replica_that_was_away_counts_as_never_used(void **state)
     scene.scoring.n = 3;
     assert_scores(&scene, "no-hit-lru", 0, 0.5, 1);
 
-    /* away while there is but one candidate: remembered */
+    /* with a single candidate the others are remembered */
     choose(&scene, 2);
     scene.scoring.n = 1;
     choose(&scene, 0);

@@ -73,7 +73,7 @@ model_record(model_t *model, uint32_t limit, const uint64_t *blocks,
 }
 
 
-/* How many of the blocks it has, from the first on. */
+/* How many of the blocks the replica has, from the first on. */
 static inline uint32_t
 model_match(const model_t *model, const uint64_t *blocks, uint32_t n)
 {

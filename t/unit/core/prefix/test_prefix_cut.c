@@ -15,8 +15,8 @@
 
 
 #define REPLICAS  70            /* a set has two words, a list up to 3 nodes */
-#define BLOCKS    6             /* of each */
-#define DYING     5             /* is being written */
+#define BLOCKS    6             /* of each replica */
+#define DYING     5             /* the replica that is being written */
 
 typedef struct {
     llmgw_prefix_size_t     size;
@@ -78,7 +78,7 @@ record(world_t *world, uint32_t replica, const uint64_t *blocks, uint32_t n)
 }
 
 
-/* So many replicas get prompts, some of which many have in common. */
+/* Records prompts at so many replicas; some prompts have blocks in common. */
 static void
 fill(world_t *world, uint32_t replicas)
 {
@@ -124,7 +124,7 @@ list_is(const world_t *world, uint32_t replica, const model_t *model)
 }
 
 
-/* The head knows all nodes of its hash, in its list or in its set. */
+/* The head of a hash knows all nodes with it, in a list or in a set. */
 static void
 assert_holders_are_whole(const world_t *world, uint64_t hash)
 {
@@ -162,7 +162,9 @@ assert_holders_are_whole(const world_t *world, uint64_t hash)
 }
 
 
-/* Every node is in one list or free, and sets are as many as are used. */
+/*
+ * Every node is free or in one list, and as many sets are counted as are used.
+ */
 static void
 assert_memory_is_whole(const world_t *world)
 {
@@ -249,7 +251,7 @@ serve(world_t *world)
 }
 
 
-/* What readers, and then the next writer, make of it. */
+/* After a cut: readers, and then the next writer, use what is left. */
 static void
 others_go_on(void *data)
 {
@@ -314,7 +316,7 @@ cut(world_t *world, void (*change)(void *data), uint32_t least)
 }
 
 
-/* --- what it dies of */
+/* --- the changes that are cut */
 
 static void
 first_prompt_of_all(void **state)
@@ -328,7 +330,7 @@ first_prompt_of_all(void **state)
 }
 
 
-/* Its oldest blocks go, some of which are heads, and in sets. */
+/* The replica's oldest blocks go, some of which are heads, and in sets. */
 static void
 prompts_of_a_full_replica(void **state)
 {
@@ -361,7 +363,10 @@ prompt_that_it_has(void **state)
 }
 
 
-/* As many replicas get the same block as make a set; and lose it again. */
+/*
+ * So many replicas get the same block that its list becomes a set, and then
+ * lose it again.
+ */
 static void
 list_that_becomes_a_set_and_a_list(void **state)
 {
@@ -410,7 +415,9 @@ replica_that_is_another_one_now(void **state)
 }
 
 
-/* A process died in a record, and then another one while it mended that. */
+/*
+ * A process died while it recorded, and then another one while it mended that.
+ */
 static void
 mending(void **state)
 {

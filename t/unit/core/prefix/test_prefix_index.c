@@ -65,7 +65,9 @@ match_is_the_models(scene_t *scene, const uint64_t *blocks, uint32_t n)
 }
 
 
-/* Records; those at the beginning of a prompt that are there as it is. */
+/*
+ * Records blocks one by one; returns how many, from the first on, were there.
+ */
 static uint32_t
 had_at_first(model_t *model, uint32_t limit, const uint64_t *blocks,
     uint32_t n)
@@ -191,7 +193,10 @@ prompt_longer_than_the_list_matches_nothing(void **state)
 }
 
 
-/* Memory for fewer than all: a replica gives up its own, or gets none. */
+/*
+ * With memory for fewer blocks than all may have, a replica gives up its own,
+ * or gets none.
+ */
 static void
 index_without_memory_left_stays_whole(void **state)
 {
@@ -249,7 +254,10 @@ sizes_beyond_the_limits_are_refused(void **state)
 }
 
 
-/* What its header promises: 32 for a node, 8 for buckets and for sets. */
+/*
+ * The index takes what its header promises: 32 bytes for a node, 8 for buckets
+ * and 8 for sets.
+ */
 static void
 index_takes_at_most_48_bytes_a_block(void **state)
 {

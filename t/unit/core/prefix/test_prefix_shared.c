@@ -3,8 +3,8 @@
  * Several processes at one index: writers that are killed again and again, and
  * readers without a lock.
  *
- * Each prompt has as many blocks as each other, and a replica keeps a few whole
- * prompts.  So a reader that sees a replica in the middle of a record sees a
+ * All prompts have the same number of blocks, and a replica keeps a few whole
+ * ones.  A reader that sees a replica in the middle of a record would see a
  * part of a prompt, which must never happen.
  *
  * LLMGW_PREFIX_SECONDS says for how long (1).
@@ -28,7 +28,7 @@
 #define REPLICAS  6
 #define LENGTH    12            /* of a prompt, in blocks */
 #define KEPT      3             /* prompts of a replica */
-#define PROMPTS   8             /* at each, so most are not there */
+#define PROMPTS   8             /* for each replica: most are not in it */
 #define WRITERS   2
 #define READERS   2
 
@@ -36,7 +36,7 @@ typedef struct {
     pthread_mutex_t         mutex;
     uint32_t                stop;
     uint32_t                mended;
-    uint32_t                parts;          /* of prompts, that were seen */
+    uint32_t                parts;          /* parts of prompts: must be 0 */
     uint32_t                whole;
     llmgw_prefix_shared_t  *shared;
     llmgw_prefix_size_t     size;
@@ -90,7 +90,7 @@ stopped(table_t *table)
 }
 
 
-/* As nginx's master does for a dead worker. */
+/* Locks, and mends after a dead process, as nginx's workers do. */
 static void
 lock(table_t *table)
 {
@@ -246,7 +246,10 @@ assert_is_usable(table_t *table)
 }
 
 
-/* Readers have found something, and writers have died in the middle. */
+/*
+ * Whether readers have found whole prompts, and writers have died within a
+ * record.
+ */
 static int
 seen(table_t *table)
 {
@@ -318,7 +321,7 @@ writer(void *data)
 }
 
 
-/* Until there is nothing more to race with, and something was found. */
+/* Reads until the test has stopped, and a whole prompt was found. */
 static void *
 reader(void *data)
 {

@@ -111,7 +111,7 @@ crowd_change(crowd_t *crowd)
 }
 
 
-/* Replaces the older one, which is freed. */
+/* Replaces *ring by one that is made from it, and frees the older one. */
 static void
 crowd_ring(crowd_t *crowd, llmgw_ring_t **ring, uint32_t vnodes)
 {

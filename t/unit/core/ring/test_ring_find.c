@@ -33,7 +33,7 @@ typedef struct {
 } made_t;
 
 
-/* A hash in that bucket; k is which of its points. */
+/* The hash of point k of that bucket. */
 static uint64_t
 hash_of_shape(shape_t shape, size_t bucket, size_t k, uint64_t *seed)
 {

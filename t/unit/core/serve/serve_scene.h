@@ -18,22 +18,22 @@
 #include "core/serve/serve.h"
 
 
-#define FIRST_MS     60000              /* how long silence may be */
+#define FIRST_MS     60000              /* limits of silence, in ms */
 #define TOKEN_MS     10000
 #define PATIENCE_MS  30000
 #define START_MS     1000000
 
 typedef enum {
     BEGINS = 0,
-    CLAIMED,                            /* llmgw_admission_rc_t */
+    CLAIMED,                            /* arg: llmgw_admission_rc_t */
     STARTED,
     HEDGED,
-    TOKEN,                              /* attempt; it moves the timer if it is
-                                           the attempt's first one */
-    ENDED,                              /* attempt, and how */
+    TOKEN,                              /* arg: attempt, whose first token
+                                           moves the timer */
+    ENDED,                              /* arg: attempt, and how it ended */
     TIMER,
-    BLOCKED,                            /* 1, or 0 */
-    BY                                  /* ms of the client's deadline */
+    BLOCKED,                            /* arg: 1, or 0 */
+    BY                                  /* arg: the client's deadline, in ms */
 } event_t;
 
 #define LEASED     LLMGW_ADMISSION_LEASED
@@ -49,11 +49,11 @@ typedef enum {
 #define FAILED     LLMGW_ENDING_FAILED
 
 typedef struct {
-    int          after_ms;              /* the line before */
+    int          after_ms;              /* since the line before */
     event_t      event;
     int          arg;
     int          ending;
-    const char  *does;                  /* and "runs N": the timer, in ms */
+    const char  *does;                  /* the steps; "runs N": timer, in ms */
 } line_t;
 
 typedef struct {
@@ -83,7 +83,7 @@ scene_init(scene_t *s)
 }
 
 
-/* --- what an owner does */
+/* --- what the owner of a stream does */
 
 static inline void
 start(scene_t *s, int i)

@@ -141,7 +141,7 @@ refused_connection_is_no_failure_where_another_one_takes_over(void **state)
 }
 
 
-/* It was suspected at NOW_MS. */
+/* Gossip suspected the replica at NOW_MS. */
 static void
 attempts_leave_for_what_gossip_says(void **state)
 {
@@ -176,7 +176,7 @@ attempts_leave_for_what_gossip_says(void **state)
         { { DEAD, READY, LLMGW_STANDING_FREE, 0, 0, 1, 0 }, -1, 1,
           LLMGW_CAUSE_NONE },
 
-        /* an engine that hangs: those without a token leave */
+        /* an engine that hangs: attempts without a token leave */
         { { ALIVE, LLMGW_SERVICE_STALLED, LLMGW_STANDING_FREE, 0, 0, 0, 0 },
           -1, 0, LLMGW_CAUSE_MEMBER_STALLED },
         { { ALIVE, LLMGW_SERVICE_STALLED, LLMGW_STANDING_FREE, 0, 0, 0, 0 },

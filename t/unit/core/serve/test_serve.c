@@ -94,7 +94,7 @@ only_an_attempt_that_failed_lengthens_the_wait(void **state)
              { 3000, ENDED, 0, ABSENT, "excludes claims" },
              { 0, CLAIMED, WAITS, 0, "runs 10000" });
 
-    /* and one that brought a token has it begin anew */
+    /* after an attempt that brought a token the patience begins anew */
     play(&s, { 0, BEGINS, 0, 0, "claims" },
              { 0, CLAIMED, LEASED, 0, "starts" },
              { 0, STARTED, 0, 0, "runs 60000" },

@@ -48,7 +48,7 @@ process_that_stood_still_gives_replicas_their_time_again(void **state)
              { 10000 + LLMGW_SERVE_LATE_MS, TIMER, 0, 0, "runs 10000" },
              { 10000, TIMER, 0, 0, "silent-0 runs 1" });
 
-    /* less is not late */
+    /* 1 ms less is not late */
     scene_init(&s);
     GOES(&s);
     play(&s, { 10, TOKEN, 0, 0, "runs 10000" },
@@ -286,7 +286,10 @@ walk_follow(scene_t *s, rnd_t *rnd, llmgw_serve_step_t *step)
 }
 
 
-/* Whatever comes, a stream that goes on waits for something, with a timer. */
+/*
+ * Whatever happens, a stream that has not ended waits for something, and its
+ * timer runs.
+ */
 static void
 stream_never_waits_for_nothing(void **state)
 {

@@ -1,8 +1,8 @@
 
 /*
- * Two gRPC sessions joined by a buffer.  The callbacks of each are written
- * down one after the other, so that a test compares whole sequences.  A raw
- * peer (only nghttp2) sends what our own sessions never would.
+ * Two gRPC sessions joined by a buffer.  Each session's callbacks are written
+ * to a log, one after the other, so that a test can compare whole sequences.
+ * A raw peer (only nghttp2) sends what our own sessions never send.
  */
 
 #ifndef GRPC_PAIR_H
@@ -40,7 +40,7 @@ struct peer_s {
     size_t                 write_bytes; /* at a time; 0: PAIR_BUFFER */
     size_t                 read_bytes;
     int                    is_holding;  /* messages are not consumed */
-    int                    is_quiet;    /* counts but writes nothing down */
+    int                    is_quiet;    /* counts callbacks, but logs none */
     size_t                 held;
     size_t                 requests, messages, ends, closes, drains, goaways;
     size_t                 message_bytes;
@@ -106,7 +106,7 @@ peer_on_field(llmgw_grpc_stream_t *stream, const char *name, size_t name_len,
 {
     peer_t  *peer = peer_of(stream);
 
-    /* Only ours: the others are the same in every test. */
+    /* Only the tests' own fields: the others are the same in every test. */
     if (name_len > 2 && memcmp(name, "x-", 2) == 0) {
         peer_note(peer, "%s %.*s=%.*s\n", is_trailer ? "trailer" : "header",
                   (int) name_len, name, (int) value_len, value);
@@ -214,7 +214,8 @@ peer_config(peer_t *peer, llmgw_grpc_config_t *config)
 }
 
 
-/* Input in pieces of read_bytes, each in memory of its own size (asan). */
+/* Feeds input in pieces of read_bytes, each in a block of its own
+   size (asan). */
 static inline void
 peer_feed(peer_t *peer, const uint8_t *data, size_t len)
 {
@@ -365,7 +366,7 @@ typedef struct {
     nghttp2_session  *h2;
     int               status;        /* of the last response */
     uint32_t          reset;         /* of the last RST_STREAM, else ~0 */
-    uint32_t          goaway;        /* likewise */
+    uint32_t          goaway;        /* of the last GOAWAY, else ~0 */
     const uint8_t    *body;
     size_t            body_bytes;
     int               is_open;       /* the body does not end the stream */
@@ -495,7 +496,8 @@ raw_nv(nghttp2_nv *nv, const char *name, const char *value)
 }
 
 
-/* A request or (method NULL) the response to stream 1, with raw->body. */
+/* Sends a request, or (method NULL) the response on stream 1,
+   with raw->body. */
 static inline void
 raw_say(raw_t *raw, const char *method, const char *status_or_path,
     const char *type, const void *body, size_t body_bytes)

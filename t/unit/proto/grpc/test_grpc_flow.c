@@ -1,5 +1,5 @@
 
-/* Windows, and which side stops the other. */
+/* Flow-control windows, and which side stops the other. */
 
 #include "t/unit/proto/grpc/grpc_pair.h"
 
@@ -67,7 +67,8 @@ unconsumed_stream_stops_its_sender_alone(void **state)
 }
 
 
-/* Until they are sent, reset here, or closed by the peer. */
+/* A stream with unsent messages counts until they are sent, or until it is
+   reset here or closed by the peer. */
 static void
 streams_that_wait_are_counted(void **state)
 {
@@ -111,7 +112,8 @@ streams_that_wait_are_counted(void **state)
 }
 
 
-/* Each message is given back when the next has come: never a standstill. */
+/* Messages are only consumed when no more can be sent: this never leads to a
+   standstill. */
 static void
 late_consumption_keeps_the_stream_going(void **state)
 {
@@ -153,7 +155,7 @@ consuming_more_than_told_opens_no_window(void **state)
     pair_run(&client, &server);
     assert_int_equal(server.messages, 2 * WINDOW_BYTES / WIRE_BYTES);
 
-    /* Nor does it count in advance. */
+    /* What was consumed too much is not set against later messages either. */
     llmgw_grpc_stream_consume(server.stream, 1);
     pair_run(&client, &server);
     assert_int_equal(server.messages, 2 * WINDOW_BYTES / WIRE_BYTES);
@@ -191,7 +193,8 @@ hook_numbered(peer_t *peer, llmgw_grpc_stream_t *stream)
 }
 
 
-/* All but its first bytes stay where the caller has them. */
+/* Of a message only its first bytes are copied; the rest stays where the
+   caller has it. */
 static void
 end_of_a_message_is_sent_from_where_it_is(void **state)
 {
@@ -242,7 +245,8 @@ end_of_a_message_is_sent_from_where_it_is(void **state)
 }
 
 
-/* Its memory is gone by then: nothing is copied out of it, not even 0 bytes. */
+/* The tail's memory is freed when the last byte is sent: then nothing is
+   copied from it, not even 0 bytes. */
 static void
 end_of_a_message_is_sent_behind_a_large_beginning(void **state)
 {
@@ -253,7 +257,7 @@ end_of_a_message_is_sent_behind_a_large_beginning(void **state)
 
     flow_open(&client, &server, WINDOW_BYTES);
     server.on_message = hook_numbered;
-    n = 5000;           /* above what a queue keeps */
+    n = 5000;           /* more than a queue keeps */
     tail = malloc(300000);
     assert_non_null(tail);
     stream = peer_call(&client, PATH);
@@ -291,7 +295,7 @@ end_of_a_message_is_not_needed_behind_a_reset(void **state)
     memset(tail, 'x', 300000);
     stream = peer_call(&client, PATH);
     memset(llmgw_grpc_send_before(stream, 3, tail, 300000), 'x', 3);
-    (void) peer_flush(&client, &server);        /* a window's bytes of it */
+    (void) peer_flush(&client, &server);        /* only a window of it */
     assert_int_equal(llmgw_grpc_session_unsent(client.session), 1);
 
     llmgw_grpc_stream_reset(stream, NGHTTP2_CANCEL);
@@ -301,7 +305,7 @@ end_of_a_message_is_not_needed_behind_a_reset(void **state)
     pair_run(&client, &server);
     assert_int_equal(server.messages, 0);
 
-    /* its memory serves another */
+    /* the stream's memory can be used again */
     stream = peer_call(&client, PATH);
     peer_say_bytes(stream, MESSAGE);
     pair_run(&client, &server);
@@ -311,8 +315,8 @@ end_of_a_message_is_not_needed_behind_a_reset(void **state)
 
 
 /*
- * A large message after one that is not consumed waits for it: else a peer
- * could fill our memory with messages that are never consumed.
+ * A large message behind one that is not consumed has to wait: otherwise a
+ * peer could fill our memory with such messages.
  */
 static void
 large_message_waits_for_what_is_owed_before_it(void **state)
@@ -344,8 +348,8 @@ large_message_waits_for_what_is_owed_before_it(void **state)
 
 
 /*
- * Some of what was consumed is kept back.  Whatever the window, that stops no
- * sender, and where consume() returns 0 there is nothing to write.
+ * A session may keep some consumed bytes back.  With any window this stops no
+ * sender, and if consume() returns 0, there is nothing to write.
  */
 static void
 any_window_goes_on_when_all_is_consumed(void **state)
@@ -396,7 +400,8 @@ reset_stream_keeps_no_connection_window(void **state)
     flow_open(&client, &server, 0);
     server.is_holding = 1;
 
-    /* Each leaves a full window unread, 200 times the connection's window. */
+    /* Each stream leaves a full window unread: 200 connection
+       windows in all. */
     for (i = 0; i < 200; i++) {
         stream = peer_call(&client, PATH);
         peer_say_bytes(stream, 10000);
@@ -417,7 +422,7 @@ reset_stream_keeps_no_connection_window(void **state)
 }
 
 
-/* Two long answers at once: neither waits until the other is complete. */
+/* Of two long answers, neither waits until the other is complete. */
 static void
 answers_take_turns(void **state)
 {

@@ -1,5 +1,5 @@
 
-/* Peers that leave, that allow little, and that do not speak HTTP/2. */
+/* Peers that leave, that allow little, or that do not speak HTTP/2. */
 
 #include "t/unit/proto/grpc/grpc_pair.h"
 
@@ -117,7 +117,8 @@ settings_bound_the_calls(void **state)
 
     pair_open(&client, &server, &config);
 
-    /* A hundred are assumed; the settings come and refuse all but two. */
+    /* A client assumes 100 streams; then the server's settings refuse all but
+       two. */
     for (i = 0; i < 100; i++) {
         assert_non_null(peer_call(&client, PATH));
     }
@@ -159,7 +160,7 @@ settings_without_streams_count_as_goaway(void **state)
     client.session = llmgw_grpc_client_create(&config);
     raw_open(&raw, 1, &none, 1);
 
-    /* One was reset before: it must not wait for a free stream. */
+    /* A stream that is reset before it begins must not wait for a free one. */
     stream = peer_call(&client, PATH);
     llmgw_grpc_stream_reset(stream, NGHTTP2_CANCEL);
     (void) peer_call(&client, PATH);
@@ -215,7 +216,8 @@ garbage_ends_the_session(void **state)
 }
 
 
-/* Feeds the preface, then one frame repeatedly; returns how many it took. */
+/* Feeds the preface, then one frame again and again; returns how many frames
+   the session accepted. */
 static int
 flood(const uint8_t *head, size_t head_len, const uint8_t *frame,
     size_t frame_len, int at_most)
@@ -303,7 +305,7 @@ floods_end_the_session(void **state)
 }
 
 
-/* Requests are answered at once, but the peer reads no answer. */
+/* The server answers requests at once, but its peer reads no answer. */
 static void
 peer_that_never_reads_is_cut_off(void **state)
 {
@@ -342,7 +344,7 @@ peer_that_never_reads_is_cut_off(void **state)
 }
 
 
-/* Above nghttp2's own allowance, as a hedging gateway would. */
+/* More resets than nghttp2 allows by itself, as of a gateway that hedges. */
 static void
 gateway_may_reset_many_streams(void **state)
 {

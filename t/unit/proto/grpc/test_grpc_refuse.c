@@ -1,7 +1,7 @@
 
 /*
- * Peers that err or lie: what is refused, with which message, and what still
- * works.
+ * Peers with faults or false data: what is refused, with which message, and
+ * what still works.
  */
 
 #include "t/unit/proto/grpc/grpc_pair.h"
@@ -122,7 +122,8 @@ hook_trust(peer_t *peer, llmgw_grpc_stream_t *stream)
 }
 
 
-/* By what its first message said; until then it has the session's limit. */
+/* The first message can make a stream trusted; until then the session's limit
+   applies. */
 static void
 trusted_stream_has_a_limit_of_its_own(void **state)
 {
@@ -152,7 +153,8 @@ trusted_stream_has_a_limit_of_its_own(void **state)
 }
 
 
-/* Still open when it is answered: it is reset, and the session goes on. */
+/* A request that is refused while it is still being sent is reset, and the
+   session continues. */
 static void
 refused_request_may_still_send(void **state)
 {
@@ -181,7 +183,7 @@ header_fields_are_limited(void **state)
     peer_t       server;
     static char  type[16 * 1024];
 
-    /* What the fields of raw_say() take beside content-type's value. */
+    /* The bytes of all fields of raw_say() but content-type's value. */
     const size_t  others = 5 * 32 + 7 + 4 + 7 + 4 + 5 + strlen(PATH) + 10 + 4
                            + 12;
 
@@ -302,7 +304,8 @@ response_without_status_has_one_derived(void **state)
 }
 
 
-/* Headers (100 first), a message cut short, trailers with an odd status. */
+/* Checks the callbacks for a response with a 100 before its headers, a message
+   cut short, and trailers with an unusual status. */
 static void
 trailers_told(const char *grpc_status, const char *body, size_t body_bytes,
     const char *story)
@@ -332,7 +335,7 @@ trailers_told(const char *grpc_status, const char *body, size_t body_bytes,
     raw_run(&raw, &client);
     assert_string_equal(client.log, story);
 
-    /* Our side was open: the stream is reset. */
+    /* The request was not at its end, so that the stream is reset. */
     assert_int_equal(raw.reset, NGHTTP2_NO_ERROR);
     nghttp2_session_del(raw.h2);
     llmgw_grpc_session_destroy(client.session);

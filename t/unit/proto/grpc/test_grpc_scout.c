@@ -1,7 +1,7 @@
 
 /*
  * The scout knows where the next frame begins, however the input is cut.
- * Whether it helps is a question for benchmarks.
+ * Whether it makes sessions faster is a question for benchmarks.
  */
 
 #include <setjmp.h>
@@ -21,11 +21,11 @@
 typedef struct {
     uint8_t  bytes[FRAMES * (LLMGW_GRPC_FRAME_HEAD_BYTES + BODY_MAX)];
     size_t   len;
-    size_t   begins[FRAMES + 1];        /* of each frame, and the end */
+    size_t   begins[FRAMES + 1];        /* where each frame begins; the end */
 } frames_t;
 
 
-/* DATA and PING of unknown streams. */
+/* Makes DATA and PING frames, of streams that do not exist. */
 static void
 frames_make(frames_t *frames, unsigned *seed)
 {

@@ -1,7 +1,7 @@
 
 /*
- * What a client and a server session report of one exchange, and that neither
- * the cutting of the input nor the size of the output buffer changes it.
+ * What a client and a server session report of one exchange: the same, however
+ * the input is cut and however small the output buffer is.
  */
 
 #include "t/unit/proto/grpc/grpc_pair.h"
@@ -12,7 +12,8 @@
 static llmgw_grpc_config_t  plain;
 
 
-/* A field in; three messages out, and a status with message and trailer. */
+/* Answers with a header field, three messages, a status with its message, and
+   a trailer. */
 static void
 hook_answer(peer_t *peer, llmgw_grpc_stream_t *stream)
 {
@@ -107,7 +108,7 @@ exchange_survives_any_cut(void **state)
         assert_string_equal(client.log, client_story);
     }
 
-    /* Around the sizes where a frame just fits after those before it. */
+    /* Sizes around that at which a frame just fits behind those before it. */
     for (i = 15; i < 400; i++) {
         exchange(i, 0, &client, &server);
         assert_string_equal(client.log, client_story);
@@ -115,7 +116,7 @@ exchange_survives_any_cut(void **state)
 }
 
 
-/* The whole request at once, cut in two at each of its bytes. */
+/* The whole request, in two pieces, cut at each of its bytes. */
 static void
 request_survives_a_cut_at_every_byte(void **state)
 {
@@ -174,7 +175,7 @@ unary_request_leaves_in_one_write(void **state)
     assert_int_equal(llmgw_grpc_stream_queued(stream), 0);
     assert_false(llmgw_grpc_session_wants_write(client.session));
 
-    /* The last frame: DATA, END_STREAM, ten bytes. */
+    /* The last frame is a DATA frame of ten bytes with END_STREAM. */
     assert_memory_equal(bytes + n - 19, "\0\0\x0a\0\x01\0\0\0\x01\0\0\0\0\5",
                         14);
     llmgw_grpc_session_destroy(client.session);
@@ -224,7 +225,7 @@ hook_unavailable(peer_t *peer, llmgw_grpc_stream_t *stream)
 }
 
 
-/* Refused at its headers: the rest of the request is reset. */
+/* The request is refused at its headers: what follows of it is reset. */
 static void
 trailers_only_ends_a_request_still_arriving(void **state)
 {
@@ -399,7 +400,7 @@ drained_queue_asks_for_more(void **state)
 }
 
 
-/* Its last frame is half written when the server resets it. */
+/* Half of the stream's last frame is written when the server resets it. */
 static void
 stream_closed_within_a_frame_is_not_told_it_drained(void **state)
 {

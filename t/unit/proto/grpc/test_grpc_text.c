@@ -70,7 +70,8 @@ message_is_percent_encoded(void **state)
 }
 
 
-/* A cut escape would be read as something else. */
+/* A message is cut before an escape: a part of one would mean
+   something else. */
 static void
 message_that_does_not_fit_is_cut_between_escapes(void **state)
 {

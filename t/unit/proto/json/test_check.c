@@ -1,11 +1,11 @@
 
 /*
- * Which texts are JSON, and what is said of the others.
+ * Which texts are JSON, and which error is reported for the others.
  *
  * The cases are our own.  Their categories are those of the known test suite
  * for parsers of JSON (Nicolas Seriot, "Parsing JSON is a Minefield",
- * JSONTestSuite): y_ must be accepted, n_ must be refused, and of i_ RFC 8259
- * leaves the answer to the parser.  Ours to i_ is in the table, too.
+ * JSONTestSuite): y_ must be accepted, n_ must be refused, and for i_ RFC 8259
+ * leaves the answer to the parser.  Our answer to those is in the table, too.
  */
 
 #include <setjmp.h>
@@ -110,7 +110,7 @@ static const text_t  accepted[] = {
 typedef struct {
     text_t       text;
     size_t       at;
-    const char  *reason;            /* the beginning of it */
+    const char  *reason;            /* how the reason begins */
 } refused_t;
 
 #define R(text, at, reason)  { T(text), at, reason }
@@ -129,7 +129,7 @@ typedef struct {
 
 static const refused_t  refused[] = {
 
-    /* nothing there */
+    /* no value at all */
     R("", 0, BY_END), R(" ", 1, BY_END), R("\n", 1, BY_END),
     R(" \t\r\n", 4, BY_END),
 
@@ -276,7 +276,7 @@ static const text_t  decided[] = {      /* accepted, by both checks */
     T("\"\xf0\x9f\xbf\xbe\""), T("\"\xf4\x8f\xbf\xbe\""),
 };
 
-static const text_t  halves[] = {       /* refused by the strict one alone */
+static const text_t  halves[] = {       /* refused only by the strict check */
     T("\"\\ud800\""), T("\"\\udbff\""), T("\"\\udc00\""), T("\"\\udfff\""),
     T("\"\\ud83dx\""), T("\"\\ud83d\\n\""), T("\"\\ud83d\\u0041\""),
     T("\"\\ud83d\\ud83d\\ude00\""), T("\"\\ude00\\ud83d\""),
@@ -286,7 +286,7 @@ static const text_t  halves[] = {       /* refused by the strict one alone */
 };
 
 
-/* A copy, so that each byte read too far is noticed. */
+/* Checks a copy, so that any read beyond the text is noticed. */
 static int
 check(text_t text, llmgw_json_error_t *error)
 {
@@ -338,7 +338,7 @@ json_is_accepted(void **state)
 }
 
 
-/* In an array, as a member's value, and after spaces it is JSON, too. */
+/* JSON stays JSON in an array, as a member's value, and behind spaces. */
 static void
 json_within_json_is_accepted(void **state)
 {

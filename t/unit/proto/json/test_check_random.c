@@ -89,7 +89,7 @@ add_value(text_t *t, unsigned depth)
 }
 
 
-/* Up to three bytes become others, or go, or come. */
+/* Replaces, removes or inserts up to three bytes. */
 static void
 spoil(text_t *t)
 {
@@ -118,7 +118,7 @@ spoil(text_t *t)
 }
 
 
-/* -1: jansson stopped at a number that it cannot hold. */
+/* Returns -1 if jansson stopped at a number that it cannot hold. */
 static int
 jansson_takes(const text_t *t)
 {

@@ -16,7 +16,7 @@
 
 typedef struct {
     llmgw_json_scan_t  scan;
-    char               said[1024];      /* path=value, each by itself */
+    char               said[1024];      /* a line "path=value" for each value */
 } scanned_t;
 
 
@@ -32,7 +32,7 @@ on_value(void *arg, const char *path, llmgw_json_t value)
 }
 
 
-/* From memory of its own size: a sanitizer sees each byte too far. */
+/* Feeds a copy of its own size, so that a sanitizer sees any read beyond it. */
 static int
 feed(scanned_t *s, const char *text, size_t len)
 {
@@ -60,7 +60,8 @@ scan_cut(scanned_t *s, const char *text, size_t len, size_t cut)
 }
 
 
-/* Cut at each byte, and byte by byte: the same. */
+/* The result is the same if a text is cut at any byte, or comes
+   byte by byte. */
 static void
 scanned(const char *text, int rc, const char *said)
 {
@@ -136,7 +137,8 @@ long_keys_and_deep_objects_have_no_path(void **state)
 }
 
 
-/* A number that is cut would be another one. */
+/* A string that is too long is cut; a number is an error, since a part of it
+   would be another number. */
 static void
 long_strings_are_cut_and_long_numbers_are_wrong(void **state)
 {
@@ -157,7 +159,7 @@ behind_the_end_nothing_is_read(void **state)
 }
 
 
-/* The strict check says the same of all of them. */
+/* The strict check, too, refuses all these texts. */
 static void
 what_is_no_json_is_wrong_or_never_complete(void **state)
 {

@@ -118,7 +118,7 @@ nothing_is_said_by_what_is_empty(void **state)
 }
 
 
-/* Cut off anywhere: a walk ends, and no read is beyond the end. */
+/* Texts cut off at any byte: a walk ends, and no read goes beyond the end. */
 static void
 a_walk_of_no_json_ends(void **state)
 {
@@ -201,7 +201,8 @@ a_fraction_of_zeros_is_left_out(void **state)
 }
 
 
-/* In pieces of so many bytes. */
+/* Checks the text of a string that is read in pieces of at most
+   `room` bytes. */
 static void
 assert_pieces(const char *json, const char *text, size_t len, size_t room)
 {
@@ -265,7 +266,8 @@ a_copy_is_cut_between_characters(void **state)
 }
 
 
-/* In pieces of 16 and 8 bytes and one by one: wherever it stands. */
+/* The byte that ends plain text is found at any place, since it is looked for
+   in steps of 16 and 8 bytes, and byte by byte. */
 static void
 what_ends_a_plain_text_is_found(void **state)
 {

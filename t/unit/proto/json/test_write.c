@@ -44,7 +44,8 @@ strings_are_escaped_where_needed(void **state)
 }
 
 
-/* Every byte at every place of a word, beside what might carry into it. */
+/* Every byte value at every place of a word, beside bytes from which a carry
+   might come. */
 static void
 every_byte_is_judged_alike_at_every_place(void **state)
 {

@@ -24,7 +24,7 @@
 #define KEY_C  "sk-llmgw-ccccccccccccccccccccccccccccccccccccccccccc"
 
 
-/* NULL: it is wrong, and error says why. */
+/* The keys of a file; NULL if it is wrong, with the reason in *error. */
 static inline llmgw_keys_t *
 keys_of(const char *text, llmgw_keys_error_t *error)
 {
@@ -32,7 +32,7 @@ keys_of(const char *text, llmgw_keys_error_t *error)
     llmgw_keys_t     *keys;
     llmgw_keys_rc_t   rc;
 
-    copy = malloc(strlen(text) + 1);    /* not longer: for sanitizers */
+    copy = malloc(strlen(text) + 1);    /* no longer, for sanitizers */
     assert_non_null(copy);
     memcpy(copy, text, strlen(text));
     keys = llmgw_keys_create(copy, strlen(text));
@@ -53,7 +53,8 @@ keys_of(const char *text, llmgw_keys_error_t *error)
 }
 
 
-/* "NAME HASH REST\n", of a key; the text stays until the next but three. */
+/* A line of a key: "NAME HASH REST\n".  It is valid until the fourth call
+   after this one. */
 static inline const char *
 key_line(const char *name, const char *key, const char *rest)
 {

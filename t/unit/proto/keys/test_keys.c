@@ -278,7 +278,8 @@ lines_and_names_have_a_longest_length(void **state)
 }
 
 
-/* For callers that need all errors. */
+/* Reading continues behind an error, so that a caller can report
+   all of them. */
 static void
 reading_goes_on_behind_an_error(void **state)
 {
@@ -341,7 +342,7 @@ each_of_many_keys_is_found(void **state)
 }
 
 
-/* Work that is the same for all keys of one length, to the instruction. */
+/* A look-up takes the same instructions for all keys of one length. */
 
 typedef struct {
     const llmgw_keys_t  *keys;
@@ -368,7 +369,7 @@ instructions(const llmgw_keys_t *keys, const char *key, size_t len)
     look_up_t  what = { .keys = keys, .len = len };
 
     memcpy(what.key, key, len);
-    look_up(&what);                     /* so that nothing is to be linked */
+    look_up(&what);                     /* its symbols are bound now */
     pid = cut_child(look_up, &what);
 
     for (n = 0; cut_step(pid); n++) {

@@ -144,7 +144,7 @@ test_writer_goes_on_in_a_valid_file(void **state)
     assert_int_equal(f->view.heartbeat_ms, 123);
     assert_int_equal(f->view.loads[1].active_requests, 1005);
 
-    /* The same table again moves nothing. */
+    /* Publishing the same table again leaves the generation as it was. */
     publish(f, 3, 5);
     assert_int_equal(llmgw_members_reader_generation(f->reader),
                      f->view.generation);
@@ -155,7 +155,7 @@ test_writer_goes_on_in_a_valid_file(void **state)
 }
 
 
-/* In a new file, beside a reader of the old one. */
+/* A greater capacity needs a new file; a reader still has the old one open. */
 static void
 test_a_greater_capacity_carries_the_table_over(void **state)
 {
@@ -177,7 +177,7 @@ test_a_greater_capacity_carries_the_table_over(void **state)
     assert_int_equal(stat(f->path, &after), 0);
     assert_int_not_equal(before.st_ino, after.st_ino);
 
-    /* The reader reads on in the old file, until it checks the path. */
+    /* The reader keeps reading the old file until it checks the path. */
     fixture_read(f);
     assert_int_equal(f->view.generation, generation);
     assert_int_equal(view_stamp(&f->view), 5);
@@ -271,7 +271,7 @@ test_invalid_members_are_not_published(void **state)
 }
 
 
-/* Publishes a changed member; whether the generation moved. */
+/* Publishes a changed member; returns whether the generation moved. */
 static int
 moves(fixture_t *f, const llmgw_member_t *member, int isolated)
 {
@@ -380,7 +380,8 @@ test_loads_follow_their_members(void **state)
                      LLMGW_MEMBERS_DONE);
     fixture_read(f);
 
-    /* r000 leaves, r009 comes, the order turns: one index, other members. */
+    /* r000 leaves, r009 joins, and the order changes: at each index is another
+       member. */
     members[0] = members[3];
     members[3] = members[1];
     member_make(&members[1], 9, 1);
@@ -390,7 +391,7 @@ test_loads_follow_their_members(void **state)
     assert_int_equal(publish_array(f->writer, members, loads, 4, 0),
                      LLMGW_MEMBERS_DONE);
 
-    /* The old view takes nothing of the new table. */
+    /* The old view must not take loads from the new table. */
     assert_int_equal(llmgw_members_read_loads(f->reader, &f->view),
                      LLMGW_MEMBERS_UNCHANGED);
     assert_true(view_loads_are_right(&f->view));
@@ -415,7 +416,7 @@ test_loads_follow_their_members(void **state)
 
 #define BUSY_MEMBERS    40
 #define BUSY_PUBLISHES  5000
-#define BUSY_VIEWS      1000    /* different ones the reader has to see */
+#define BUSY_VIEWS      1000    /* different views that the reader has to see */
 #define BUSY_LIMIT_S    300     /* a reader that starves fails, never hangs */
 
 typedef struct {
@@ -427,7 +428,7 @@ typedef struct {
 } busy_t;
 
 
-/* Members come and go, change their order, and their loads with them. */
+/* Members join and leave and change places, and their loads move with them. */
 static void
 busy_publish(busy_t *b, uint64_t stamp)
 {
@@ -480,7 +481,8 @@ busy_writer(void *data)
             b->failures++;
         }
 
-        /* Bursts, or a reader that seldom runs would only ever be BUSY. */
+        /* Waits for the reader now and then: a slow one would only ever be
+           BUSY. */
         while (b->seen < stamp && !b->stop) {
             nanosleep(&pause, NULL);
         }
@@ -490,7 +492,7 @@ busy_writer(void *data)
 }
 
 
-/* One look; tells whether it was a view not seen before. */
+/* Reads once; returns whether the view is one not seen before. */
 static int
 busy_look(fixture_t *f, uint64_t *last)
 {

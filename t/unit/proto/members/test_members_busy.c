@@ -1,9 +1,9 @@
 
 /*
- * The members segment's reader beside a faster writer, in races that happen
- * once in a year: a seam within pread() lets the writer publish at the one
- * moment that matters, as often as the test wants.  And beside a process that
- * truncates the file while it is read, which is why it is not mapped.
+ * The members segment's reader beside a faster writer, in races that are rare
+ * in practice: a seam within pread() makes the writer publish just between two
+ * reads, as often as the test wants.  Also the reader beside a process that
+ * truncates the file while it is read, which is why the file is not mapped.
  */
 
 #include <signal.h>
@@ -43,10 +43,10 @@ pread(int fd, void *buf, size_t bytes, off_t at)
 }
 
 
-/* A writer that is faster than the reader, any number of times. */
+/* A writer that publishes while the reader reads, a number of times. */
 typedef struct {
     fixture_t  *f;
-    size_t      bytes;      /* after which pread: by its size */
+    size_t      bytes;      /* acts after a pread of that size */
     int         times;
     uint64_t    stamp;
 } haste_t;
@@ -65,7 +65,7 @@ haste(void *data, size_t bytes)
 
     h->times--;
 
-    /* Two, so that the buffer that is being read is written. */
+    /* Publishes twice, so that the buffer is written that is being read. */
     for (i = 0; i < 2; i++) {
         h->stamp++;
         members_make(members, RECORDS, h->stamp);
@@ -98,7 +98,8 @@ test_overtaken_reader_tries_again_then_says_busy(void **state)
     publish(f, RECORDS, 2);
     h.f = f;
 
-    /* Between header and records; records are one pread of all. */
+    /* The writer publishes between the reads of header and records; all
+       records are one pread. */
     h.bytes = sizeof(llmgw_members_buffer_t);
     expect_read_in_haste(f, &h, 3, LLMGW_MEMBERS_DONE);
     assert_int_equal(view_stamp(&f->view), h.stamp);
@@ -106,7 +107,8 @@ test_overtaken_reader_tries_again_then_says_busy(void **state)
     assert_in_range(h.times, 900, 999);
     assert_non_null(strstr(f->error, "changes faster"));
 
-    /* Between records and slots: the view is right, if not the newest. */
+    /* Between the reads of records and slots: the view is right, but one
+       older. */
     h.bytes = RECORDS * sizeof(llmgw_member_t);
     expect_read_in_haste(f, &h, 1, LLMGW_MEMBERS_DONE);
     assert_int_equal(view_stamp(&f->view), h.stamp - 2);
@@ -127,7 +129,8 @@ test_slots_of_a_later_table_are_not_taken_for_ones_own(void **state)
     h.f = f;
     h.bytes = RECORDS * sizeof(llmgw_member_t);
 
-    /* r000 .. r004 with loads; in haste r009 is there in r000's stead. */
+    /* Members r000 .. r004 have loads; the faster writer puts r009 in r000's
+       place. */
     members_make(members, RECORDS, 10);
 
     for (i = 0; i < RECORDS; i++) {
@@ -150,7 +153,7 @@ test_slots_of_a_later_table_are_not_taken_for_ones_own(void **state)
 #define TORMENT_VIEWS    150
 #define TORMENT_LIMIT_S  300
 
-/* Publishes, truncates anywhere, restores, for ever. */
+/* Runs for ever: publishes, truncates the file anywhere, restores it. */
 static void
 torment(fixture_t *f)
 {

@@ -1,12 +1,12 @@
 
 /*
  * The members segment when its writer dies, at any write.  What must hold
- * every time: a reader gives out a view that was once published or none at
- * all, and the next writer puts things right with a greater generation.
+ * every time: a reader returns a view that was once published or none at all,
+ * and the next writer repairs the segment with a greater generation.
  *
- * Writers die for real, by SIGKILL, in processes of their own.  Where they die
- * is decided by a seam at link time: pwrite() is defined here and stands in
- * for the C library's.
+ * Writers really die, by SIGKILL, in processes of their own.  A seam at link
+ * time decides where: pwrite() is defined here and stands in for the C
+ * library's.
  */
 
 #include <errno.h>
@@ -19,8 +19,8 @@
 
 
 static struct {
-    int     die_at;         /* the n-th pwrite from now; 0: never */
-    size_t  die_permille;   /* of it is still written */
+    int     die_at;         /* dies at the n-th pwrite; 0: never */
+    size_t  die_permille;   /* the part of it that is written */
 } seam;
 
 
@@ -58,7 +58,8 @@ typedef enum {
 static const char  second_list[] = "qwen\0gemma\0phi";
 
 
-/* A writer that takes over the file, and dies in its n-th write of a deed. */
+/* Starts a writer that takes over the file, and dies in its n-th write while
+   it does the deed. */
 static void
 die_writing(fixture_t *f, deed_t deed, int write, size_t permille)
 {
@@ -112,7 +113,8 @@ die_writing(fixture_t *f, deed_t deed, int write, size_t permille)
 }
 
 
-/* After a death: readers, old and new, and then the next writer. */
+/* Checks, after a death, what old and new readers read, and that the next
+   writer repairs the segment. */
 static void
 expect_stamp_and_recovery(fixture_t *f, uint64_t stamp)
 {
@@ -148,7 +150,7 @@ test_writer_killed_in_a_publish_leaves_old_or_new(void **state)
     size_t      permille;
     fixture_t  *f = *state;
 
-    /* Records, then slots, cut anywhere: the old view. */
+    /* Records, then slots, cut anywhere: readers have the old view. */
     for (write = 1; write <= 2; write++) {
         for (permille = 0; permille <= 1000; permille += 125) {
             die_writing(f, DIE_IN_PUBLISH, write, permille);
@@ -156,7 +158,7 @@ test_writer_killed_in_a_publish_leaves_old_or_new(void **state)
         }
     }
 
-    /* The head, which the kernel writes whole or not at all. */
+    /* The kernel writes the head either whole or not at all. */
     die_writing(f, DIE_IN_PUBLISH, 3, 0);
     expect_stamp_and_recovery(f, 2);
     die_writing(f, DIE_IN_PUBLISH, 3, 1000);
@@ -187,7 +189,7 @@ test_torn_load_says_never(void **state)
 {
     fixture_t  *f = *state;
 
-    /* Half of it: the time without its check. */
+    /* Half of a load is its time, without its check. */
     die_writing(f, DIE_IN_LOAD, 1, 500);
     fixture_read(f);
     assert_int_equal(f->view.n, 4);
@@ -196,7 +198,7 @@ test_torn_load_says_never(void **state)
 }
 
 
-/* The names that a reader gets for the second list. */
+/* Reads the second list, and checks its names. */
 static llmgw_members_rc_t
 second_list_read(fixture_t *f)
 {
@@ -217,7 +219,7 @@ second_list_read(fixture_t *f)
 }
 
 
-/* Names, then their entry, each cut anywhere: no reader takes half a list. */
+/* The names, then their entry, cut anywhere: no reader gets half of a list. */
 static void
 test_writer_killed_in_a_list_leaves_no_half_of_it(void **state)
 {
@@ -250,7 +252,8 @@ test_writer_killed_in_a_list_leaves_no_half_of_it(void **state)
 }
 
 
-/* A kernel should not do it; still no reader may accept it. */
+/* No kernel should write half a head; a reader must not accept it
+   in any case. */
 static void
 test_half_a_head_is_refused_and_replaced(void **state)
 {
@@ -292,7 +295,8 @@ test_writer_killed_while_making_leaves_no_half_file(void **state)
 
     snprintf(tmp, sizeof(tmp), "%s.tmp", f->path);
 
-    /* The lock's pid, header and records, head: an empty table has no slots. */
+    /* The writes are the lock's pid, header and records, head; an empty table
+       has no slots. */
     for (write = 1; write <= 3; write++) {
         pid = fork();
         assert_int_not_equal(pid, -1);
@@ -320,7 +324,7 @@ test_writer_killed_while_making_leaves_no_half_file(void **state)
 #define KILL_ROUNDS   100
 #define KILL_LIMIT_S  300
 
-/* Publishes for ever, each table with the stamp after the last one's. */
+/* Publishes for ever, each table with a stamp that is greater by one. */
 static void
 publish_until_killed(fixture_t *f)
 {
@@ -353,7 +357,8 @@ publish_until_killed(fixture_t *f)
 }
 
 
-/* 1: a new view, greater in everything that has to grow. */
+/* Reads once; returns 1 for a new view, whose stamp and generation must be
+   greater. */
 static int
 look(fixture_t *f)
 {

@@ -1,12 +1,12 @@
 
 /*
- * The members segment's reader with files that no writer of ours has made, or
- * that were damaged: it refuses with a reason or gives out exactly what was
- * published, and the caller's view is whole either way.
+ * The members segment's reader with files that none of our writers made, or
+ * that were damaged: it refuses a file with a reason or returns exactly what
+ * was published, and the caller's view is whole either way.
  *
- * Three kinds of lies: bytes without sense, a true segment with damage, and a
- * well-formed segment with right checks and wrong contents, which only the
- * look at every field can find.
+ * There are three kinds of files: arbitrary bytes, a true segment with damage,
+ * and a well-formed segment with right checksums and wrong contents, which are
+ * only found if every field is checked.
  */
 
 #define XXH_INLINE_ALL
@@ -73,7 +73,7 @@ expect_refused(fixture_t *f, const char *why)
         fail_msg("\"%s\" does not say \"%s\"", f->error, why);
     }
 
-    /* A reader that has a view keeps it, and its generation. */
+    /* A reader keeps the view that it has, and its generation. */
     assert_int_equal(llmgw_members_reader_check(f->reader, f->error),
                      LLMGW_MEMBERS_REFUSED);
     assert_non_null(strstr(f->error, why));
@@ -107,7 +107,7 @@ test_bytes_without_sense_are_refused(void **state)
         expect_refused(f, "another magic");
     }
 
-    /* The right head before noise of the right size. */
+    /* A correct head, and behind it noise of the right size. */
     for (n = LLMGW_MEMBERS_HEAD_BYTES; n < bytes; n++) {
         data[n] = (unsigned char) rand();
     }
@@ -153,7 +153,8 @@ test_file_truncated_while_open_is_refused_and_comes_back(void **state)
         generation = f->view.generation;
         assert_int_equal(truncate(f->path, (off_t) n), 0);
 
-        /* Where reading still works, nothing that is used was cut. */
+        /* If the table can still be read, only bytes that are not in use were
+           cut. */
         if (llmgw_members_read(f->reader, &f->view, f->error)
             != LLMGW_MEMBERS_REFUSED)
         {
@@ -177,7 +178,8 @@ test_file_truncated_while_open_is_refused_and_comes_back(void **state)
 }
 
 
-/* One look at a damaged file: refused, or exactly what was published. */
+/* Reads a damaged file once: it is refused, or is exactly what
+   was published. */
 static int
 flip_look(fixture_t *f, const unsigned char *data, size_t bytes,
     llmgw_members_view_t *view)
@@ -228,7 +230,8 @@ test_flipped_bits_never_show(void **state)
         }
     }
 
-    /* Both happen: much of the file is not in use. */
+    /* Some files are refused and some are read: much of a file is
+       not in use. */
     assert_in_range(done, 400, 3600);
 
     llmgw_members_view_done(&view);
@@ -264,8 +267,8 @@ test_no_bit_of_head_or_header_may_flip(void **state)
 
 
 /*
- * A lie: bytes at a place of the head, of the header of the buffer in use, or
- * of its records.  Numbers stand as they lie in a little-endian machine.
+ * A lie: bytes at a place in the head, in the header of the buffer in use, or
+ * in its records.  Numbers are little-endian.
  */
 typedef struct {
     enum { HEAD, BUFFER, TABLE }  part;
@@ -283,7 +286,7 @@ typedef struct {
     { BUFFER, offsetof(llmgw_members_buffer_t, field), why, bytes,           \
       sizeof(bytes) - 1 }
 
-/* The i-th record lies where the layout says. */
+/* For a field of record i; the place is computed from the layout later. */
 #define IN_RECORD(i, field, why, bytes)                                      \
     { TABLE, i * RECORD_TAG + offsetof(llmgw_member_t, field), why, bytes,   \
       sizeof(bytes) - 1 }
@@ -351,7 +354,7 @@ static const lie_t  lies[] = {
 #define NLIES  (sizeof(lies) / sizeof(lies[0]))
 
 
-/* Tells the lie, then makes every check right, as members.h documents them. */
+/* Writes the lie, then makes every check right, as members.h documents them. */
 static void
 lie_tell(unsigned char *data, const lie_t *lie)
 {
@@ -379,7 +382,8 @@ lie_tell(unsigned char *data, const lie_t *lie)
 }
 
 
-/* In the very file that is open, beside records that the view has. */
+/* Writes into the file that is open, not a new one, so that records change
+   that a view has. */
 static void
 file_rewrite(const char *path, const void *data, size_t bytes)
 {
@@ -442,7 +446,8 @@ test_well_formed_lies_are_refused_by_name(void **state)
         expect_refused(f, lies[i].why);
     }
 
-    /* The checksums are right: a lie that changes nothing is accepted. */
+    /* A lie in a place that means nothing is accepted: the checksums are
+       right. */
     memcpy(copy, data, bytes);
     lie_tell(copy, &(lie_t) { .part = HEAD, .at = 44, .bytes = "x",
                                  .n = 1 });

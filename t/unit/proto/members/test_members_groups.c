@@ -1,7 +1,7 @@
 
 /*
- * Standby groups in the segment: they route, and a member's group says nothing
- * without a name.
+ * Standby groups in the segment: nginx routes by them, and without a group's
+ * name a member's other facts about it are ignored.
  */
 
 #include "t/unit/proto/members/test_members_support.h"
@@ -17,7 +17,8 @@ publish_one(fixture_t *f, const llmgw_member_t *m)
 }
 
 
-/* Whether the generation moved, by one, and the readers have the record. */
+/* Publishes, and checks the record that is read; returns whether the
+   generation moved, which it does by one at most. */
 static int
 moves(fixture_t *f, const llmgw_member_t *m)
 {

@@ -1,7 +1,7 @@
 
 /*
- * The names area of the members segment, and what records and load records say
- * of a replica's engine.
+ * The names area of the members segment, and the facts about a replica's
+ * engine in records and load records.
  */
 
 #include "t/unit/proto/members/test_members_support.h"
@@ -40,7 +40,7 @@ test_resume_group_routes(void **state)
 
 /* --- the names area */
 
-/* "n00042" and a tail, with that many bytes in all. */
+/* Makes a name of so many bytes: "n000042" with a tail. */
 static size_t
 list_make(char *names, size_t number, size_t bytes)
 {
@@ -154,7 +154,8 @@ test_models_route(void **state)
     expect_list(f, m.models, 1, 30);
     list = m.models;
 
-    /* Not held again: the record does not name what may vanish. */
+    /* The list was not held again, so it may vanish: the record does not name
+       it. */
     publish_array(f->writer, &m, NULL, 1, 0);
     fixture_read(f);
     assert_int_equal(f->view.generation, generation + 2);
@@ -171,7 +172,7 @@ test_models_route(void **state)
 }
 
 
-/* The writer knows the names of the tables that it last published. */
+/* The writer can return the names of lists in the tables it last published. */
 static void
 test_writer_tells_the_lists_that_it_holds(void **state)
 {
@@ -222,7 +223,7 @@ test_engine_load_changes_in_place(void **state)
     assert_int_equal(engine->running, 7);
     assert_int_equal(engine->waiting, UINT32_MAX);
 
-    /* More than all of it is all of it. */
+    /* A larger part than the whole counts as the whole. */
     assert_int_equal(engine->kv_permille, 1000);
     assert_int_equal(engine->hit_permille, 1000);
     assert_int_equal(engine->kv_free_blocks, UINT32_MAX - 1);
@@ -230,8 +231,8 @@ test_engine_load_changes_in_place(void **state)
 }
 
 
-/* A load record as it was before it had free blocks and hits, and as they are
-   now, byte by byte. */
+/* The bytes of a load record as it was before it had free blocks and hits, and
+   as it is now. */
 static void
 test_older_load_records_lack_what_came_later(void **state)
 {
@@ -250,7 +251,7 @@ test_older_load_records_lack_what_came_later(void **state)
     assert_int_equal(*(uint32_t *) (void *) (bytes + 24), 0x01020304);
     assert_int_equal(*(uint16_t *) (void *) (bytes + 28), 0x0105);
 
-    /* An older writer reports three and leaves the rest 0. */
+    /* An older writer reports three figures, and leaves the others 0. */
     load.engine = (llmgw_engine_load_t) { 1, 2, 3, 7, 0, 0, 0 };
     llmgw_members_slot_encode(&slot, "r1", &load);
     assert_true(llmgw_members_slot_decode(&slot, "r1", &read));
@@ -277,7 +278,7 @@ test_list_stays_as_long_as_a_table_may_need_it(void **state)
     hold(f, 1000, 100, LLMGW_MEMBERS_EFULL);
     publish(f, 2, 1);
 
-    /* The table in use may name them all. */
+    /* No list can be replaced, since the table in use may name them all. */
     hold(f, 1000, 100, LLMGW_MEMBERS_EFULL);
 
     for (i = 1; i < LLMGW_MEMBERS_LISTS; i++) {
@@ -286,7 +287,7 @@ test_list_stays_as_long_as_a_table_may_need_it(void **state)
 
     publish(f, 2, 2);
 
-    /* The one that this publish does not name. */
+    /* list 0 can be replaced: this publish did not name it. */
     expect_list(f, lists[0], 0, 100);
     late = hold(f, 1000, 100, LLMGW_MEMBERS_DONE);
     expect_list(f, late, 1000, 100);

@@ -1,7 +1,7 @@
 
 /*
- * The members segment when its file is not what it should be: a file system
- * without space, and a file that is removed, replaced, truncated or filled with
+ * The members segment when its file is not what it should be: the file system
+ * has no space, or the file is removed, replaced, truncated or filled with
  * garbage.  The heartbeat puts it back with a greater generation.
  *
  * posix_fallocate() stands in for the C library's, at link time.
@@ -29,7 +29,7 @@ posix_fallocate(int fd, off_t at, off_t bytes)
 }
 
 
-/* The writer works without it, and the heartbeat creates the file. */
+/* Without space the writer works without a file; the heartbeat creates it. */
 static void
 test_no_space_is_told_and_made_good_by_the_heartbeat(void **state)
 {
@@ -63,7 +63,7 @@ test_no_space_is_told_and_made_good_by_the_heartbeat(void **state)
 }
 
 
-/* The heartbeat notices and reports it; readers get the same table again. */
+/* The heartbeat notices it and reports it; readers get the same table again. */
 static void
 expect_put_back(fixture_t *f, const char *why)
 {
@@ -119,7 +119,7 @@ test_heartbeat_puts_the_segment_back(void **state)
     assert_int_equal(unlink(f->path), 0);
     assert_int_equal(llmgw_members_reader_check(f->reader, f->error),
                      LLMGW_MEMBERS_ABSENT);
-    fixture_read(f);    /* from the file that is open still */
+    fixture_read(f);    /* the reader still has the old file open */
     expect_put_back(f, "was removed");
 
     file_replace(f->path, "garbage", 7);
@@ -127,7 +127,7 @@ test_heartbeat_puts_the_segment_back(void **state)
                      LLMGW_MEMBERS_REFUSED);
     expect_put_back(f, "was replaced");
 
-    /* By a valid one that is a thousand generations ahead. */
+    /* The file is replaced by a valid one, a thousand generations ahead. */
     data = file_load(f->path, &bytes);
     memcpy(&head, data, sizeof(head));
     memcpy(&buffer, data + fixture_buffer_at(8, head.sequence),

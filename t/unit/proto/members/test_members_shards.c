@@ -1,7 +1,7 @@
 
 /*
- * Shards in the members segment: what it has of them, what is refused, the list
- * that says what they compute, and when they are offered.
+ * Shards in the members segment: their records, what is refused, the list that
+ * says what they compute, and when they are offered.
  */
 
 #include "proto/members/shards.h"
@@ -75,7 +75,7 @@ test_readers_see_what_a_shard_says(void **state)
     assert_int_equal(shard.memory_bytes, 5ULL << 32);
     assert_int_equal(shard.is_loaded, 1);
     assert_string_equal(shard.zone, "eu-1");
-    assert_int_equal(shard.zone[31], 0);    /* 'z' did not get out */
+    assert_int_equal(shard.zone[31], 0);    /* the 'z' behind it is cut */
 
     assert_int_equal(llmgw_members_read_list(f->reader, seen->models, names,
                                              &bytes), LLMGW_MEMBERS_DONE);
@@ -156,7 +156,8 @@ spoil_role(llmgw_member_t *m)
 }
 
 
-/* An older reader refuses the whole segment for that. */
+/* This role is never written: an older reader would refuse the
+   whole segment. */
 static void
 spoil_role_byte(llmgw_member_t *m)
 {
@@ -265,7 +266,7 @@ test_list_says_what_shards_compute(void **state)
     assert_int_equal(llmgw_shard_model_read(&read, names, bytes), 0);
     assert_memory_equal(&read, &model, sizeof(model));
 
-    /* One name fewer, one more, a digit that is none. */
+    /* A list with a name too few, a name too many, a digit that is none. */
     assert_int_equal(llmgw_shard_model_read(&read, names, bytes - 64), -1);
     assert_int_equal(llmgw_shard_model_read(&read, names, 0), -1);
     names[130] = 'A';
@@ -285,7 +286,7 @@ test_list_says_what_shards_compute(void **state)
 }
 
 
-/* A model's name of one byte too many is no shard's. */
+/* A list whose model has a name that is one byte too long is not a shard's. */
 static void
 test_list_with_a_longer_name_is_refused(void **state)
 {

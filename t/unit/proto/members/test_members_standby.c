@@ -31,7 +31,8 @@ member(llmgw_group_state_t state, llmgw_service_t service,
 }
 
 
-/* "a": active, "s": standby, "p": it has a process. */
+/* Checks what the record is in its group: "a" active, "s" a standby, "p" it
+   has a process; and that it is nothing in another group. */
 static void
 assert_is(llmgw_group_state_t state, llmgw_service_t service,
     llmgw_liveness_t liveness, const char *what)

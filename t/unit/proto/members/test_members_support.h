@@ -68,7 +68,7 @@ fixture_buffer_at(uint32_t capacity, uint64_t sequence)
 }
 
 
-/* Of head and buffers: after them is the names area of a MiB. */
+/* The bytes of head and both buffers; behind them is the names area, 1 MiB. */
 static inline size_t
 fixture_tables_bytes(uint32_t capacity)
 {
@@ -98,7 +98,7 @@ fixture_teardown(void **state)
         (void) remove(path);
     }
 
-    /* Fails if a test has left something behind. */
+    /* Fails if a test has left a file behind. */
     i = (size_t) rmdir(f->dir);
     free(f);
 
@@ -133,7 +133,7 @@ fixture_read(fixture_t *f)
 }
 
 
-/* What a new reader finds at the path. */
+/* Reads the file at the path with a new reader. */
 static inline llmgw_members_rc_t
 fixture_judge(fixture_t *f, llmgw_members_view_t *view)
 {
@@ -197,7 +197,7 @@ load_make(size_t number, uint64_t stamp)
 }
 
 
-/* The stamp that all members carry; 0 for none or more than one. */
+/* The stamp of all members; 0 if there are none, or their stamps differ. */
 static inline uint64_t
 view_stamp(const llmgw_members_view_t *view)
 {
@@ -219,7 +219,7 @@ view_stamp(const llmgw_members_view_t *view)
 }
 
 
-/* Every load is of its member, or "never". */
+/* Whether every load is of its own member, or "never". */
 static inline int
 view_loads_are_right(const llmgw_members_view_t *view)
 {
@@ -307,7 +307,7 @@ file_load(const char *path, size_t *bytes)
 }
 
 
-/* In place of the file, not into it. */
+/* Puts another file in the place of the old one, which is not changed. */
 static inline void
 file_replace(const char *path, const void *data, size_t bytes)
 {

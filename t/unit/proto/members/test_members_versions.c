@@ -25,7 +25,8 @@
 #define LAYERS    0xa0d7ed06a9cb8601
 
 
-/* The generation of a new segment is the wall clock; here it stands still. */
+/* A new segment's generation comes from the wall clock, which stands still
+   here. */
 int
 clock_gettime(clockid_t clock, struct timespec *now)
 {
@@ -44,7 +45,7 @@ static const char  retired[] = "llama-2-7b";
 static const char  layers[] = "toy\0"
     "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\0n1";
 
-/* All that a record can say, somewhere. */
+/* Members that together have each field of a record at least once set. */
 static const llmgw_member_t  scene[] = {
     { .id = "gw1", .address = "[2001:db8::1]:17946", .epoch = 1, .weight = 1,
       .role = LLMGW_ROLE_GATEWAY },
@@ -102,7 +103,8 @@ scene_hold(fixture_t *f)
 }
 
 
-/* Both buffers, lists in use and one that is not, loads, a heartbeat. */
+/* Writes both buffers, lists that are in use and one that is not, loads, and a
+   heartbeat. */
 static void
 scene_write(fixture_t *f)
 {
@@ -196,7 +198,7 @@ view_forget_spare(llmgw_members_view_t *view)
 }
 
 
-/* Whatever is at the path now says what the scene says. */
+/* Checks that the file at the path has what the scene wrote. */
 static void
 expect_scene(fixture_t *f)
 {
@@ -250,7 +252,7 @@ test_segment_of_0_2_0_is_what_is_written(void **state)
 }
 
 
-/* The next agent after one of 0.2.0 goes on in its file. */
+/* An agent that follows one of 0.2.0 continues with its file. */
 static void
 test_segment_of_0_2_0_is_continued(void **state)
 {
@@ -279,7 +281,8 @@ test_segment_of_0_2_0_is_continued(void **state)
 }
 
 
-/* A file of llmgw 0.1.0, as far as it counts, is replaced by an empty one. */
+/* A file with the layout of llmgw 0.1.0 is refused, and replaced by an empty
+   one. */
 static void
 test_segment_of_layout_1_is_refused_by_name_and_replaced(void **state)
 {
@@ -333,7 +336,7 @@ slot_fill_spare(llmgw_members_slot_t *slot, const char *id)
 }
 
 
-/* Lists of kinds that are not known, one of them in no form that is. */
+/* Lists of unknown kinds, one of which has no form that this version knows. */
 static void
 directory_fill_spare(unsigned char *file, const llmgw_members_head_t *head)
 {
@@ -356,8 +359,8 @@ directory_fill_spare(unsigned char *file, const llmgw_members_head_t *head)
 
 
 /*
- * The scene as a later version may write it: longer records, every spare byte
- * used, further lists, and bytes after the former end of the file.
+ * Writes the scene as a later version may write it: longer records, every
+ * spare byte used, further lists, and bytes after the former end of the file.
  */
 static unsigned char *
 later_make(const unsigned char *data, uint32_t record_bytes, size_t *bytes)
@@ -428,8 +431,8 @@ test_segment_of_a_later_version_is_read_as_far_as_it_is_known(void **state)
         free(later);
         expect_scene(f);
 
-        /* And an agent that is set back to this version, with a limit below
-           the members that it finds, goes on from it. */
+        /* If the agent is set back to this version, with a limit below the
+           number of members that it finds, it continues from them. */
         fixture_write(f, N - 1);
         assert_int_equal(llmgw_members_heartbeat(f->writer, 123456789,
                                                  f->error),

@@ -11,8 +11,8 @@
 typedef struct {
     char      path[64];
     uint64_t  n;                        /* records */
-    uint64_t  sum;                      /* of their n */
-    uint64_t  most;                     /* so many, then it ends */
+    uint64_t  sum;                      /* the sum of their n */
+    uint64_t  most;                     /* take() ends after so many */
 } scene_t;
 
 
@@ -69,7 +69,8 @@ take(void *data, const llmgw_usage_source_t *from, const llmgw_usage_t *got)
 }
 
 
-/* The last step's rc; *counts is all that was read. */
+/* Reads the log to its end; returns the last step's result, *counts is the
+   total. */
 static int
 read_all(scene_t *scene, uint32_t lines, llmgw_usage_log_counts_t *counts)
 {
@@ -91,7 +92,7 @@ read_all(scene_t *scene, uint32_t lines, llmgw_usage_log_counts_t *counts)
 }
 
 
-/* So many records from 1 on. */
+/* The lines of records 1 to many. */
 static char *
 records(uint32_t many, size_t *len)
 {
@@ -164,7 +165,7 @@ record_that_was_cut_off_is_there_once_more(void **state)
 }
 
 
-/* Its process was killed, and another one wrote after it. */
+/* A process was killed within its line; another process wrote behind that. */
 static void
 record_behind_one_that_was_cut_off_counts(void **state)
 {

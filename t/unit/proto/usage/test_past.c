@@ -1,5 +1,5 @@
 
-/* A state and the files of a log, as a start reads them: proto/usage/past.h. */
+/* A start reads a state and the files of a log: proto/usage/past.h. */
 
 #include <dirent.h>
 #include <errno.h>
@@ -25,9 +25,9 @@ typedef struct {
     llmgw_past_files_t   files;
     llmgw_past_counts_t  counts;
     size_t               naccounts;
-    uint64_t             used;              /* by alice, this month */
+    uint64_t             used;              /* alice's, this month */
     uint32_t             troubles;
-    char                 why[256];          /* of the last one */
+    char                 why[256];          /* why the last one happened */
     int                  error;
 } scene_t;
 
@@ -105,7 +105,7 @@ set_time(const char *path, time_t seconds)
 }
 
 
-/* Appends records from n to last, each of 100 tokens. */
+/* Writes records n to last, each of 100 tokens, to the log. */
 static void
 put(scene_t *scene, const char *suffix, const char *how, const char *birth,
     uint64_t n, uint64_t last)
@@ -147,7 +147,8 @@ put_text(const char *path, const char *text, size_t len)
 }
 
 
-/* Usage of alice, and of others without further records: up to record n. */
+/* Writes a state: usage of alice up to record n, and of other accounts that
+   have no records. */
 static void
 put_state(scene_t *scene, const char *gateway, uint64_t n, uint32_t others)
 {
@@ -297,7 +298,8 @@ files_that_have_nothing_are_not_read(void **state)
 }
 
 
-/* Then the log alone counts, also files that are older than it. */
+/* If a state is refused, the log alone counts, with files that are
+   older, too. */
 static void
 state_that_does_not_count_is_said(void **state)
 {

@@ -1,5 +1,5 @@
 
-/* Doubles are known, whatever the order: proto/usage/seen.h. */
+/* Records that come twice are found in any order: proto/usage/seen.h. */
 
 #include "common/rnd.h"
 #include "proto/usage/seen.h"
@@ -54,7 +54,7 @@ gateways_count_by_themselves(void **state)
 }
 
 
-/* Each number leaves a gap: as bad as it gets. */
+/* Each number leaves a gap, which is the worst case. */
 static void
 gaps_are_bounded(void **state)
 {
@@ -69,7 +69,7 @@ gaps_are_bounded(void **state)
     assert_int_equal(llmgw_seen_add(seen, &source, 2 * n), LLMGW_SEEN_FULL);
     assert_int_equal(llmgw_seen_add(seen, &source, 4), LLMGW_SEEN_DOUBLE);
     assert_int_equal(llmgw_seen_add(seen, &source, 2 * n - 3),
-                     LLMGW_SEEN_NEW);                   /* closes one */
+                     LLMGW_SEEN_NEW);                   /* closes a gap */
     assert_int_equal(llmgw_seen_add(seen, &source, 2 * n), LLMGW_SEEN_NEW);
     llmgw_seen_destroy(seen);
 }

@@ -1,5 +1,5 @@
 
-/* Usage records are written whole, and read as they were: record.h. */
+/* Usage records are written whole, and are the same when read: record.h. */
 
 #include "proto/date.h"
 #include "proto/usage/sums.h"
@@ -17,7 +17,7 @@ reads(const char *text)
 }
 
 
-/* The line with one piece of it replaced. */
+/* The line, with one piece of it replaced. */
 static const char *
 with(const char *piece, const char *other)
 {
@@ -60,7 +60,7 @@ record_is_read_as_it_was(void **state)
 }
 
 
-/* Each text is as long as it may be, of that character. */
+/* Fills each text with this character, to its greatest length. */
 static void
 fill(llmgw_usage_source_t *from, llmgw_usage_t *full, const char *character)
 {

@@ -1,5 +1,5 @@
 
-/* A usage record with all that it may have. */
+/* A usage record in which every field is set. */
 
 #ifndef USAGE_SCENE_H
 #define USAGE_SCENE_H

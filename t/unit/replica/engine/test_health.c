@@ -58,7 +58,8 @@ a_refused_connection_is_the_end_at_once(void **state)
     health_refused(&h, 0);
     assert_int_equal(h.state, ENGINE_DOWN);
 
-    /* The next one loads first; until it is ready a refusal is no news. */
+    /* A new process loads; until it is ready a refused connection changes
+       nothing. */
 
     health_answer(&h, ENGINE_STARTING, START + 1);
     assert_int_equal(h.state, ENGINE_STARTING);
@@ -91,7 +92,7 @@ one_that_has_just_gone_is_looked_at_most_often(void **state)
     assert_int_equal(health_pause_ms(&h, START + 1 + HEALTH_CHASE_MS),
                      HEALTH_HURRY_MS);
 
-    /* one that is leaving, too, and again after it was back */
+    /* so it is for an engine that leaves, and again for one that was back */
     health_answer(&h, ENGINE_READY, START + 20000);
     assert_true(health_pause_ms(&h, START + 20000) == UINT64_MAX);
     health_unwilling(&h, START + 30000);
@@ -116,7 +117,7 @@ no_progress_for_a_grace_is_a_stall(void **state)
     health_scrape(&h, 11, 2, START + 4500);
     assert_int_equal(h.state, ENGINE_STALLED);
 
-    /* It says that it is healthy: that says nothing. */
+    /* The engine's answer that it is healthy does not end the stall. */
 
     health_answer(&h, ENGINE_READY, START + 4600);
     assert_int_equal(h.state, ENGINE_STALLED);
@@ -126,7 +127,8 @@ no_progress_for_a_grace_is_a_stall(void **state)
 }
 
 
-/* Whatever moved between two scrapes a grace apart: none had a still one. */
+/* The counter moved between scrapes that are a grace apart, so there is no
+   stall. */
 static void
 a_counter_that_moved_is_no_stall(void **state)
 {
@@ -161,7 +163,7 @@ bytes_on_our_streams_are_progress(void **state)
 }
 
 
-/* The next scrape sees that the counter moved; our bytes say when. */
+/* The next scrape shows that the counter moved, and our bytes show when. */
 static void
 the_grace_begins_at_our_last_byte(void **state)
 {
@@ -179,7 +181,7 @@ the_grace_begins_at_our_last_byte(void **state)
 }
 
 
-/* A request has its grace, however long the engine was idle before. */
+/* A request gets the whole grace, however long the engine was idle before. */
 static void
 the_grace_begins_anew_with_work(void **state)
 {
@@ -210,7 +212,7 @@ an_idle_engine_need_not_move(void **state)
         assert_int_equal(h.state, ENGINE_READY);
     }
 
-    /* Nor one that has no counter. */
+    /* Nor is an engine without a counter stalled. */
 
     health_scrape(&h, -1, 5, START + 200000);
     health_scrape(&h, -1, 5, START + 300000);
@@ -218,7 +220,7 @@ an_idle_engine_need_not_move(void **state)
 }
 
 
-/* A request that the engine counts nowhere, and that gets no byte. */
+/* Our request has no bytes, and the engine counts it nowhere. */
 static void
 a_stream_that_the_engine_forgot_is_a_stall(void **state)
 {
@@ -237,7 +239,7 @@ a_stream_that_the_engine_forgot_is_a_stall(void **state)
     health_scrape(&h, 10, 0, START + t);
     assert_int_equal(h.state, ENGINE_STALLED);
 
-    /* Our streams are gone.  It is trusted again after a time. */
+    /* Our streams are gone: the engine is trusted again after a grace. */
 
     health_look(&h, 0, START + t + 500);
     health_scrape(&h, 10, 0, START + t + 500);
@@ -248,7 +250,7 @@ a_stream_that_the_engine_forgot_is_a_stall(void **state)
 }
 
 
-/* health_look() as often as it is called, from one time to another. */
+/* Calls health_look() as often as it is called in service. */
 static void
 look(health_t *h, uint32_t streams, uint64_t from_ms, uint64_t until_ms)
 {
@@ -268,7 +270,7 @@ silence_is_a_stall(void **state)
 {
     health_t  h;
 
-    /* A busy engine: it does not answer, but its tokens come. */
+    /* A busy engine does not answer, but its tokens come. */
 
     h = ready();
     health_asked(&h, START);
@@ -277,8 +279,8 @@ silence_is_a_stall(void **state)
     look(&h, 1, START + 2500, START + 4999);
     assert_int_equal(h.state, ENGINE_READY);
 
-    /* Or no token comes yet, but it answers something; so it has three seconds
-       from the next question on, whenever that is. */
+    /* An engine without tokens answers something: so it has three seconds from
+       the next question on, whenever that is. */
 
     health_answered(&h, START + 4999);
     look(&h, 1, START + 5499, START + 9000);
@@ -295,7 +297,7 @@ silence_is_a_stall(void **state)
 }
 
 
-/* All streams have moved away from a frozen engine: nothing new goes there. */
+/* All streams have left a frozen engine: it must get no new ones. */
 static void
 silence_is_a_stall_without_streams_too(void **state)
 {
@@ -310,7 +312,7 @@ silence_is_a_stall_without_streams_too(void **state)
     health_refused(&h, 0);
     assert_int_equal(h.state, ENGINE_DOWN);
 
-    /* Or it says meanwhile that it takes nothing. */
+    /* An engine that takes no new requests by then is leaving, not stalled. */
 
     h = ready();
     health_asked(&h, START);
@@ -321,8 +323,8 @@ silence_is_a_stall_without_streams_too(void **state)
 }
 
 
-/* llama-server's health is answered by a thread of its own, its metrics are
-   answered between steps. */
+/* llama-server answers for its health in a thread of its own, and for its
+   metrics between steps. */
 static void
 metrics_that_stay_away_are_a_stall(void **state)
 {
@@ -346,7 +348,8 @@ metrics_that_stay_away_are_a_stall(void **state)
     health_bytes(&h, at_ms);
     assert_int_equal(h.state, ENGINE_READY);
 
-    /* Its streams have moved away, and it goes on answering the rest. */
+    /* After its streams have left, the engine still answers all but its
+       metrics. */
 
     health_scrape(&h, 8, 1, at_ms);
     look(&h, 1, at_ms + 500, at_ms + GRACE);
@@ -355,7 +358,7 @@ metrics_that_stay_away_are_a_stall(void **state)
     health_answered(&h, at_ms + GRACE + 500);
     assert_int_equal(h.state, ENGINE_READY);
 
-    /* While it drains nothing new comes in any case. */
+    /* An engine that drains gets nothing new in any case. */
 
     health_unwilling(&h, at_ms + GRACE + 1000);
     look(&h, 1, at_ms + GRACE + 1000, at_ms + 3 * GRACE);
@@ -363,7 +366,7 @@ metrics_that_stay_away_are_a_stall(void **state)
 }
 
 
-/* Nothing will show any more that it moves. */
+/* Without its counter nothing would show any more that the engine moves. */
 static void
 a_counter_that_is_gone_ends_a_stall(void **state)
 {
@@ -378,7 +381,8 @@ a_counter_that_is_gone_ends_a_stall(void **state)
 }
 
 
-/* Its sockets hold what came meanwhile: the next look has it. */
+/* What came while the process stood still is in its sockets: the next look
+   reads it. */
 static void
 a_process_that_stood_still_blames_no_engine(void **state)
 {
@@ -398,7 +402,8 @@ a_process_that_stood_still_blames_no_engine(void **state)
 
 /* --- an engine that ends */
 
-/* However long its streams are silent: its end would end their connections. */
+/* However long its streams are silent: if the engine ended, their connections
+   would end, too. */
 static void
 an_engine_that_closed_its_port_finishes_its_streams(void **state)
 {
@@ -432,7 +437,7 @@ an_engine_that_is_unwilling_leaves_until_it_is_ready(void **state)
     assert_int_equal(h.state, ENGINE_READY);
     assert_true(h.is_leaving);
 
-    /* It is measured as before, and may stall. */
+    /* An engine that leaves is measured as before, and may stall. */
 
     health_scrape(&h, 5, 1, START + 1000);
     health_scrape(&h, 5, 1, START + 1000 + GRACE);
@@ -441,7 +446,7 @@ an_engine_that_is_unwilling_leaves_until_it_is_ready(void **state)
     health_answer(&h, ENGINE_READY, START + 6000);
     assert_false(h.is_leaving);
 
-    /* After its end another process starts. */
+    /* After the engine's end another process starts. */
 
     health_unwilling(&h, START + 7000);
     health_refused(&h, 0);
@@ -452,7 +457,7 @@ an_engine_that_is_unwilling_leaves_until_it_is_ready(void **state)
 }
 
 
-/* A stream without bytes counts on the engine, but not on a dead one. */
+/* A stream without bytes relies on the engine, but not on a dead one. */
 static void
 a_sign_of_life_needs_an_answer_and_progress(void **state)
 {
@@ -494,7 +499,7 @@ a_capacity_is_learnt_while_requests_wait(void **state)
 {
     health_capacity_t  c = { 0 };
 
-    /* A request that has just come waits for a moment. */
+    /* A request that has just come waits for a moment: that is no limit. */
 
     health_learn_capacity(&c, 100, 3, START);
     health_learn_capacity(&c, 103, 0, START + 1500);
@@ -508,12 +513,12 @@ a_capacity_is_learnt_while_requests_wait(void **state)
     health_learn_capacity(&c, 40, 5, START + 7500);
     assert_int_equal(c.limit, 40);
 
-    /* Never to nothing. */
+    /* A limit of 0 is never learnt. */
 
     health_learn_capacity(&c, 0, 5, START + 9000);
     assert_int_equal(c.limit, 40);
 
-    /* None waits: more are taken, if the limit holds any back. */
+    /* None waits: the limit grows only if it holds requests back. */
 
     health_learn_capacity(&c, 30, 0, START + 10500);
     assert_int_equal(c.limit, 40);

@@ -25,7 +25,7 @@ fresh(void)
 }
 
 
-/* n tokens, so far apart, of a stream; returns when the last one came. */
+/* A stream gets n tokens, so far apart; returns when the last one came. */
 static uint64_t
 run(health_t *h, int n, uint64_t apart_ms, uint64_t at_ms)
 {
@@ -70,7 +70,7 @@ steps_say_how_long_the_next_may_take(void **state)
     at_ms = run(&h, 1, 20, at_ms);
     assert_int_equal(health_stall_ms(&h), HEALTH_STALL_MS);
 
-    /* A long prompt between them, for a thousand steps or two. */
+    /* A long prompt between steps counts for a thousand steps or two. */
 
     at_ms = run(&h, 1, 4000, at_ms);
     assert_int_equal(health_stall_ms(&h), 12000);
@@ -82,7 +82,8 @@ steps_say_how_long_the_next_may_take(void **state)
     at_ms = run(&h, 1, 50000, at_ms);
     assert_int_equal(health_stall_ms(&h), HEALTH_FRESH_MS);
 
-    /* Another process compiles again, whether its start was seen or not. */
+    /* A new process has to compile again, whether its start was seen or not.
+       */
 
     at_ms = run(&h, HEALTH_STEPS * 3, 20, at_ms);
     assert_int_equal(health_stall_ms(&h), HEALTH_STALL_MS);
@@ -95,7 +96,10 @@ steps_say_how_long_the_next_may_take(void **state)
 }
 
 
-/* A hundred streams' bytes, a millisecond apart, are of ten steps at most. */
+/*
+ * The bytes of a hundred streams, a millisecond apart, are those of ten steps
+ * at most.
+ */
 static void
 bytes_of_many_streams_are_of_one_step(void **state)
 {
@@ -114,7 +118,7 @@ bytes_of_many_streams_are_of_one_step(void **state)
 }
 
 
-/* Nothing ran meanwhile. */
+/* Nothing ran during the hour. */
 static void
 an_idle_hour_is_no_step(void **state)
 {
@@ -130,7 +134,7 @@ an_idle_hour_is_no_step(void **state)
 }
 
 
-/* No stream of ours runs: scrapes see that a counter stands, and moves. */
+/* We have no stream: scrapes show that the counter stands still, and moves. */
 static void
 steps_of_others_are_seen_by_the_counter(void **state)
 {

@@ -46,7 +46,7 @@ the_share_is_that_of_the_last_minute(void **state)
         assert_true(h.n <= HITS_LOOKS + 1);
     }
 
-    /* Then none: after half a minute half, after 65 s nothing else counts. */
+    /* Then none is found: the share is a half after 30 s, and 0 after 65 s. */
     for ( /* void */ ; now_ms <= 630000; now_ms += 1000) {
         all += 10;
         (void) hits_permille(&h, now_ms, found, all);
@@ -82,7 +82,7 @@ without_prompts_it_stays_and_then_begins_anew(void **state)
 
     assert_int_equal(hits_permille(&asked, now_ms + 1000, 8, 14), 0);
 
-    /* Its last look is the one at 0, so all that it knows is since then. */
+    /* It compares with the counts at 0, so the share is of all since then. */
     assert_int_equal(hits_permille(&left_alone, now_ms + 1000, 8, 16), 500);
 }
 
@@ -97,7 +97,7 @@ an_engine_that_was_started_anew_begins_anew(void **state)
     assert_int_equal(hits_permille(&h, 2000, 0, 10), -1);
     assert_int_equal(hits_permille(&h, 3000, 9, 20), 900);
 
-    /* Counters that do not fit each other are no more than all. */
+    /* Counters that do not fit each other give no more than all. */
     assert_int_equal(hits_permille(&h, 4000, 900, 21), 1000);
 }
 

@@ -1,7 +1,8 @@
 
 /*
- * How a request ends whose engine cannot be reached: without a network, by
- * names that no resolver is asked for, and a listener of the test.
+ * How a request ends whose engine cannot be reached.  The tests need no
+ * network: no resolver is asked for the names, and the listener is the test's
+ * own.
  */
 
 #include <arpa/inet.h>
@@ -60,7 +61,7 @@ on_end(http_request_t *request, http_end_t end, const char *why)
 }
 
 
-/* It listens, and speaks no TLS. */
+/* The listener answers, but speaks no TLS. */
 static void
 on_connection(struct ev_loop *loop, ev_io *w, int revents)
 {

@@ -1,7 +1,7 @@
 
 /*
- * Runs between a stream and a kind of engine, both made up: the functions of
- * proto/grpc/session.h that run.c calls are defined here.
+ * Runs between a stream and a kind of engine, which are both made up: the
+ * functions of proto/grpc/session.h that run.c calls are defined here.
  */
 
 #include <setjmp.h>
@@ -22,7 +22,7 @@ struct llmgw_grpc_stream_s {
     size_t    queued;
     uint64_t  timeout_ms;
     int       has_memory;
-    int       ends;             /* how often it was finished */
+    int       ends;             /* how often the stream was finished */
     int       status;
     char      text[256];
     int       is_draining;
@@ -37,7 +37,7 @@ typedef struct {
 
 static struct {
     engine_t             engine;
-    llmgw_grpc_status_t  verdict;       /* of the kind, on new requests */
+    llmgw_grpc_status_t  verdict;       /* the kind's, on new requests */
     int                  cancels;
 } scene;
 
@@ -158,7 +158,7 @@ setup(void **state)
 }
 
 
-/* Whatever happened, every run is counted once. */
+/* Whatever happened, each run is counted once. */
 static int
 teardown(void **state)
 {
@@ -398,7 +398,10 @@ a_full_queue_pauses_a_run_until_it_is_drained(void **state)
 }
 
 
-/* Ids say how many tokens a message has; without them it is one with text. */
+/*
+ * Ids give the number of a message's tokens; a message without ids has one if
+ * it has text.
+ */
 static void
 tokens_are_counted_as_messages_say(void **state)
 {

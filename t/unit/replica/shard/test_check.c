@@ -1,5 +1,7 @@
 
-/* Whether what a shard computed may be true. */
+/*
+ * Whether the values that a shard computed may be true.
+ */
 
 #include <math.h>
 #include <setjmp.h>
@@ -15,7 +17,7 @@
 #define ROWS   3
 
 
-/* All rows have the given norm. */
+/* Fills all rows so that they have the given norm. */
 static void
 fill(float *rows, float norm)
 {
@@ -58,7 +60,7 @@ a_row_may_be_sixteen_times_as_long_as_any_that_was_seen(void **state)
                      CHECK_TOO_LONG);
     assert_int_equal(check_rows(rows, ROWS - 1, WIDTH, 100, 10), CHECK_GOOD);
 
-    /* nothing is known of this boundary */
+    /* no norm is known for this boundary */
     assert_int_equal(check_rows(rows, ROWS, WIDTH, 100, 0), CHECK_GOOD);
 }
 

@@ -1,5 +1,8 @@
 
-/* Halves against IEEE 754's own rules: each half, and each place to round. */
+/*
+ * Halves compared with IEEE 754's own rules: each half, and each place where
+ * floats are rounded.
+ */
 
 #include <math.h>
 #include <setjmp.h>
@@ -16,7 +19,7 @@
 #define INFINITE  0x7c00
 
 
-/* By arithmetic alone: value = mantissa x 2^exponent. */
+/* The value of a half by arithmetic alone: mantissa x 2^exponent. */
 static double
 value_of(uint16_t half)
 {
@@ -65,7 +68,10 @@ each_half_is_one_float_and_comes_back(void **state)
 }
 
 
-/* Halfway between neighbours the even one, a step beside it the nearer. */
+/*
+ * A float halfway between two halves becomes the even one; a step beside that
+ * it becomes the nearer one.
+ */
 static void
 what_lies_between_two_is_rounded(void **state)
 {

@@ -1,6 +1,6 @@
 
 /*
- * Tokens: what a shard accepts, and what it does not.
+ * Tokens of callers: which ones a shard accepts, and which it does not.
  */
 
 #include <setjmp.h>
@@ -55,7 +55,7 @@ open_key(const char *text)
 }
 
 
-/* What another shard, session, caller or model is, no token tells. */
+/* A token holds for no other shard, session, caller or model. */
 static void
 a_token_holds_for_its_own_claim_alone(void **state)
 {
@@ -121,7 +121,7 @@ a_token_holds_in_its_minute_and_those_beside(void **state)
     shard_key_t  *key;
 
     static const struct {
-        int  seconds;           /* from the minute's first second */
+        int  seconds;           /* since the minute's first second */
         int  rc;
     } cases[] = {
         { -61, -1 }, { -60, 0 }, { -1, 0 }, { 0, 0 }, { 59, 0 }, { 60, 0 },
@@ -147,7 +147,10 @@ a_token_holds_in_its_minute_and_those_beside(void **state)
 }
 
 
-/* old, old + new, new + old, new: at each step both sides understand. */
+/*
+ * From old to old + new, new + old, new: at each step both sides understand
+ * each other.
+ */
 static void
 keys_rotate_step_by_step(void **state)
 {

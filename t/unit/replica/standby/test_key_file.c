@@ -113,7 +113,7 @@ one_from_before_is_shared_from_now_on(void **state)
 }
 
 
-/* As the lock service has it. */
+/* The lock service has the same rule. */
 static void
 a_symbolic_link_is_no_lock_file(void **state)
 {

@@ -1,5 +1,7 @@
 
-/* The life of an engine that stands by, and its probes, on made-up time. */
+/*
+ * The life of a standby engine, and its probes, on made-up time.
+ */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +18,7 @@
 static const life_vitals_t  healthy = { .is_ready = 1 };
 
 
-/* How far a life gets: each function goes one step further. */
+/* Lives at each stage: each function takes a life one step further. */
 static life_t
 in_init(void)
 {
@@ -144,7 +146,7 @@ a_standby_is_live_for_ever_and_serves_never(void **state)
 }
 
 
-/* Whoever switches trusts a standby to be granted. */
+/* An operator who switches relies on it that a standby can be granted. */
 static void
 a_standby_is_shown_while_the_service_knows_it(void **state)
 {
@@ -174,7 +176,7 @@ a_standby_is_shown_while_the_service_knows_it(void **state)
 }
 
 
-/* Whoever switches asks for that, too. */
+/* An operator who switches needs to see that, too. */
 static void
 an_active_one_knows_whether_its_service_is_there(void **state)
 {

@@ -70,7 +70,10 @@ only_what_was_offered_can_be_granted(void **state)
 }
 
 
-/* What the service forgets is brought back, and no lower epoch is taken. */
+/*
+ * The engine keeps the greatest epoch for a service that forgets it, and takes
+ * no lower one.
+ */
 static void
 a_waiter_learns_the_greatest_epoch(void **state)
 {
@@ -88,7 +91,7 @@ a_waiter_learns_the_greatest_epoch(void **state)
 }
 
 
-/* The clock was wrong when the service drew that epoch. */
+/* The service's clock was wrong when it drew that epoch. */
 static void
 a_waiter_forgets_an_epoch_that_gossip_refuses(void **state)
 {
@@ -115,7 +118,10 @@ a_waiter_forgets_an_epoch_that_gossip_refuses(void **state)
 }
 
 
-/* The service forgot it: so does the engine, which holds nothing yet. */
+/*
+ * The service forgot its offer, and so does the engine, which holds nothing
+ * yet.
+ */
 static void
 an_offer_ends_with_its_connection(void **state)
 {

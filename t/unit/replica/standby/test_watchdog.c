@@ -1,6 +1,6 @@
 
 /*
- * The watchdog's thread beside a main loop, and a lock service that speaks from
+ * The watchdog's thread beside a main loop, and a lock service that runs in
  * this loop.  make test runs it under the thread sanitizer as well.
  */
 
@@ -34,12 +34,12 @@ typedef struct {
     /* the service */
     unix_listener_t   listener;
     line_conn_t      *conn;
-    char              said[1024];       /* the last line but pings */
+    char              said[1024];       /* the last line that is no ping */
     int               claims, takes, workers, fds, pongs, releases;
-    int               seeks;            /* pings with the number of another */
+    int               seeks;            /* pings with another's number */
     json_int_t        seq;              /* of the last ping */
 
-    /* what the main loop heard */
+    /* what the main loop was notified of */
     int               granted, regranted, registered, succeeded;
     uint64_t          epoch, lock;
 } fixture_t;
@@ -360,7 +360,8 @@ workers_are_registered_once_and_told_again_to_a_new_service(void **state)
 
 
 /*
- * Earlier reports of the service, and reports without a standby, do not count.
+ * Reports of the service from before, and reports without a standby, do not
+ * count.
  */
 static void
 a_successor_is_told_after_it_was_sought(void **state)
@@ -390,7 +391,7 @@ a_successor_is_told_after_it_was_sought(void **state)
 }
 
 
-/* A line that makes no sense costs the connection, and nothing else. */
+/* A line that makes no sense ends the connection, and changes nothing else. */
 static void
 nonsense_is_not_believed(void **state)
 {

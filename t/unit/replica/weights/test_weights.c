@@ -1,6 +1,6 @@
 
 /*
- * How an engine gets its weights, and which it takes.
+ * How an engine gets its weights, and which ones it accepts.
  */
 
 #include "t/unit/replica/weights/weights_scene.h"
@@ -164,7 +164,7 @@ test_beginning_ends_with_its_service(void **state)
     service_drop(&f->services[1]);
     until(f, &f->failed, 1);
 
-    /* It lets go of the other one, too. */
+    /* The engine gives up the other service, too. */
 
     until(f, &f->services[0].ends, 1);
     assert_int_equal(f->ready, 0);
@@ -245,7 +245,7 @@ test_weights_that_do_not_fit_are_not_loaded(void **state)
     f = *state;
 
     if (truncate(f->files[0], (off_t) 1 << 43) != 0) {
-        skip();                 /* no file may be so large here */
+        skip();                 /* files here cannot be so large */
     }
 
     start(f, 1, 0);

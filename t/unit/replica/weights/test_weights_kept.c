@@ -1,6 +1,7 @@
 
 /*
- * What an engine does with weights that it has: it hands them back, and sleeps.
+ * What an engine does with weights that it has: it gives them back to a
+ * service, and sleeps.
  */
 
 #include "t/unit/replica/weights/weights_scene.h"
@@ -27,7 +28,8 @@ test_weights_are_handed_back(void **state)
     assert_int_equal(fstat(s->given, &given), 0);
     assert_int_equal(given.st_ino, had.st_ino);
 
-    /* Lost again before it was adopted: the same once more. */
+    /* The service is lost again before it adopted: all is offered once more.
+       */
 
     service_die(s);
     service_start(s);
@@ -80,7 +82,7 @@ refuse(fixture_t *f, service_t *s, const char *reason)
 }
 
 
-/* The first one's pause has begun before, and is not over then. */
+/* The pause of the first service began earlier, and is not over then. */
 static void
 test_refusal_that_passes_is_tried_again_soon(void **state)
 {
@@ -140,7 +142,7 @@ test_mapped_sleep_keeps_all(void **state)
     assert_int_equal(f->asleep, 1);
     assert_non_null(f->services[0].conn);
 
-    service_die(&f->services[0]);       /* nobody needs it */
+    service_die(&f->services[0]);       /* it is not needed */
     weights_wake(f->weights);
     assert_int_equal(f->awake, 1);
     assert_holds(f, 0);
@@ -184,7 +186,7 @@ sleep_unmapped(fixture_t *f)
 }
 
 
-/* What it is given when it wakes. */
+/* Wakes the engine, and gives it these weights. */
 static void
 wake_with(fixture_t *f, const char *name, const char *id, size_t bytes)
 {

@@ -8,7 +8,7 @@ typedef struct {
     const char  *sleep;
     int          is_locked;
     uint64_t     waking_timeout_ms;
-    const char  *error;         /* NULL: right */
+    const char  *error;         /* NULL: the options are right */
 } options_row_t;
 
 

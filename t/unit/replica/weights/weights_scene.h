@@ -1,7 +1,7 @@
 
 /*
- * An engine's weights and the services that it gets them from: a test plays
- * these, and each says only what the test lets it say.
+ * An engine's weights, and the services that it gets them from: a test plays
+ * these, and each sends only what the test tells it to.
  */
 
 #ifndef WEIGHTS_SCENE_H
@@ -39,15 +39,15 @@
 typedef struct {
     struct ev_loop  *loop;
     char             path[64];
-    int              fd;            /* it listens; -1: it is away */
+    int              fd;            /* that listens; -1: there is none */
     ev_io            watch;
-    line_conn_t     *conn;          /* the last one */
+    line_conn_t     *conn;          /* the last connection */
     int              conns;
     int              lines;
-    int              ends;          /* by the client */
-    char             line[512];     /* the last one */
+    int              ends;          /* closed by the client */
+    char             line[512];     /* the last line */
     char             before[512];
-    int              given;         /* what came along; -1: nothing */
+    int              given;         /* the file that came; -1: none */
 } service_t;
 
 typedef struct {
@@ -360,7 +360,7 @@ sealed(const char *path, int seals)
 }
 
 
-/* Lets the engine read: fd is closed. */
+/* Answers that the engine may read; fd is closed. */
 static inline void
 give(fixture_t *f, int i, const char *name, const char *id, size_t bytes,
     int fd)
@@ -383,7 +383,7 @@ give(fixture_t *f, int i, const char *name, const char *id, size_t bytes,
 }
 
 
-/* As it should be, up to on_ready. */
+/* Starts as in normal service, up to on_ready. */
 static inline void
 start_reader(fixture_t *f, int is_mapped)
 {

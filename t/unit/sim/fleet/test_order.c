@@ -1,5 +1,8 @@
 
-/* In which order things are done: requests, events, replicas, what is last. */
+/*
+ * The order in which things are done: requests, events, replicas, and what
+ * comes last.
+ */
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -121,7 +124,7 @@ test_any_events_come_out_in_order(void **state)
 }
 
 
-/* What a turn was for: a letter each, in a text. */
+/* What each turn was for: a letter for each, in a text. */
 typedef struct {
     loop_t  loop;
     char    text[64];
@@ -223,7 +226,9 @@ test_a_turn_is_for_requests_events_replicas_then_what_comes_last(void **state)
 }
 
 
-/* The tree against a walk over all, with many equal times. */
+/*
+ * The tree gives what a walk over all replicas gives, with many equal times.
+ */
 static void
 test_the_earliest_replica_is_next_of_equal_ones_the_first(void **state)
 {

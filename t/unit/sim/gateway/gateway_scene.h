@@ -53,7 +53,7 @@ gateway_scene_init(gateway_scene_t *scene, uint32_t replicas)
 }
 
 
-/* n more, one every gap_us, behind those that there are. */
+/* Adds n requests, one every gap_us, after those that there are. */
 static inline void
 gateway_scene_ask(gateway_scene_t *scene, uint32_t n, int64_t gap_us,
     uint32_t input_tokens, uint32_t output_tokens)
@@ -108,7 +108,7 @@ gateway_scene_count(const gateway_scene_t *scene, fleet_status_t status)
 }
 
 
-/* What holds in every run. */
+/* Asserts what holds in every run. */
 static inline void
 gateway_scene_run(gateway_scene_t *scene)
 {

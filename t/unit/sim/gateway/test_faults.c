@@ -1,6 +1,6 @@
 
 /*
- * Faults and an update have the same replicas at the same time, at random.
+ * Faults and an update concern the same replicas at the same time, at random.
  * After each event the replicas are what a naive model says: replica r is up
  * at t if no interval of a crash, a death or a restart covers t, and so on.
  */
@@ -32,9 +32,9 @@ typedef struct {
     work_t            work;
     node_truth_t      nodes[REPLICAS];
 
-    /* the naive model's */
-    int64_t           drains_us[REPLICAS];      /* by the update, from then; */
-    int64_t           hangs_us[REPLICAS];       /* -1: it does not */
+    /* the naive model's facts */
+    int64_t           drains_us[REPLICAS];      /* drained since then */
+    int64_t           hangs_us[REPLICAS];       /* since; -1: it does not */
     uint32_t          next;
 } scene_t;
 
@@ -81,7 +81,7 @@ scene_init(scene_t *s, rnd_t *rnd)
     for (i = 0; i < REPLICAS; i++) {
         s->nodes[i].gateway = &s->g;
         s->nodes[i].first = ATTEMPT_NONE;
-        s->nodes[i].active = 1;         /* so that drains come to their end */
+        s->nodes[i].active = 1;         /* so a drain lasts its whole time */
         s->nodes[i].is_up = 1;
         s->nodes[i].slowness = 1;
         s->nodes[i].said.service = LLMGW_SERVICE_READY;
@@ -152,7 +152,9 @@ is_up(const scene_t *s, uint32_t r, int64_t t)
 }
 
 
-/* Was it up all the time?  It goes down when a reason begins. */
+/*
+ * Whether the replica was up all the time.  It goes down when a fault begins.
+ */
 static int
 was_up(const scene_t *s, uint32_t r, int64_t from, int64_t to)
 {
@@ -214,7 +216,7 @@ slowness(const scene_t *s, uint32_t r, int64_t t)
 }
 
 
-/* The next one that is up begins to drain. */
+/* The next replica that is up begins to drain. */
 static void
 update_one(scene_t *s, int64_t t)
 {
@@ -299,7 +301,7 @@ turn(scene_t *s, const loop_event_t *e)
 }
 
 
-/* A fault of several replicas has an end for each, at the same time. */
+/* Whether more is due now: a fault of several replicas has an end for each. */
 static int
 is_due(const scene_t *s)
 {

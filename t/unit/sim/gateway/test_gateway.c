@@ -1,5 +1,5 @@
 
-/* A workload through our own gateway while replicas fail. */
+/* A workload goes through our own gateway while replicas fail. */
 
 #include "common/rnd.h"
 #include "t/unit/sim/gateway/gateway_scene.h"
@@ -27,8 +27,8 @@ all_are_served_when_nothing_fails(void **state)
 
 
 /*
- * A prompt of 100 tokens alone: the step takes 12 ms; 19 more take 10 each,
- * and the way there and back is 100 us each.
+ * A request alone with a prompt of 100 tokens: the first step takes 12 ms, 19
+ * more take 10 ms each, and the way there and back takes 100 us each.
  */
 static void
 one_request_takes_what_the_model_says(void **state)
@@ -95,7 +95,9 @@ crash_of_two_of_sixteen_loses_no_stream(void **state)
 }
 
 
-/* Nothing is said: streams move when gossip calls the machines dead. */
+/*
+ * No connection is reset: streams move when gossip declares the machines dead.
+ */
 static void
 machines_that_die_silently_lose_no_stream(void **state)
 {
@@ -110,7 +112,7 @@ machines_that_die_silently_lose_no_stream(void **state)
     assert_true(scene.counts.failed[LLMGW_CAUSE_MEMBER_DEAD] > 20);
     assert_int_equal(scene.counts.failed[LLMGW_CAUSE_RESET], 0);
 
-    /* without gossip's word their timers strike */
+    /* if gossip is silent, the streams' timers move them */
     scene.config.gossip.detect_us = 600 * (int64_t) SECOND;
     gateway_scene_run(&scene);
     assert_int_equal(gateway_scene_count(&scene, FLEET_COMPLETED), 3000);
@@ -180,7 +182,9 @@ circuit_opens_on_a_replica_that_is_too_slow(void **state)
 }
 
 
-/* Two places, each holds a request for 210 ms or so; one comes every 20 ms. */
+/*
+ * Two places, each held by a request for 210 ms or so; one comes every 20 ms.
+ */
 static void
 queue_is_first_in_first_out_within_exact_capacity(void **state)
 {
@@ -223,7 +227,7 @@ queue_refuses_when_it_is_full_and_when_it_takes_too_long(void **state)
     assert_int_equal(gateway_scene_count(&scene, FLEET_GATEWAY_REJECTED), 14);
     assert_int_equal(scene.counts.queue_peak, 5);
 
-    /* each takes 200 ms: the third from the queue would start after 600 */
+    /* each takes 200 ms: the third one in the queue would start after 600 */
     scene.config.queue_us = 500000;
     gateway_scene_run(&scene);
     assert_int_equal(gateway_scene_count(&scene, FLEET_COMPLETED), 3);
@@ -313,7 +317,7 @@ several_gateways_share_the_replicas(void **state)
     gateway_scene_fault(&scene, GATEWAY_CRASH, 0, 1, 2 * SECOND, SECOND);
     gateway_scene_run(&scene);
 
-    /* each counts for itself: the replica turns away what is too much */
+    /* each gateway counts its own: the replica refuses what is too much */
     assert_int_equal(scene.counts.capacity_peak, 8);
     assert_true(scene.counts.turned_away > 0);
     assert_int_equal(gateway_scene_count(&scene, FLEET_COMPLETED), 1500);
@@ -322,7 +326,7 @@ several_gateways_share_the_replicas(void **state)
 }
 
 
-/* Agents ping each other over datagrams, of which some are lost. */
+/* Agents ping each other over datagrams, some of which are lost. */
 static void
 news_come_by_gossip(void **state)
 {
@@ -339,12 +343,12 @@ news_come_by_gossip(void **state)
     gateway_scene_fault(&scene, GATEWAY_DRAIN, 1, 1, 2 * SECOND, SECOND);
     gateway_scene_run(&scene);
 
-    /* what an agent says goes to gateways at once */
+    /* an agent's report reaches gateways at once */
     assert_int_equal(gateway_scene_count(&scene, FLEET_COMPLETED), 4000);
     assert_in_range(scene.counts.news_max_us, 500, SECOND);
     assert_int_equal(scene.counts.failed[LLMGW_CAUSE_MEMBER_DEAD], 0);
 
-    /* a machine that dies is found out by pings, and by nothing else */
+    /* the death of a machine is noticed by pings, and by nothing else */
     gateway_scene_fault(&scene, GATEWAY_DIE, 2, 2, 4 * SECOND, 0);
     gateway_scene_run(&scene);
     assert_int_equal(gateway_scene_count(&scene, FLEET_COMPLETED), 4000);
@@ -355,8 +359,8 @@ news_come_by_gossip(void **state)
 
 
 /*
- * Much is lost, so members are suspected that are well; that is no news of the
- * crash, which was long before.
+ * Much is lost, so members that are well are suspected; that does not count as
+ * news of the crash, which was long before.
  */
 static void
 false_suspicions_are_no_news(void **state)
@@ -376,7 +380,7 @@ false_suspicions_are_no_news(void **state)
 }
 
 
-/* The only replica dies under a stream again and again. */
+/* The only replica dies again and again while it serves the stream. */
 static void
 stream_has_as_many_failovers_as_in_nginx(void **state)
 {
@@ -442,7 +446,7 @@ nobody_left_is_said_so(void **state)
 }
 
 
-/* 100 a second, and the streams that it had. */
+/* Requests come at 100 a second, beside the streams that run. */
 static void
 restart_of_the_only_replica_costs_nothing_with_a_hold(void **state)
 {
@@ -461,7 +465,7 @@ restart_of_the_only_replica_costs_nothing_with_a_hold(void **state)
     assert_int_equal(scene.counts.overtaken, 0);
     assert_true(scene.counts.queued > 100);
 
-    /* one that is too short: the first to come go, the last are served */
+    /* the hold is too short: the first to come go, the last are served */
     scene.config.hold_us = SECOND;
     gateway_scene_run(&scene);
     assert_true(gateway_scene_count(&scene, FLEET_REJECTED_ROUTING) > 50);
@@ -470,7 +474,7 @@ restart_of_the_only_replica_costs_nothing_with_a_hold(void **state)
 }
 
 
-/* What gateway_scene_run() asserts holds whatever comes together. */
+/* gateway_scene_run() asserts what has to hold, whatever faults meet. */
 static void
 any_mix_of_faults_leaves_nothing_behind(void **state)
 {

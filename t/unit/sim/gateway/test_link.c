@@ -10,7 +10,7 @@
 #define SECOND  1000000
 
 
-/* A request every 10 ms for 20 s, which takes 200 ms. */
+/* A request comes every 10 ms for 20 s, and each takes 200 ms. */
 static void
 scene_init(gateway_scene_t *scene, uint32_t replicas)
 {
@@ -37,7 +37,10 @@ slowest_us(const gateway_scene_t *scene)
 }
 
 
-/* Suspected after 2.5 s, called dead after 5 s; no connection is refused. */
+/*
+ * The machine is suspected after 2.5 s and declared dead after 5 s; no
+ * connection is refused.
+ */
 static void
 call_to_a_dead_machine_hears_nothing_until_gossip_speaks(void **state)
 {
@@ -57,8 +60,9 @@ call_to_a_dead_machine_hears_nothing_until_gossip_speaks(void **state)
 
 
 /*
- * In turn, so that its load does not keep requests away: a dead machine gets
- * them until it is suspected, a process that hangs until its agent says so.
+ * Requests go to replicas in turn, so that load does not keep them away from
+ * one: a dead machine gets them until it is suspected, and a process that
+ * hangs until its agent reports that.
  */
 static void
 requests_go_to_a_replica_until_its_fault_is_known(void **state)
@@ -107,7 +111,10 @@ without_gossip_tcp_gives_a_dead_machine_up(void **state)
 }
 
 
-/* Or a timer; then the next call opens a connection, and fails after 1 s. */
+/*
+ * A timer ends the attempt; the next call opens a connection, and fails after
+ * 1 s.
+ */
 static void
 without_gossip_a_timer_gives_the_connection_up(void **state)
 {
@@ -143,7 +150,10 @@ machine_that_comes_back_resets_what_it_does_not_know(void **state)
 }
 
 
-/* The gateway has a connection to one of them, and needs one to the other. */
+/*
+ * The gateway has a connection to one of the two, and needs a new one to the
+ * other.
+ */
 static void
 process_that_hangs_takes_no_new_connection(void **state)
 {
@@ -162,8 +172,8 @@ process_that_hangs_takes_no_new_connection(void **state)
 
 
 /*
- * Nobody says that it is down: it is tried after 50, 100, 200, ... and then
- * every 2000 ms.
+ * Gossip does not report that the replica is down: it is tried after 50, 100,
+ * 200, ... and then every 2000 ms.
  */
 static void
 replica_that_refuses_is_tried_ever_less_often(void **state)
@@ -203,7 +213,7 @@ calls_that_wait_for_one_connection_fail_once(void **state)
 }
 
 
-/* It is asked again as soon as its new process is known. */
+/* The replica is tried again as soon as its new process is known. */
 static void
 new_process_ends_the_back_off(void **state)
 {

@@ -1,7 +1,8 @@
 
 /*
- * Faults that have one replica at the same time, seen by what its gateway does
- * with a steady load: each ends what it began, and nothing else.
+ * Several faults concern one replica at the same time, and its gateway has a
+ * steady load: the end of each fault ends what that fault began, and nothing
+ * else.
  */
 
 #include "t/unit/sim/gateway/gateway_scene.h"
@@ -10,7 +11,7 @@
 #define SECOND  1000000
 
 
-/* 4 replicas; a request every 5 ms for 15 s, which takes 200 ms. */
+/* 4 replicas; a request comes every 5 ms for 15 s, and each takes 200 ms. */
 static void
 scene_init(gateway_scene_t *scene)
 {
@@ -19,7 +20,7 @@ scene_init(gateway_scene_t *scene)
 }
 
 
-/* How many it was sent after from_us, and completed. */
+/* How many completed requests the replica got that came after from_us. */
 static size_t
 sent(const gateway_scene_t *scene, uint32_t replica, int64_t from_us)
 {
@@ -38,7 +39,7 @@ sent(const gateway_scene_t *scene, uint32_t replica, int64_t from_us)
 }
 
 
-/* Of those that came between the two times: waited until until_us. */
+/* How many requests that came between the two times waited until until_us. */
 static size_t
 waited(const gateway_scene_t *scene, int64_t from_us, int64_t to_us,
     int64_t until_us)
@@ -128,7 +129,9 @@ a_drain_outlives_a_restart(void **state)
 }
 
 
-/* It hangs from 1 s to 10 s, which is known after 3 s. */
+/*
+ * The replica hangs from 1 s to 10 s, which is known 3 s after the beginning.
+ */
 static void
 the_end_of_a_stall_leaves_another_one_alone(void **state)
 {
@@ -147,7 +150,10 @@ the_end_of_a_stall_leaves_another_one_alone(void **state)
 }
 
 
-/* It hangs again at 2.5 s: that is known at 5.5 s, not 3 s after the first. */
+/*
+ * It hangs again at 2.5 s: that is known at 5.5 s, not 3 s after the first
+ * time.
+ */
 static void
 each_stall_is_known_after_its_own_time(void **state)
 {
@@ -163,7 +169,10 @@ each_stall_is_known_after_its_own_time(void **state)
 }
 
 
-/* Dead from 1 to 2 s, and from 3 s on: DEAD is 5 s after 3 s, not after 1 s. */
+/*
+ * The machine is dead from 1 to 2 s, and from 3 s on: gossip declares it dead
+ * 5 s after 3 s, not 5 s after 1 s.
+ */
 static void
 each_death_is_found_out_after_its_own_time(void **state)
 {

@@ -1,7 +1,8 @@
 
 /*
- * One replica with a linear model whose times are easy to add up: a step takes
- * 1000 us, 10 more for each token of a prompt, 100 for each of an answer.
+ * One replica with a linear model, whose times are easy to add up: a step
+ * takes 1000 us, and 10 more for each token of a prompt, 100 for each of an
+ * answer.
  */
 
 #ifndef MODEL_SCENE_H
@@ -89,7 +90,7 @@ scene_preempted(void *data, model_request_t *request, int64_t now_us)
 }
 
 
-/* The settings stand from here on. */
+/* Makes the replica; its settings cannot change from here on. */
 static inline void
 scene_start(scene_t *scene, int tells_tokens)
 {
@@ -105,7 +106,9 @@ scene_start(scene_t *scene, int tells_tokens)
 }
 
 
-/* A request whose first `shared` tokens are those of all such requests. */
+/*
+ * A request, whose first `shared` tokens are the same for all such requests.
+ */
 static inline model_request_t *
 scene_request(scene_t *scene, uint32_t input, uint32_t output,
     uint32_t shared)
@@ -154,7 +157,7 @@ scene_check(const scene_t *scene)
 }
 
 
-/* All events at or before until_us. */
+/* Runs all events at or before until_us. */
 static inline void
 scene_run(scene_t *scene, int64_t until_us)
 {

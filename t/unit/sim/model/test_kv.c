@@ -1,5 +1,5 @@
 
-/* The KV cache: which block is taken, shared, named, evicted. */
+/* The KV cache: which block is taken, shared, named or evicted. */
 
 #include "sim/model/kv.h"
 #include "t/unit/sim/model/scene.h"
@@ -76,13 +76,13 @@ shares_a_cached_prefix(void **state)
     assert_int_equal(kv.hits, 2);
     assert_int_equal(kv.misses, 6);
 
-    /* what both used is free when both have gone */
+    /* blocks that both used are free when both have gone */
     model_kv_release(&kv, &a);
     assert_int_equal(kv.free, 4);
     model_kv_release(&kv, &b);
     assert_int_equal(kv.free, 8);
 
-    /* and is found while it is free */
+    /* and they are found while they are free */
     n = model_kv_match(&kv, &b);
     assert_int_equal(n, 4);
     assert_int_equal(model_kv_prefill(&kv, &b, 1, n), 0);
@@ -124,7 +124,7 @@ refuses_before_it_changes_anything(void **state)
 }
 
 
-/* The name is the newer block's; taking the older one anew drops it. */
+/* The name belongs to the newer block; taking the older one anew drops it. */
 static void
 drops_a_name_with_any_block_that_had_it(void **state)
 {
@@ -151,7 +151,7 @@ drops_a_name_with_any_block_that_had_it(void **state)
 }
 
 
-/* A chunk ends within a block; the next one, or an answer, fills it. */
+/* A chunk ends within a block; the next chunk, or an answer, fills it. */
 static void
 names_a_block_when_it_is_full(void **state)
 {
@@ -159,7 +159,7 @@ names_a_block_when_it_is_full(void **state)
     model_request_t  a = request(names_a, 6);
 
     model_kv_init(&kv, 8, BLOCK, NULL);
-    a.nhashes = 2;                      /* the second one is of the answer */
+    a.nhashes = 2;                      /* the second block is the answer's */
 
     assert_int_equal(model_kv_prefill(&kv, &a, 3, 0), 0);
     assert_int_equal(model_kv_cached(&kv, names_a, 2), 0);
@@ -167,7 +167,7 @@ names_a_block_when_it_is_full(void **state)
     assert_int_equal(model_kv_cached(&kv, names_a, 2), 1);
     assert_int_equal(a.nblocks, 2);
 
-    /* one token fits unseen, the next one gives the block its name */
+    /* one token fits as it is, the next one gives the block its name */
     assert_int_equal(model_kv_room(&kv, &a), 1);
     assert_int_equal(model_kv_extend(&kv, &a), 0);
     assert_int_equal(model_kv_cached(&kv, names_a, 2), 1);
@@ -175,7 +175,7 @@ names_a_block_when_it_is_full(void **state)
     assert_int_equal(model_kv_cached(&kv, names_a, 2), 2);
     assert_int_equal(model_kv_room(&kv, &a), 0);
 
-    /* later blocks have no names: all their tokens fit unseen */
+    /* later blocks have no names: all their tokens fit as they are */
     assert_int_equal(model_kv_extend(&kv, &a), 0);
     assert_int_equal(model_kv_room(&kv, &a), 3);
 

@@ -1,5 +1,8 @@
 
-/* Latency models: by hand, and as BLIS times the same request. */
+/*
+ * Latency models: by hand, and compared with the times of BLIS for the same
+ * request.
+ */
 
 #include <math.h>
 
@@ -74,7 +77,7 @@ times_one_request_as_blis_does(void **state)
     o = options(MODEL_PHYSICS, "meta-llama/llama-3.1-8b-instruct", "H100", 1);
     expect_times(&o, 25324, 668114);
 
-    /* without the split of computing and memory */
+    /* without separate times for computing and memory */
     o = options(MODEL_PHYSICS, "qwen/qwen3-14b", "H100", 1);
     memcpy(o.beta, beta8, sizeof(beta8));
     o.nbeta = 8;
@@ -146,7 +149,7 @@ adds_up_a_linear_step(void **state)
 }
 
 
-/* L x 2 x head x kv heads x bytes: 40 x 2 x 128 x 8 x 2 */
+/* Layers x 2 x head x KV heads x bytes: 40 x 2 x 128 x 8 x 2. */
 static void
 knows_how_large_a_token_is(void **state)
 {
@@ -161,7 +164,7 @@ knows_how_large_a_token_is(void **state)
 }
 
 
-/* As `blis replay` without --total-kv-blocks finds them. */
+/* The numbers are those of `blis replay` without --total-kv-blocks. */
 static void
 knows_how_many_blocks_fit(void **state)
 {

@@ -1,5 +1,5 @@
 
-/* Schedulers' orders, and moments. */
+/* The orders of schedulers, and a list of moments in order of time. */
 
 #include "sim/model/queue.h"
 #include "t/unit/sim/model/scene.h"
@@ -16,7 +16,7 @@ static model_request_t  requests[] = {
 #define N  (sizeof(requests) / sizeof(requests[0]))
 
 
-/* They come in this order; request 3 comes back after a preemption. */
+/* Requests come in this order; request 3 comes back after a preemption. */
 static void
 expect_order(model_scheduler_t scheduler, const char *order)
 {

@@ -1,7 +1,7 @@
 
 /*
- * Random replicas under random loads: what must hold holds after each event,
- * and counting tokens one by one comes to the same as counting them by sums.
+ * Random replicas under random loads: the invariants hold after each event,
+ * and counting tokens one by one gives the same as counting them by sums.
  */
 
 #include <stdlib.h>
@@ -148,7 +148,7 @@ make_requests(load_t *load, const model_config_t *config)
 }
 
 
-/* Plays the load; some requests are taken away on the way. */
+/* Plays the load; some requests are removed meanwhile. */
 static void
 play(load_t *load, const model_config_t *config, int tells_tokens)
 {
@@ -240,7 +240,10 @@ all_holds_and_sums_are_the_tokens(void **state)
 }
 
 
-/* Some prompts come from elsewhere; blocks are few, and nothing times out. */
+/*
+ * A crowded replica: some prompts' blocks come from elsewhere, blocks are few,
+ * and nothing times out.
+ */
 static model_replica_t *
 crowd(load_t *load, model_config_t *config)
 {
@@ -278,7 +281,7 @@ crowd(load_t *load, model_config_t *config)
 }
 
 
-/* Runs until nothing is left, 0, or until it is stuck, 1. */
+/* Runs until nothing is left; returns 0, or 1 if the replica is stuck. */
 static int
 run_on(model_replica_t *replica)
 {
@@ -311,7 +314,10 @@ take_one_away(load_t *load, model_replica_t *replica)
 }
 
 
-/* And what is not stuck ends: run_on() waits for it. */
+/*
+ * A replica that is not stuck ends all of its requests: run_on() waits for
+ * that.
+ */
 static void
 nothing_ends_any_more_where_a_replica_is_stuck(void **state)
 {

@@ -31,7 +31,7 @@ a_request_takes_its_prompt_and_a_step_a_token(void **state)
 }
 
 
-/* It is gone when its last step begins, and so another step may begin. */
+/* A request is gone when its last step begins, so another step may begin. */
 static void
 a_request_ends_at_the_start_of_its_last_step(void **state)
 {
@@ -52,7 +52,7 @@ a_request_ends_at_the_start_of_its_last_step(void **state)
 }
 
 
-/* An arrival is an event, also if its queueing is not over at the end. */
+/* An arrival is an event, even if the request is not queued at the end. */
 static void
 the_last_event_may_be_an_arrival(void **state)
 {
@@ -95,7 +95,7 @@ prompts_are_computed_in_chunks(void **state)
 }
 
 
-/* The prompt before it takes all that is left: it gets no token then. */
+/* The prompt before it takes the rest of the budget, so it gets no token. */
 static void
 a_request_behind_the_budget_waits(void **state)
 {
@@ -164,7 +164,7 @@ a_cached_prompt_takes_no_time(void **state)
 }
 
 
-/* Two requests grow until the cache is full: the later one begins anew. */
+/* Two requests grow until the cache is full: the later one starts anew. */
 static void
 the_last_one_is_preempted(void **state)
 {
@@ -219,7 +219,7 @@ the_least_urgent_one_is_preempted(void **state)
 }
 
 
-/* Alone it preempts itself, again and again, and gives no token. */
+/* A request alone preempts itself again and again, and gets no token. */
 static void
 one_that_outgrows_the_cache_preempts_itself(void **state)
 {
@@ -248,7 +248,7 @@ a_length_is_capped(void **state)
     s.config.max_model_len = 24;
     scene_start(&s, 0);
     a = scene_request(&s, 20, 10, 0);
-    a->max_output_tokens = 0;           /* it did not say how much */
+    a->max_output_tokens = 0;           /* no maximum is given */
     b = scene_request(&s, 20, 5, 0);
     c = scene_request(&s, 24, 1, 0);
     c->max_output_tokens = 0;
@@ -305,7 +305,7 @@ deadlines_strike_after_the_step_of_their_time(void **state)
     a->deadline_us = 1410;              /* when its last step begins */
     b->deadline_us = 1500;
     c->deadline_us = 1200;
-    d->deadline_us = 10;                /* it is queued no earlier */
+    d->deadline_us = 10;                /* it is not queued before that */
     scene_arrive(&s, a, 0);
     scene_arrive(&s, b, 0);
     scene_arrive(&s, c, 0);
@@ -328,7 +328,7 @@ deadlines_strike_after_the_step_of_their_time(void **state)
 }
 
 
-/* The step that was due comes, though nobody is left; then work goes on. */
+/* The step that was due comes, though no request is left; then others run. */
 static void
 an_empty_step_does_not_lose_work(void **state)
 {
@@ -383,7 +383,7 @@ a_prompt_from_elsewhere_only_decodes(void **state)
     assert_int_equal(a->itl_sum_us, 2 * 1100);
     assert_int_equal(scene_counters(&s).input_tokens, 0);
 
-    /* what is not queued gives its blocks back */
+    /* a request that is not queued gives its blocks back */
     assert_int_equal(model_replica_reserve(s.replica, b), 0);
     model_replica_remove(s.replica, b);
     assert_int_equal(scene_facts(&s).free_blocks, 6);
@@ -393,8 +393,8 @@ a_prompt_from_elsewhere_only_decodes(void **state)
 
 
 /*
- * a is preempted for want of blocks, by itself, and begins anew; b's blocks
- * would be enough, but b waits behind a.
+ * Request a is preempted for want of blocks, by itself, and starts anew; there
+ * are blocks enough for b, which waits behind a.
  */
 static model_request_t *
 scene_stick(scene_t *s, int64_t deadline_us)
@@ -510,7 +510,7 @@ count_gap(void *data, int64_t gap_us, uint64_t count)
 }
 
 
-/* Of those that completed only, and not before a preemption. */
+/* Only gaps of completed requests count, and none before a preemption. */
 static void
 gaps_are_counted(void **state)
 {
@@ -523,7 +523,7 @@ gaps_are_counted(void **state)
     scene_arrive(&s, scene_request(&s, 20, 5, 0), 0);
     scene_arrive(&s, scene_request(&s, 20, 3, 0), 0);
     c = scene_request(&s, 20, 9, 0);
-    c->deadline_us = 1601;              /* a step with three, and no more */
+    c->deadline_us = 1601;              /* one step with three, no more */
     scene_arrive(&s, c, 0);
     scene_run(&s, MODEL_NEVER - 1);
     model_replica_gaps(s.replica, count_gap, counts);
@@ -536,7 +536,7 @@ gaps_are_counted(void **state)
 }
 
 
-/* A long run keeps each gap once, and as often as it was. */
+/* A long run keeps each gap once, and how often it came. */
 static void
 many_steps_are_folded(void **state)
 {
@@ -551,7 +551,7 @@ many_steps_are_folded(void **state)
     a = scene_arrive(&s, scene_request(&s, 20, 40001, 0), 0);
     b = scene_arrive(&s, scene_request(&s, 20, 20001, 0), 0);
 
-    for (i = 0; i < 4; i++) {           /* some that come and go */
+    for (i = 0; i < 4; i++) {           /* some requests come and go */
         scene_arrive(&s, scene_request(&s, 20, 1, 0), 30000000 + i * 9000);
     }
 

@@ -122,7 +122,7 @@ test_what_no_line_can_hold_is_refused(void **state)
     assert_int_equal(manifest_add(&m, "a b", "f32 4", zeros), -1);
     assert_int_equal(manifest_add(&m, "", "f32 4", zeros), -1);
 
-    /* The second of a name is noticed where all are together. */
+    /* A second tensor of one name is only noticed when the text is made. */
     assert_int_equal(manifest_add(&m, "a", "f32 4", zeros), 0);
     assert_null(manifest_text(&m));
     manifest_done(&m);

@@ -84,8 +84,8 @@ test_gaps_are_what_no_slice_has(void **state)
 }
 
 
-/* With the largest numbers before, between and behind as many as there may be.
- */
+/* The text of gaps has room for the most slices, with the largest numbers
+   before, between and behind them. */
 static void
 test_gaps_of_all_slices_have_room(void **state)
 {
@@ -114,7 +114,7 @@ test_slices_of_one_run_are_limited(void **state)
         n += (size_t) snprintf(text + n, sizeof(text) - n, ",%zu", i + 1);
     }
 
-    /* As many cuts are one slice more. */
+    /* n cuts make n + 1 slices, which is one too many. */
     assert_int_equal(ranges_cuts(&r, 200, text + 1, error), -1);
     assert_int_equal(ranges_parse(&r, 200, text + 1, error), 0);
     assert_int_equal(r.n, RANGES_MAX);

@@ -25,7 +25,7 @@ typedef struct {
 } scene_t;
 
 
-/* Of a name that is a number: so many addresses, the last one first. */
+/* A name that is a number has so many addresses, the last one first. */
 int
 getaddrinfo(const char *name, const char *service,
     const struct addrinfo *hints, struct addrinfo **found)
@@ -140,7 +140,7 @@ main(int argc, char **argv)
         cmocka_unit_test(name_without_an_address_is_told)
     };
 
-    /* As the launcher does, whose resolver is itself. */
+    /* As in the launcher, this program is its own resolver. */
 
     if (argc > 1 && strcmp(argv[1], BOUND_COMMAND) == 0) {
         return bound_main(argc - 1, argv + 1);

@@ -78,7 +78,7 @@ run_script(scene_t *s, const char *script)
 }
 
 
-/* Until its log has these words. */
+/* Waits until the program's log has these words. */
 static void
 wait_log(scene_t *s, const char *words)
 {
@@ -252,7 +252,7 @@ main(int argc, char **argv)
                                         begin, end)
     };
 
-    /* As the launcher does, whose programs begin as itself. */
+    /* As in the launcher, this program begins its own programs. */
     if (argc > 1 && strcmp(argv[1], BOUND_COMMAND) == 0) {
         return bound_main(argc - 1, argv + 1);
     }

@@ -1,5 +1,7 @@
 
-/* What the doctor's checks say of facts: at each threshold, and beside it. */
+/*
+ * What the doctor's checks report for facts at each threshold, and beside it.
+ */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,8 +17,8 @@
 #include "ctl/field.h"
 
 
-/* The lines of one check over these facts, as "level: text" with "|" between
-   them; ' for " in facts. */
+/* The lines of one check of these facts (JSON with ' for "), as "level: text"
+   with "|" between them. */
 static const char *
 says(const char *check, const char *facts)
 {

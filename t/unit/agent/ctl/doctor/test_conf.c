@@ -1,5 +1,5 @@
 
-/* nginx's configuration as the doctor reads it. */
+/* What the doctor reads in nginx's configuration. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +14,7 @@
 #include "ctl/doctor/conf.h"
 
 
-/* As JSON without places, ' for ". */
+/* Checks what is read from the text: JSON without places, with ' for ". */
 static void
 reads(const char *text, const char *as)
 {
@@ -60,7 +60,7 @@ words_quotes_comments_and_blocks(void **state)
 }
 
 
-/* As nginx -T prints them, behind what it says on the same stream. */
+/* Files as nginx -T prints them, behind nginx's messages on the same stream. */
 static void
 includes_are_taken_from_the_other_files(void **state)
 {

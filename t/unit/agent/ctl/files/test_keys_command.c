@@ -9,8 +9,8 @@
 #include "t/unit/agent/ctl/ctl_scene.h"
 
 
-#define FOREVER_MS  4102444800000ull    /* 2100 */
-#define KEY_CHARS   52                  /* sk-llmgw- and 43 */
+#define FOREVER_MS  4102444800000ull    /* in the year 2100 */
+#define KEY_CHARS   52                  /* "sk-llmgw-" and 43 more */
 
 typedef struct {
     char   path[128];
@@ -49,7 +49,8 @@ teardown(void **state)
 }
 
 
-/* A verb and its words, between blanks; what it prints. */
+/* Runs the verb and its arguments, which blanks separate; returns
+   the output. */
 static const char *
 run(keys_scene_t *keys, int status, const char *words)
 {
@@ -110,7 +111,7 @@ write_file(keys_scene_t *keys, const char *text)
 }
 
 
-/* Whether nginx would accept that key now, and in the year 2099. */
+/* How nginx would judge that key at unix_ms, with the file as it is. */
 static llmgw_key_state_t
 accepts(keys_scene_t *keys, const char *key, uint64_t unix_ms,
     const char *account)
@@ -293,7 +294,7 @@ rotated_key_is_valid_for_a_while(void **state)
     assert_int_equal(accepts(keys, new, FOREVER_MS, "alice"),
                      LLMGW_KEY_VALID);
 
-    /* the next rotation is of the new one */
+    /* the next rotation replaces the new key */
 
     snprintf(old, sizeof(old), "%s", run(keys, CTL_DONE, "rotate alice"));
     assert_int_equal(accepts(keys, new, FOREVER_MS, "alice"),

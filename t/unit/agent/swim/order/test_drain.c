@@ -1,6 +1,6 @@
 
-/* Which owner may drain a replica, what ends a drain, and what the replica is
-   told; fake time. */
+/* Which owner may drain a replica, what ends a drain, and when the replica is
+   sent Drain or Undrain; in fake time. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -90,7 +90,7 @@ operators_drain_stands_until_it_is_undrained(void **state)
 }
 
 
-/* Just before the moment, and at it. */
+/* A microsecond before a lease ends, and at its end. */
 static void
 lease_ends_after_thirty_seconds_unless_renewed(void **state)
 {
@@ -121,7 +121,7 @@ update_never_ends_an_operators_drain(void **state)
 
     drain = fresh();
     begins(&drain, OP, ORDER_DONE, DRAIN_TELL|DRAIN_KEEP);
-    begins(&drain, A, ORDER_DONE, 0);       /* it was told already */
+    begins(&drain, A, ORDER_DONE, 0);       /* it drains already */
     assert_owner(&drain, OP);
     ends(&drain, A, ORDER_DONE, DRAIN_KEEP);
     assert_owner(&drain, OP);
@@ -145,7 +145,7 @@ operator_may_take_over_and_not_end_what_an_update_began(void **state)
     begins(&drain, OP, ORDER_DONE, DRAIN_KEEP);
     assert_owner(&drain, OP);
 
-    /* Only the operator's drain. */
+    /* The operator's undrain ends only the operator's drain. */
     ends(&drain, OP, ORDER_DONE, DRAIN_KEEP);
     assert_owner(&drain, A);
     ends(&drain, A, ORDER_DONE, DRAIN_UNTELL|DRAIN_KEEP);
@@ -206,7 +206,7 @@ next_life_keeps_an_operators_drain_and_tells_nobody(void **state)
 }
 
 
-/* It reports that it drains, as a lease told it that has ended. */
+/* A replica still drains for a lease that ended while its agent was away. */
 static void
 next_life_undrains_what_a_lease_drained_once(void **state)
 {
@@ -217,12 +217,12 @@ next_life_undrains_what_a_lease_drained_once(void **state)
     assert_int_equal(drain_reported(&drain, 1), DRAIN_UNTELL|DRAIN_KEEP);
     assert_int_equal(drain_reported(&drain, 1), 0);
 
-    drain = fresh();        /* somebody else told it: that is left alone */
+    drain = fresh();        /* another drain: left alone */
     assert_int_equal(drain_reported(&drain, 1), 0);
 }
 
 
-/* A replica that was away when it should have been told comes back. */
+/* A replica was away when it should have been undrained, and comes back. */
 static void
 replica_that_missed_the_end_is_told_when_it_says_so(void **state)
 {
@@ -234,7 +234,8 @@ replica_that_missed_the_end_is_told_when_it_says_so(void **state)
     ends(&drain, OP, ORDER_DONE, DRAIN_UNTELL|DRAIN_KEEP);
     assert_int_equal(drain_reported(&drain, 1), DRAIN_UNTELL|DRAIN_KEEP);
 
-    /* One that was told: a drain that it begins later is not ours to end. */
+    /* A replica that was undrained and drains later does so by itself: left
+       alone. */
     begins(&drain, OP, ORDER_DONE, DRAIN_TELL|DRAIN_KEEP);
     ends(&drain, OP, ORDER_DONE, DRAIN_UNTELL|DRAIN_KEEP);
     assert_int_equal(drain_reported(&drain, 0), DRAIN_KEEP);
@@ -279,7 +280,7 @@ past_that_others_know_counts_by_its_order(void **state)
     assert_owner(&drain, "");
     assert_int_equal(drain_reported(&drain, 1), DRAIN_UNTELL|DRAIN_KEEP);
 
-    update = past(7, 0, "shutdown");    /* the replica was not told of that */
+    update = past(7, 0, "shutdown");    /* without a Drain call */
     assert_int_equal(drain_merge_past(&drain, &update), 0);
     assert_int_equal(drain_reported(&drain, 1), 0);
 }

@@ -1,5 +1,6 @@
 
-/* The queue of updates: the least sent first, and each often enough. */
+/* The queue of updates: those sent least come first, and each is sent often
+   enough. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -26,7 +27,8 @@ limit_is_three_times_the_log(void **state)
 }
 
 
-/* The first n updates of the next datagram: indexes, as one number. */
+/* The first n updates of the next datagram: their indexes, as
+   decimal digits. */
 static unsigned
 first(const broadcast_t *queue, const member_t *members, size_t n)
 {
@@ -67,7 +69,7 @@ update_is_sent_its_number_of_times(void **state)
     assert_int_equal(first(&queue, &member, 1), 9);
     assert_int_equal(queue.n, 0);
 
-    /* Out of the queue it has no effect. */
+    /* For a member that is not queued, these calls have no effect. */
     broadcast_sent(&queue, &member, 15);
     broadcast_remove(&queue, &member);
     assert_int_equal(queue.n, 0);
@@ -101,7 +103,8 @@ least_sent_go_first_and_updates_start_anew(void **state)
 }
 
 
-/* 0..2 joined, 3..5 are suspects, 6..8 gone; the oldest of each is first. */
+/* 0..2 joined, 3..5 are suspects, 6..8 are gone; within each class the oldest
+   update is first. */
 static void
 each_class_has_its_share_and_what_others_leave(void **state)
 {
@@ -125,13 +128,13 @@ each_class_has_its_share_and_what_others_leave(void **state)
     broadcast_remove(&queue, &members[8]);
     assert_int_equal(first(&queue, members, 7), 3450129);
 
-    /* A refutation is of another class than the suspicion was. */
+    /* A refutation and the suspicion before it are of different classes. */
     broadcast_add(&queue, &members[4], BROADCAST_GONE);
     assert_int_equal(first(&queue, members, 7), 4350129);
 }
 
 
-/* A join that others spread is dropped early; a death is sent to the end. */
+/* A join that others spread is dropped early; a death is sent all its times. */
 static void
 what_others_tell_of_is_told_less_but_for_deaths(void **state)
 {
@@ -154,7 +157,7 @@ what_others_tell_of_is_told_less_but_for_deaths(void **state)
     broadcast_received(&queue, &members[0], 15);
     assert_int_equal(queue.n, 1);
 
-    /* It is no longer queued. */
+    /* For a member that is not queued, the call has no effect. */
     broadcast_received(&queue, &members[0], 15);
     assert_int_equal(queue.n, 1);
 }

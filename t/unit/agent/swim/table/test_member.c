@@ -39,7 +39,8 @@ update(uint64_t epoch, uint64_t incarnation, llmgw_liveness_t liveness)
 }
 
 
-/* Each line is newer than all before it, and none after it. */
+/* Each update is newer than all before it in the table, and older than all
+   after it. */
 static void
 updates_are_ordered(void **state)
 {
@@ -158,13 +159,14 @@ load_has_an_order_of_its_own(void **state)
     assert_int_equal(member.load.active_requests, 3);
     assert_int_equal(member.load.reported_ms, 5000);
 
-    /* An older incarnation may bring a newer load, but no older one. */
+    /* With an older incarnation a newer load is accepted, and an older load is
+       not. */
     said.facts.incarnation = 2;
     said.active_requests = 4;
     said.load_seq = 10;
     assert_int_equal(member_merge(&member, &said, 0, 9000000), MEMBER_LOAD);
     assert_int_equal(member.load.active_requests, 4);
-    assert_int_equal(member.load.reported_ms, 5000);    /* hearsay */
+    assert_int_equal(member.load.reported_ms, 5000);    /* from another */
     assert_int_equal(member.facts.incarnation, 4);
 
     said.load_seq = 7;
@@ -192,7 +194,8 @@ age_counts_from_death_here_or_as_told(void **state)
     assert_int_equal(member_age_s(&member, 500000000), 100);
     assert_int_equal(member_age_s(&member, 530000000), 130);
 
-    /* Older than this machine's clock: the oldest it can express. */
+    /* An age beyond this machine's clock becomes the largest that it can
+       express. */
     said.age_s = UINT32_MAX;
     member_init(&member, &said, 500000000);
     assert_int_equal(member_age_s(&member, 500000000), 500);
@@ -208,7 +211,8 @@ age_counts_from_death_here_or_as_told(void **state)
 }
 
 
-/* Ages are whole seconds: whoever took each of them would never forget. */
+/* Ages are whole seconds: if each report of an age were taken, a member's age
+   would never grow. */
 static void
 age_that_is_lacking_is_taken_once(void **state)
 {

@@ -1,7 +1,7 @@
 
 /*
- * What came with MemberMore (proto/gossip.proto): what is passed on without it,
- * or without a part of it, erases nothing.
+ * What came with MemberMore (proto/gossip.proto): a record that is passed on
+ * without it, or without a part of it, erases nothing.
  */
 
 #include <setjmp.h>
@@ -15,7 +15,7 @@
 #include "swim/table/member.h"
 
 
-/* An update with a group, or, where that is NULL, without `more`. */
+/* An update with this resume group; NULL: an update without `more`. */
 static member_update_t
 grouped(uint64_t epoch, uint64_t incarnation, const char *group)
 {
@@ -45,13 +45,15 @@ record_without_more_is_not_seen_until_it_is_completed(void **state)
     member_init(&member, &said, 0);
     assert_int_equal(member_has(&member), member_seen(&member.facts));
 
-    /* A later place, passed on by a member that does not know `more`. */
+    /* An update later in the order, passed on by an agent that does not know
+       `more`. */
     said = grouped(1, 2, NULL);
     assert_int_equal(member_merge(&member, &said, 0, 1), MEMBER_FACTS);
     assert_int_equal(member_has(&member), 0);
     assert_string_equal(member.facts.resume_group, "a");
 
-    /* The same again is no update; another place's `more` is not accepted. */
+    /* The same update again changes nothing; `more` of another place in the
+       order is not accepted. */
     assert_int_equal(member_merge(&member, &said, 0, 1), 0);
     said = grouped(1, 1, "b");
     assert_int_equal(member_merge(&member, &said, 0, 1), 0);
@@ -62,7 +64,8 @@ record_without_more_is_not_seen_until_it_is_completed(void **state)
     assert_string_equal(member.facts.resume_group, "b");
     assert_int_equal(member_has(&member), member_seen(&member.facts));
 
-    /* Once complete, neither a lack nor another value changes it. */
+    /* Once a record is complete, neither a lack nor another value
+       changes it. */
     said = grouped(1, 2, NULL);
     assert_int_equal(member_merge(&member, &said, 0, 1), 0);
     said = grouped(1, 2, "c");
@@ -100,7 +103,8 @@ own_word_without_more_is_that_of_an_old_agent(void **state)
     said = grouped(1, 1, "a");
     member_init(&member, &said, 0);
 
-    /* Restarted with an old binary, first heard of through others. */
+    /* A member restarted with an old binary; its record comes from others
+       first. */
     said = grouped(2, 0, NULL);
     member_merge(&member, &said, 0, 1);
     assert_int_equal(member_has(&member), 0);
@@ -110,7 +114,7 @@ own_word_without_more_is_that_of_an_old_agent(void **state)
     assert_string_equal(member.facts.resume_group, "");
     assert_int_equal(member_has(&member), member_seen(&member.facts));
 
-    /* The same, heard from itself first. */
+    /* The same, but its record comes from the member itself first. */
     said = grouped(3, 0, "b");
     member_merge(&member, &said, 1, 1);
     said = grouped(4, 0, NULL);
@@ -120,7 +124,8 @@ own_word_without_more_is_that_of_an_old_agent(void **state)
 }
 
 
-/* The same with an epoch of the standby group "g"; 0: of the older edition. */
+/* As grouped(), with an epoch of the standby group "g"; 0: from an agent of
+   the older edition. */
 static member_update_t
 standing_by(uint64_t incarnation, const char *resume_group, uint64_t epoch)
 {
@@ -152,7 +157,7 @@ assert_epoch(const member_t *member, const char *resume_group, uint64_t epoch)
 }
 
 
-/* What an agent that knows `more` and no groups passes on. */
+/* An agent that knows `more` and no groups passes a record on. */
 static void
 older_edition_takes_no_group_away(void **state)
 {
@@ -168,7 +173,8 @@ older_edition_takes_no_group_away(void **state)
     assert_epoch(&member, "b", 5);
     assert_int_equal(member_has(&member), 0);
 
-    /* One from before `more` adds nothing, the same edition neither. */
+    /* A record from before `more` adds nothing, and the same
+       edition neither. */
     said = grouped(1, 2, NULL);
     assert_int_equal(member_merge(&member, &said, 0, 1), 0);
     said = standing_by(2, "c", 0);
@@ -180,7 +186,7 @@ older_edition_takes_no_group_away(void **state)
     assert_epoch(&member, "b", 6);
     assert_int_equal(member_has(&member), member_seen(&member.facts));
 
-    /* First all of `more` is lacking, then the group alone, then nothing. */
+    /* First `more` is lacking, then only the group, then nothing. */
     said = grouped(1, 3, NULL);
     member_merge(&member, &said, 0, 1);
     said = standing_by(3, "d", 0);
@@ -202,7 +208,8 @@ own_word_of_an_older_edition_ends_the_group(void **state)
     said = standing_by(1, "a", 5);
     member_init(&member, &said, 0);
 
-    /* Heard of through others, then from itself: its agent is an older one. */
+    /* The record comes from others, then from the member itself, whose agent
+       is an older one. */
     said = standing_by(2, "a", 0);
     member_merge(&member, &said, 0, 1);
     assert_epoch(&member, "a", 5);
@@ -218,7 +225,8 @@ own_word_of_an_older_edition_ends_the_group(void **state)
 }
 
 
-/* How far it was, dead or alive, and that a later word may say otherwise. */
+/* A member keeps its group's epoch, dead or alive, until a later record has
+   another. */
 static void
 dead_member_keeps_its_group(void **state)
 {
@@ -257,7 +265,7 @@ copy_without_the_group_tells_less_than_ours(void **state)
 }
 
 
-/* An update with these models, each a letter. */
+/* An update with these models, whose names are one letter each. */
 static member_update_t
 serving(uint64_t incarnation, const char *models, size_t bytes)
 {
@@ -287,7 +295,7 @@ assert_serves(const member_t *member, const char *models, size_t bytes)
 }
 
 
-/* A list is copied, kept where it lacks, and replaced by a later word. */
+/* A list is copied, kept if an update lacks it, and replaced by a later one. */
 static void
 models_come_with_more_and_stay_without(void **state)
 {
@@ -321,7 +329,8 @@ models_come_with_more_and_stay_without(void **state)
     assert_false(member_says_as_much(&member, &(member_update_t) {
                                                   .more = MEMBER_MORE_NONE }));
 
-    /* Started anew as an old agent, by its own word. */
+    /* The member restarts as an old agent, and its own record
+       lacks the list. */
     said = grouped(2, 0, NULL);
     member_merge(&member, &said, 1, 1);
     assert_serves(&member, NULL, 0);
@@ -329,7 +338,7 @@ models_come_with_more_and_stay_without(void **state)
 }
 
 
-/* What an older agent passes on says nothing of the engine. */
+/* A load that an older agent passes on has no figures of the engine. */
 static void
 engine_load_is_as_old_as_the_load(void **state)
 {
@@ -358,7 +367,7 @@ engine_load_is_as_old_as_the_load(void **state)
     assert_int_equal(member.load.engine.waiting, 5);
     assert_int_equal(member.load.engine.reported, LLMGW_ENGINE_WAITING);
 
-    /* Its own short form. */
+    /* A short form, which the member itself sends. */
     assert_int_equal(member_merge_load(&member, 1, &none, 4, 1), MEMBER_LOAD);
     assert_int_equal(member.load.engine.reported, 0);
     member_done(&member);
@@ -382,7 +391,7 @@ copy_that_lacks_what_we_know_tells_less_than_ours(void **state)
 }
 
 
-/* An update of a shard with these layers; 0: of none. */
+/* An update of a shard with these layers; 0: not of a shard. */
 static member_update_t
 computing(uint64_t incarnation, unsigned first, unsigned layers)
 {
@@ -399,8 +408,9 @@ computing(uint64_t incarnation, unsigned first, unsigned layers)
 }
 
 
-/* A shard's facts have the place of the resume group, which older agents say:
-   neither takes the other's. */
+/* A shard's record has its facts in place of a resume group.  Older agents
+   pass on the resume group alone: it is not taken for the shard's, nor the
+   reverse. */
 static void
 shard_stays_one_where_an_older_agent_speaks_of_it(void **state)
 {
@@ -423,7 +433,7 @@ shard_stays_one_where_an_older_agent_speaks_of_it(void **state)
     assert_int_equal(member.facts.shard.first, 5);
     assert_int_equal(member_has(&member), member_seen(&member.facts));
 
-    /* By its own word it is none any more, and what a replica is. */
+    /* By its own record the member is no shard any more, but a replica. */
     said = grouped(1, 3, "g");
     assert_int_equal(member_merge(&member, &said, 1, 1), MEMBER_FACTS);
     assert_int_equal(llmgw_member_role(&member.facts), LLMGW_ROLE_REPLICA);

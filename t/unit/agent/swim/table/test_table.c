@@ -124,7 +124,8 @@ digest_tells_contents_and_not_their_order(void **state)
     member_set_liveness(member, LLMGW_LIVENESS_DEAD, 0);
     assert_int_not_equal(table_digest(&b, 0, 10000000), same);
 
-    /* A member dead for long counts as never known. */
+    /* A member that has been dead for long counts as one that was
+       never known. */
     table_remove(&a, table_find(&a, "m7"));
     assert_int_not_equal(table_digest(&b, 9000000, 10000000),
                          table_digest(&a, 0, 10000000));

@@ -25,7 +25,7 @@ typedef Llmgateway__Gossip__MembershipUpdate  update_t;
 typedef Llmgateway__Gossip__MemberMore        more_t;
 
 
-/* So many bytes of names; the buffer is the caller's. */
+/* Writes names of so many bytes in all into the caller's buffer. */
 static inline size_t
 models_of(char *models, size_t bytes)
 {

@@ -52,7 +52,8 @@ largest_fields_come_back_as_they_were(void **state)
 }
 
 
-/* Of a datagram with this record and the longest head; 0: no room. */
+/* The length of a datagram with this record and the longest head; 0 if the
+   record does not fit. */
 static size_t
 longest_with(member_t *member)
 {
@@ -84,8 +85,8 @@ longest_with(member_t *member)
 }
 
 
-/* Whatever a head says, there is room behind it for its sender's record: a
-   replica's, and that of a shard, which says other things and no more. */
+/* Behind the longest head there is room for the sender's record, be it a
+   replica's or a shard's, which has other fields and is no longer. */
 static void
 longest_head_leaves_room_for_the_longest_record(void **state)
 {
@@ -101,8 +102,8 @@ longest_head_leaves_room_for_the_longest_record(void **state)
 }
 
 
-/* Full to the last update that fits, and never over the limit: what is left
-   of the 1200 is for the seal. */
+/* A datagram is filled up to the last update that fits, and never beyond: what
+   is left of the 1200 bytes is for the seal. */
 static void
 datagram_is_filled_and_never_longer_than_1200(void **state)
 {
@@ -164,7 +165,8 @@ small_updates_stop_at_their_number(void **state)
 }
 
 
-/* Cut at every byte, and each byte of the header wrong. */
+/* A datagram cut at every byte, and one with each byte of its
+   header changed. */
 static void
 mutilated_datagrams_are_dropped_with_their_reason(void **state)
 {
@@ -249,7 +251,7 @@ wrong_heads_are_dropped(void **state)
     wrong(target_address, "localhost:1", PACKET_ETARGET);
 #undef wrong
 
-    /* Empty updates are the only ones of which so many fit. */
+    /* Only empty updates are so small that so many fit. */
     good_message(&message, &update, list);
     llmgateway__gossip__membership_update__init(&update);
 
@@ -340,7 +342,8 @@ full_order(void)
 }
 
 
-/* With the own record at its largest beside it, and room for the seal. */
+/* Checks that an order fits beside the sender's record, with room for the
+   seal. */
 static void
 assert_order_fits(order_t order, member_t member)
 {
@@ -355,7 +358,7 @@ assert_order_fits(order_t order, member_t member)
     cluster[sizeof(cluster) - 1] = '\0';
     head = head_of(PACKET_ORDER);
     head.sender_epoch = WALL_US;
-    head.table_digest = 0;          /* these are of other messages */
+    head.table_digest = 0;          /* only other messages have these */
     head.target_address[0] = '\0';
     memset(&head.own_engine, 0, sizeof(head.own_engine));
     strcpy(head.sender_id, member.facts.id);
@@ -376,8 +379,8 @@ assert_order_fits(order_t order, member_t member)
 }
 
 
-/* Gateways, which serve no models, drive rolling updates; a replica's agent
-   drains for an operator alone. */
+/* The orders of gateways, which serve no models, may be of a rolling update; a
+   replica's agent gives only an operator's. */
 static void
 largest_order_fits_with_the_own_record(void **state)
 {
@@ -448,7 +451,7 @@ wrong_orders_are_dropped_and_unknown_verbs_are_not(void **state)
     assert_int_equal(packet.head.order->answer, ORDER_EVERB);
 #undef wrong
 
-    /* In another message it is ignored. */
+    /* In another message an order is ignored. */
     message.type = (Llmgateway__Gossip__MessageType) PACKET_PING;
     assert_int_equal(decode(&packet, &message), PACKET_DONE);
     assert_null(packet.head.order);

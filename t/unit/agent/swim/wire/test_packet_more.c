@@ -27,7 +27,7 @@ decode_one(const member_t *member, member_update_t *said)
 }
 
 
-/* Absent, empty and set are three different things. */
+/* `more` is absent, empty, or set: three different things. */
 static void
 more_is_told_by_who_has_it(void **state)
 {
@@ -55,7 +55,7 @@ more_is_told_by_who_has_it(void **state)
 }
 
 
-/* What an update with this group says of it; NULL: it is refused. */
+/* The facts of an update with this `more`; NULL: the update is refused. */
 static const llmgw_member_t *
 group_said(more_t *more, member_update_t *said)
 {
@@ -104,7 +104,8 @@ group_is_told_by_the_edition_that_has_it(void **state)
     assert_int_equal(facts->group_epoch, 7);
     assert_int_equal(facts->group_lock, 9);
 
-    /* A later edition has it too; an older one has not, whatever it says. */
+    /* A later edition has the group, too; an older one has none, whatever is
+       in it. */
     for (more.edition = 2; more.edition < 4; more.edition++) {
         assert_string_equal(group_said(&more, &said)->group, "g");
         assert_int_equal(said.more, MEMBER_MORE_ALL);
@@ -114,7 +115,7 @@ group_is_told_by_the_edition_that_has_it(void **state)
     assert_string_equal(group_said(&more, &said)->group, "");
     assert_int_equal(said.more, MEMBER_MORE_FIRST);
 
-    /* We pass on no more than we have. */
+    /* A member passes on only the parts of `more` that it has. */
     member = full_member();
     member.lacks_more = MEMBER_MORE_ALL - MEMBER_MORE_FIRST;
     assert_int_equal(decode_one(&member, &said), 1);
@@ -147,7 +148,8 @@ groups_have_limits(void **state)
 }
 
 
-/* The rest of the record stands, and it is of the group: not active. */
+/* Only the epoch is refused: the rest of the record counts, and the member is
+   in the group, but not active. */
 static void
 epoch_of_a_group_over_a_day_ahead_is_refused(void **state)
 {
@@ -174,7 +176,8 @@ epoch_of_a_group_over_a_day_ahead_is_refused(void **state)
 }
 
 
-/* So many of one datagram, each with all parts that take memory. */
+/* Checks that n updates with this `more` just fit a datagram, and that all of
+   them are decoded. */
 static void
 expect_fit(size_t n, const more_t *more)
 {
@@ -205,7 +208,7 @@ expect_fit(size_t n, const more_t *more)
 }
 
 
-/* As many as one datagram can hold. */
+/* As many of the smallest updates as fit one datagram can be decoded. */
 static void
 smallest_updates_with_more_fit_into_the_arena(void **state)
 {
@@ -227,7 +230,7 @@ smallest_updates_with_more_fit_into_the_arena(void **state)
 }
 
 
-/* What an update with this of a shard says; NULL: it is refused. */
+/* The facts of an update with this shard; NULL: the update is refused. */
 static const llmgw_member_t *
 shard_said(const Llmgateway__Gossip__Shard *shard, const char *grpc,
     int role, member_update_t *said)
@@ -279,7 +282,7 @@ shards_have_limits(void **state)
     assert_true(takes(0, 0, 1, ""));
     assert_int_equal(llmgw_member_role(&said.facts), LLMGW_ROLE_SHARD);
     assert_true(takes(4, 4095, 4096, "0123456789012345678901234567890"));
-    assert_true(takes(0, 0, 0, ""));        /* it says nothing */
+    assert_true(takes(0, 0, 0, ""));        /* it reports no layers */
     assert_int_equal(llmgw_member_role(&said.facts), LLMGW_ROLE_SHARD);
 
     assert_false(takes(4, 4096, 4097, ""));
@@ -304,7 +307,7 @@ shards_have_limits(void **state)
 }
 
 
-/* What an older agent passes on of a shard is that of a gateway. */
+/* A shard's record that an older agent passes on is that of a gateway. */
 static void
 shard_is_told_by_the_edition_that_has_it(void **state)
 {
@@ -365,7 +368,8 @@ models_are_a_list_of_at_most_256_bytes(void **state)
 }
 
 
-/* What is decoded of an engine's load, as far as it is told. */
+/* Whether the figures in `taken`, and no others, are decoded of the engine's
+   load. */
 static int
 takes_engine(llmgw_engine_load_t load, uint16_t taken)
 {

@@ -1,7 +1,8 @@
 
 /*
- * A call against an engine that is played by hand: requests made of JSON with
- * their Members, and what the call says, as one string per message.
+ * A call against an engine that a test plays by hand: requests are made of
+ * JSON with their Members, and what the call gives out is a string per
+ * message.
  */
 
 #ifndef PLAYED_H
@@ -43,7 +44,7 @@ typedef struct {
     char                          keys[PLAYED_MEMBERS][40];
     dialect_facts_t               facts;
     dialect_call_t               *call;
-    char                          said[8192];   /* all messages, by "|" */
+    char                          said[8192];   /* messages, with "|" between */
 } played_t;
 
 
@@ -255,7 +256,7 @@ played_stream(played_t *p)
 }
 
 
-/* Its class says what it is at the engine; 0: nothing. */
+/* The request's class has this priority at the engine; 0: it has none. */
 static inline void
 played_priority(played_t *p, int32_t value)
 {
@@ -268,7 +269,10 @@ played_priority(played_t *p, int32_t value)
 }
 
 
-/* From memory of its own size: a sanitizer sees each byte too far. */
+/*
+ * The event is copied to memory of its own size, so that a sanitizer sees each
+ * byte that is read beyond it.
+ */
 static inline dialect_do_t
 played_event(played_t *p, const char *data)
 {
@@ -287,7 +291,7 @@ played_event(played_t *p, const char *data)
 }
 
 
-/* What was said since the last time. */
+/* Compares the messages since the last time with `expected`. */
 static inline void
 played_said(played_t *p, const char *expected)
 {

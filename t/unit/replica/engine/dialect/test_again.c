@@ -1,14 +1,14 @@
 
 /*
- * Events that differ from the last one in text and ids alone: what comes of
- * them is what comes of them if each is walked.
+ * Events that differ from the last one in text and ids alone take a short cut,
+ * which gives what walking each event gives.
  */
 
 #include "replica/engine/dialect/dialect_inner.h"
 #include "t/unit/replica/engine/dialect/played_vllm.h"
 
 
-/* Says nothing, and is not like any other: the next event is walked. */
+/* Has no text, and is like no other event: the next one is walked. */
 #define OTHER  "{\"choices\":[]}"
 
 #define TEXT(text, ids)  CHUNK(DELTA("{\"content\":" text "}", "null", ids), "")
@@ -38,7 +38,7 @@ began(played_t *p, const char *dialect, const char *body, unsigned want)
 }
 
 
-/* Plays them with the short cut and without; NULL ends them. */
+/* Plays the events with the short cut and without it; NULL ends them. */
 static void
 is_the_same_of(const char *dialect, const char *body, unsigned want,
     const char *const *events, unsigned walked)
@@ -55,7 +55,7 @@ is_the_same_of(const char *dialect, const char *body, unsigned want,
         assert_int_equal(control.call->again.nspans, 0);
         wanted = played_event(&control, *events);
 
-        p.call->again.is_odd = 2;       /* a walk begins with 0 */
+        p.call->again.is_odd = 2;       /* a walk sets it to 0 first */
         next = played_event(&p, *events);
         n += p.call->again.is_odd != 2;
         assert_int_equal(next, wanted);
@@ -96,7 +96,7 @@ texts_of_all_lengths(void **state)
         TEXT("\"\\ud800\"", "[6]"), NULL
     };
 
-    /* the role, the choice's first text, and what follows each of them */
+    /* those with the role and the choice's first text, and the next of each */
     is_the_same(PLAYED_VLLM_CHAT, WANT_CHUNKS | WANT_IDS, events, 3);
     is_the_same(PLAYED_VLLM_CHAT, WANT_CHUNKS, events, 3);
     is_the_same(PLAYED_VLLM_CHAT, WANT_CHUNKS | WANT_IDS | WANT_TEXT, events,
@@ -214,7 +214,7 @@ two_texts_in_an_event(void **state)
 }
 
 
-/* llama.cpp counts each choice by itself: the sum is told with the last. */
+/* llama.cpp counts each choice by itself: the last one brings the sum. */
 static void
 usage_of_one_choice_of_several(void **state)
 {

@@ -1,5 +1,5 @@
 
-/* What is written into growing memory. */
+/* Text that is written into growing memory. */
 
 #include <setjmp.h>
 #include <stdarg.h>

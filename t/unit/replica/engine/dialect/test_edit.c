@@ -1,7 +1,7 @@
 
 /*
- * Bodies: members are dropped and written, all else stays byte for byte; a
- * Member that does not fit is an error.
+ * Edits of a body: members are dropped and written, and all else stays as it
+ * is, byte for byte; a Member that does not fit the body is an error.
  */
 
 #include "t/unit/replica/engine/dialect/played.h"
@@ -114,7 +114,7 @@ bytes_of_zero_are_no_space(void **state)
     char      copy[sizeof(body) + 1];
     played_t  p;
 
-    memcpy(copy, body, sizeof(body));       /* its NUL is one byte too many */
+    memcpy(copy, body, sizeof(body));       /* without its NUL */
     played_init(&p);
     played_openai(&p, LLMGATEWAY__API__API_CHAT, body);
     p.openai.body.data = (uint8_t *) copy;

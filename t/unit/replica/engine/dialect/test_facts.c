@@ -63,7 +63,10 @@ learn(dialect_facts_t *facts, const char *dialect, const char *path,
 }
 
 
-/* Of a page with this line of vLLM's, whose cache is half in use. */
+/*
+ * The free blocks by a page with this line of vLLM's, whose cache is half
+ * used.
+ */
 static int64_t
 free_blocks_of(const char *line)
 {
@@ -134,7 +137,8 @@ metrics_are_read(void **state)
     assert_int_equal(facts.hits, 301);
     assert_int_equal(facts.hit_permille, -1);
 
-    /* No step with a token, but more of the cache: chunks of a prompt. */
+    /* No step gave a token, but more of the cache is used: chunks of a prompt.
+       */
     assert_int_equal(learn(&facts, "vllm", "/metrics", 200,
                            "vllm:iteration_tokens_total_count 1500\n"
                            "vllm:kv_cache_usage_perc 0.502\n"), 0);
@@ -185,7 +189,7 @@ metrics_are_read(void **state)
     assert_int_equal(facts.kv_permille, -1);
     assert_int_equal(facts.progress, 99);
 
-    /* Its counters have six digits: a larger one tells nothing. */
+    /* llama.cpp writes counters with six digits: a larger one says nothing. */
     assert_int_equal(learn(&facts, "llamacpp", "/metrics", 200,
                            "llamacpp:n_decode_total 999999\n"), 0);
     assert_int_equal(facts.progress, 999999);
@@ -385,7 +389,7 @@ a_group_is_a_model_and_what_computes_it(void **state)
     dialect_group(dialect_find("llamacpp"), &facts, a);
     assert_int_equal(strncmp(a, "llamacpp-", 9), 0);
 
-    /* Asked again, and in another order. */
+    /* The facts are learnt again, and in another order. */
     learn(&facts, "llamacpp", "/props", 200,
           "{\"total_slots\":9,\"build_info\":\"b1\"}");
     learn(&facts, "llamacpp", "/v1/models", 200,

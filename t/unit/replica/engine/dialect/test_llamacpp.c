@@ -81,7 +81,7 @@ ids_that_are_held_back_become_pieces(void **state)
     played_event(&p, EVENT("\xc3\xa9", "13", "3"));
     played_said(&p, "'\xc3\xa9' #2147483881 #13");
 
-    /* A blank before it, and one id more than it has characters. */
+    /* A blank comes before it: the text has one id more than characters. */
     played_event(&p, EVENT(" \xf0\x9f\x99\x82", "14", "6"));
     played_said(&p, "' \xf0\x9f\x99\x82' #2214721090 #2147483648 #14");
 
@@ -231,7 +231,7 @@ pieces_that_become_other_ids_are_refused(void **state)
         played_end(&p);
     }
 
-    /* A piece without its last id is nothing that was said. */
+    /* A piece without its last id is none of the delivered text. */
     assert_int_equal(resume_pieces(&p, 6, "{\"tokens\":[99,13,0,7,8]}"),
                      DIALECT_FAILED);
     played_end(&p);
@@ -251,7 +251,7 @@ another_prompt_is_refused(void **state)
                      LLMGW_GRPC_FAILED_PRECONDITION);
     played_end(&p);
 
-    /* The same text, but other ids. */
+    /* The text is the same, but the ids differ. */
     resume(&p, CHAT, prompt_hash("p"));
     played_start(&p, "llamacpp");
     played_answer(&p, 200, "{\"prompt\":\"p\"}");
@@ -368,7 +368,7 @@ a_whole_answer_is_a_stream_that_is_put_together(void **state)
 }
 
 
-/* A stream of its lacks some of them. */
+/* A stream of llama.cpp lacks some of the log probabilities. */
 static void
 log_probabilities_are_asked_whole(void **state)
 {

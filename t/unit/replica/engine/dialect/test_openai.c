@@ -65,14 +65,14 @@ each_choice_has_one_role(void **state)
         "|'b' finish1=stop " HEAD "{\"index\":1,\"delta\":{"
         "\"content\":\"b\"},\"finish_reason\":\"stop\"}]}");
 
-    /* One of two is not all. */
+    /* One of two choices has ended, but not all. */
     assert_int_equal(played_event(&p, "[DONE]"), DIALECT_FAILED);
     assert_int_equal(dialect_call_status(p.call), LLMGW_GRPC_UNAVAILABLE);
     played_end(&p);
 }
 
 
-/* The gateway takes it, and so do engines. */
+/* The gateway accepts such an n, and so do engines. */
 static void
 n_may_have_a_fraction_of_zeros(void **state)
 {
@@ -108,7 +108,7 @@ an_end_needs_a_finish_reason(void **state)
     assert_int_equal(played_event(&p, "[DONE]"), DIALECT_FAILED);
     played_end(&p);
 
-    /* Without [DONE] it is an end. */
+    /* A stream without [DONE] ends, too, once its choices have. */
     start_stream(&p);
     played_event(&p, "{\"choices\":[{\"index\":0,\"delta\":{},"
                      "\"finish_reason\":\"stop\"}]}");
@@ -350,7 +350,7 @@ a_whole_answer_is_the_engines_own(void **state)
         "\"model\":\"m\",\"choices\":[{\"index\":0,\"message\":{\"role\":"
         "\"assistant\",\"content\":\"a\"},\"finish_reason\":\"stop\"}],"
         "\"usage\":{\"prompt_tokens\":1,\"completion_tokens\":2,"
-        "\"reasoning_tokens\":1}}"), DIALECT_DONE);   /* SGLang's place */
+        "\"reasoning_tokens\":1}}"), DIALECT_DONE);   /* where SGLang has it */
     played_said(&p, "raw=200 application/json {\"id\":\"chatcmpl-1\","
         "\"created\":1700000000,\"model\":\"alias\","
         "\"object\":\"chat.completion\",\"choices\":[{\"index\":0,"
@@ -445,7 +445,7 @@ a_pass_goes_through_as_it_is(void **state)
                     "|raw=0  ta: x\n\n|final");
     played_end(&p);
 
-    /* A refusal has a shape of its own there. */
+    /* A refusal passes, too: this API gives it a shape of its own. */
     start(&p, LLMGATEWAY__API__API_MESSAGES, "{\"a\":1}");
     dialect_head(p.call, 400, "application/json");
     played_take(&p, dialect_bytes(p.call, "{\"type\":\"error\"}", 16));
@@ -459,7 +459,7 @@ a_pass_goes_through_as_it_is(void **state)
     played_said(&p, "raw=200  |final");
     played_end(&p);
 
-    /* So is that it has no such API. */
+    /* An engine's answer that it has no such API passes as well. */
     start(&p, LLMGATEWAY__API__API_EMBEDDINGS, "{\"a\":1}");
     dialect_open(p.call, 1);
     dialect_head(p.call, 501, NULL);
@@ -511,7 +511,10 @@ a_chat_goes_on_only_if_its_operator_says_so(void **state)
 }
 
 
-/* An index of a choice beyond these would be taken for a malformed chunk. */
+/*
+ * More choices are refused here: an index beyond those that are kept would be
+ * taken for a malformed chunk.
+ */
 static void
 more_choices_than_are_kept_are_the_requests_fault(void **state)
 {

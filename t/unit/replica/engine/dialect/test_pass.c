@@ -154,7 +154,7 @@ whole_answers_say_their_usage(void **state)
            "\"type\":\"response.created\",\"delta\":\"a\"}\n",
            0, "usage=120+31(96,20) ");
 
-    /* The input of Anthropic's API is what was in no cache. */
+    /* Anthropic's API counts as input only what was in no cache. */
     passed(MESSAGES, JSON,
            "{\"type\":\"message\",\"usage\":{\"input_tokens\":10,"
            "\"cache_creation_input_tokens\":5,\"cache_read_input_tokens\":48,"
@@ -212,7 +212,7 @@ refused(unsigned status, const char *said, int is_denial)
 }
 
 
-/* A 404 of a model is no answer yet, as another replica may know it. */
+/* A 404 for a model is held back, as another replica may know the model. */
 static void
 refusals_pass_but_for_a_model_that_is_not_known(void **state)
 {
@@ -346,7 +346,8 @@ events_of_messages_are_counted(void **state)
            DELTAS STOP("\"output_tokens\":9"), 3,
            "prompt=58 usage=58+9(48,0) ");
 
-    /* What the end says of the prompt replaces all of what the start said. */
+    /* What the end reports of the prompt replaces all that the start reported.
+       */
     passed(MESSAGES, EVENTS,
            START("\"input_tokens\":60,\"cache_read_input_tokens\":48")
            DELTAS STOP("\"input_tokens\":60,\"output_tokens\":9"), 3,
@@ -364,7 +365,10 @@ events_of_messages_are_counted(void **state)
 }
 
 
-/* Each line end, comments, other fields, data in lines; no blank line last. */
+/*
+ * All line ends, comments, other fields, data in several lines, and no blank
+ * line at the end.
+ */
 static void
 lines_of_events_are_of_any_form(void **state)
 {
@@ -376,7 +380,7 @@ lines_of_events_are_of_any_form(void **state)
         "unknown: }\ndata\ndata: \"delta\": \"a\"\ndata:}\nid\n\n"
         "datax: {\"delta\":\"a\"}\n data: {\"delta\":\"a\"}\n\n"
         "dat: {\"delta\":\"a\"}\ndata data: {\"delta\":\"a\"}\n\n"
-        "data: {\"type\":\"response.completed\",\n\n"       /* is cut off */
+        "data: {\"type\":\"response.completed\",\n\n"       /* cut off */
         "data: {\"delta\":\"b\"}\n\n"
         "data: x\n\ndata: {\"delta\":\"c\"}\n\n"
         "data: {\"type\":\"response.completed\",\"response\":{\"usage\":" USED
@@ -401,7 +405,9 @@ lines_of_events_are_of_any_form(void **state)
 }
 
 
-/* What is no number makes no usage; no part is larger than its whole. */
+/*
+ * A value that is no number gives no usage; no part is larger than its whole.
+ */
 static void
 what_is_wrong_is_left_out(void **state)
 {
@@ -452,7 +458,7 @@ answers_without_usage_have_none(void **state)
         "{\"a\":{\"usage\":{\"prompt_tokens\":3}}}",
         "{\"usage\":{\"a\":{\"prompt_tokens\":3}}}",
         "{\"usage.prompt_tokens\":3}",
-        "{\"usage\":{\"prompt_tokens\":3}",         /* is cut off */
+        "{\"usage\":{\"prompt_tokens\":3}",         /* cut off */
         "{\"usage\":{\"prompt_tokens\":3}]"
     };
 
@@ -475,7 +481,7 @@ refusals_are_not_read(void **state)
 }
 
 
-/* Tokens stand beside the first of the pieces, and no piece has none twice. */
+/* A slice of many events is cut into pieces, and each token counts once. */
 static void
 large_slices_are_counted_once(void **state)
 {

@@ -1,12 +1,12 @@
 
 /*
- * A stream that was lost elsewhere goes on at a vLLM.
+ * A vLLM continues a stream that was lost at another replica.
  */
 
 #include "t/unit/replica/engine/dialect/played_vllm.h"
 
 
-/* As the first message said it for the ids 1, 2, 3. */
+/* The hash that the first message has for the ids 1, 2, 3. */
 static uint64_t
 prompt_hash(void)
 {
@@ -86,7 +86,8 @@ it_goes_on_behind_the_ids(void **state)
                 "\"return_token_ids\":true}");
     assert_false(dialect_needs_request(p.call));
 
-    /* No role, no chunk of a completion: the front writes them. */
+    /* The call gives no role, and no chunk of a completion: the front writes
+       them. */
     played_stream(&p);
     played_event(&p, "{\"id\":\"cmpl-1\",\"object\":\"text_completion\","
                      "\"created\":1,\"model\":\"m\",\"choices\":[{\"index\":0,"
@@ -240,7 +241,7 @@ nothing_is_left_to_generate(void **state)
     played_said(&p, "finish0=length usage=3+3(2)|final");
     played_end(&p);
 
-    /* What was not counted by ids, or whose prompt is unknown, is left out. */
+    /* Tokens not counted by ids, or of an unknown prompt, are left out. */
 
     lost(&p, LOST);
     p.openai.max_tokens = 3;

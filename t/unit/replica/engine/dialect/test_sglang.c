@@ -106,7 +106,10 @@ a_chat_with_other_defaults_is_not_rendered(void **state)
 }
 
 
-/* A rendered chat's, too; without such scheduling it is told none. */
+/*
+ * A rendered chat has its priority, too; a server that does not schedule by
+ * priority gets none.
+ */
 static void
 the_priority_is_as_the_server_schedules(void **state)
 {

@@ -98,7 +98,7 @@ infer_is_a_completion(void **state)
     played_said(&p, "prompt=2 'a' #5");
     played_end(&p);
 
-    /* It goes on by what was delivered, never by position alone. */
+    /* A stream resumes by what was delivered, never by position alone. */
     p.request.tokens_already_generated = 1;
     assert_int_equal(played_start(&p, "vllm"), DIALECT_FAILED);
     played_end(&p);
@@ -117,7 +117,7 @@ the_lower_priority_is_the_earlier(void **state)
     } asked[] = {
         { 5, "{\"prompt\":\"a\",\"priority\":-5}" },
         { -7, "{\"prompt\":\"a\",\"priority\":7}" },
-        { 0, "{\"prompt\":\"a\"}" }      /* nor the client's own */
+        { 0, "{\"prompt\":\"a\"}" }      /* nor the client's */
     };
 
     for (i = 0; i < sizeof(asked) / sizeof(asked[0]); i++) {
@@ -289,7 +289,7 @@ an_answer_with_thoughts_is_put_together_here(void **state)
 }
 
 
-/* Of each key what was said last, unless that is null. */
+/* Of each key the answer has the last value that is not null. */
 static void
 what_an_engine_adds_stands_in_the_answer(void **state)
 {
@@ -319,7 +319,7 @@ what_an_engine_adds_stands_in_the_answer(void **state)
 }
 
 
-/* At the limit, and one beyond: of members, and of bytes. */
+/* At the limits of members and of bytes, and one beyond each. */
 static void
 what_an_engine_adds_is_bounded(void **state)
 {

@@ -1,5 +1,7 @@
 
-/* Text goes out when it is whole, with the ids of its tokens. */
+/*
+ * Text is sent when it is whole, with the ids of its tokens.
+ */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,9 +17,9 @@
 
 typedef struct {
     hold_t    hold;
-    char      text[4096];       /* "[...]" each time something went */
+    char      text[4096];       /* "[...]" for each text that was sent */
     uint32_t  next;             /* id of the next token */
-    uint32_t  sent;             /* ids that went */
+    uint32_t  sent;             /* ids that were sent */
 } scene_t;
 
 
@@ -98,7 +100,7 @@ test_bytes_that_are_no_characters_are_replaced(void **state)
 {
     scene_t  s = { 0 };
 
-    say(&s, "\x80");                /* never begins one */
+    say(&s, "\x80");                /* never begins a character */
     say(&s, "\xe2");
     say(&s, "(");                   /* does not continue one */
     say(&s, "\xed\xa0\x80");        /* a surrogate */
@@ -137,7 +139,7 @@ test_the_text_ends_before_a_stop_string(void **state)
     stop_at(&s, "END");
     stop_at(&s, "xE");
     say(&s, "ab");
-    say(&s, "xENDcd");          /* the second begins before the first */
+    say(&s, "xENDcd");          /* the second stop begins before the first */
     assert_true(s.hold.is_stopped);
     assert_string_equal(s.text, "[ab][]");
     assert_int_equal(s.sent, 2);
@@ -193,7 +195,7 @@ test_tokens_without_text_go_with_the_next(void **state)
 }
 
 
-/* However tokens cut it, the same bytes give the same text. */
+/* The same bytes give the same text, however tokens cut them. */
 static void
 test_text_does_not_depend_on_the_cuts(void **state)
 {

@@ -110,7 +110,7 @@ test_defaults_are_openai_s(void **state)
     seed = job->sample.seed;
     done(&s, job);
 
-    /* The same answer's id is the same seed, another's is another. */
+    /* The seed follows from the answer's id: another id has another seed. */
 
     job = chat(&s, "{" HI "}");
     assert_true(job->sample.seed == seed);

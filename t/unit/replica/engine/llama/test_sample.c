@@ -1,5 +1,5 @@
 
-/* Which token comes next. */
+/* How the next token is chosen. */
 
 #include <math.h>
 #include <setjmp.h>
@@ -56,7 +56,7 @@ draw(const sample_params_t *p, const uint32_t *before, size_t nbefore,
 }
 
 
-/* How often each token comes in n draws. */
+/* Counts how often each token comes in n draws. */
 static void
 count(const sample_params_t *p, unsigned n, unsigned counts[N])
 {
@@ -126,17 +126,17 @@ test_tails_are_cut(void **state)
     assert_true(counts[1] > 0 && counts[3] > 0 && counts[2] > 0);
     assert_int_equal(counts[0] + counts[4] + counts[5], 0);
 
-    p.top_k = 1;                /* of two equal ones the first */
+    p.top_k = 1;                /* of two equally likely ones the first */
     count(&p, 100, counts);
     assert_int_equal(counts[1], 100);
 
     p = plain(1);
-    p.top_p = .7f;              /* two have .75 of all */
+    p.top_p = .7f;              /* two tokens have .75 of all */
     count(&p, 2000, counts);
     assert_int_equal(counts[1] + counts[3], 2000);
     assert_true(counts[3] > 800);
 
-    p.top_p = 0;                /* the best always stays */
+    p.top_p = 0;                /* the likeliest always stays */
     count(&p, 100, counts);
     assert_int_equal(counts[1], 100);
 
@@ -176,7 +176,7 @@ test_penalties_look_at_the_text(void **state)
     assert_int_equal(draw(&p, before, 4, 0), 3);
 
     p = plain(0);
-    p.repeat_penalty = 2;       /* however often */
+    p.repeat_penalty = 2;       /* however often it came */
     assert_int_equal(draw(&p, before, 4, 0), 2);
 }
 

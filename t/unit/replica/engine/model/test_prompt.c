@@ -55,7 +55,7 @@ expect_shared(const char *a, uint32_t delivered_a, const char *b,
 
     assert_int_equal(i, blocks);
 
-    /* chained: what follows a difference differs */
+    /* hashes are chained: all after a difference differ */
     for ( /* void */ ; i < na && i < nb; i++) {
         assert_true(ha[i] != hb[i]);
     }

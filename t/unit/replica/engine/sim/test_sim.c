@@ -99,7 +99,7 @@ neighbouring_tokens_differ_and_are_words(void **state)
 }
 
 
-/* A mix-up of streams must be noticed: few words coincide by chance. */
+/* A mix-up of streams has to be noticed: few words may coincide by chance. */
 static void
 different_prompts_say_different_things(void **state)
 {
@@ -180,7 +180,7 @@ a_stall_is_not_followed_by_a_burst(void **state)
 
     now_us = 1000 * MS;
 
-    /* Late by just less than the delay, then by the delay. */
+    /* The token is late by just less than the delay, then by the delay. */
 
     due_us = faults_pace_us(now_us - 50 * MS + 1, now_us, 50 * MS) + 50 * MS;
     assert_int_equal(due_us, now_us + 1);
@@ -191,14 +191,14 @@ a_stall_is_not_followed_by_a_burst(void **state)
     due_us = faults_pace_us(1, now_us, 50 * MS) + 50 * MS;
     assert_int_equal(due_us, now_us + 50 * MS);
 
-    /* A delay shorter than the usual lateness of a loop. */
+    /* The delay is shorter than the usual lateness of a loop. */
 
     due_us = faults_pace_us(now_us - 5 * MS, now_us, 1 * MS);
     assert_int_equal(due_us, now_us - 5 * MS);
     due_us = faults_pace_us(now_us - 20 * MS, now_us, 1 * MS);
     assert_int_equal(due_us, now_us);
 
-    /* No delay: each stream is due now. */
+    /* Without a delay each stream is due now. */
 
     assert_int_equal(faults_pace_us(5, now_us, 0), now_us);
 }

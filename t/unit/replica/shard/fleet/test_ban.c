@@ -46,8 +46,8 @@ what_many_say_of_one_failure_counts_once(void **state)
 }
 
 
-/* Late it may be for want of a processor, and fail for want of a network: what
-   is worse counts, in whatever order it comes. */
+/* A shard may be late for want of a processor, and then fail for want of a
+   network: the worse reason counts, in whatever order they come. */
 static void
 a_ban_becomes_one_for_what_is_worse(void **state)
 {
@@ -63,8 +63,8 @@ a_ban_becomes_one_for_what_is_worse(void **state)
 }
 
 
-/* Others may ask it at last, but not this one: what is left of another's term
-   may be next to nothing. */
+/* A late or failed shard may be asked in the end, a corrupt one may not; and
+   next to nothing may be left of the other reason's term. */
 static void
 corruption_has_a_term_of_its_own(void **state)
 {

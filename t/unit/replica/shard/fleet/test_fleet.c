@@ -1,5 +1,7 @@
 
-/* Who may serve, by the members segment and by what became of it. */
+/*
+ * Which shards may serve, by the members segment and by what became of them.
+ */
 
 #include "t/unit/replica/shard/fleet/test_fleet_support.h"
 
@@ -67,7 +69,7 @@ our_own_zone_is_preferred(void **state)
     assert_int_equal(scene_find(s, 0), FLEET_FOUND);
     assert_string_equal(s->found.hops[0].id, "s2");
 
-    /* Without a zone of our own all zones are alike. */
+    /* If our own zone is not given, all zones are alike. */
 
     fleet_close(s->fleet);
     s->options.zone = "";
@@ -169,7 +171,7 @@ only_those_alive_ready_and_not_draining_serve(void **state)
 }
 
 
-/* Its agent may only have been kept waiting. */
+/* A suspect shard may serve: perhaps its agent was only kept waiting. */
 static void
 a_suspect_is_asked_if_nobody_else_has_its_layers(void **state)
 {
@@ -185,7 +187,7 @@ a_suspect_is_asked_if_nobody_else_has_its_layers(void **state)
     assert_int_equal(scene_find(s, 0), FLEET_FOUND);
     assert_string_equal(s->found.hops[1].id, "s3");
 
-    /* A place that becomes free is waited for. */
+    /* The query waits for a place of a sure shard to become free. */
 
     s->loads[2].active_requests = 64;
     scene_publish(s);
@@ -211,7 +213,7 @@ a_suspect_is_asked_if_nobody_else_has_its_layers(void **state)
 }
 
 
-/* Audits: streams find half of the places, whatever those take. */
+/* Audits leave half of the places to streams, whatever those take. */
 static void
 what_can_wait_leaves_half_of_the_places(void **state)
 {
@@ -242,14 +244,14 @@ full_shards_are_told_from_missing_ones(void **state)
     s->loads[1].active_requests = 64;
     scene_open(s);
 
-    /* It is to be waited for, so the replica is ready. */
+    /* A full shard is waited for, so the replica is ready. */
 
     assert_true(fleet_is_ready(s->fleet));
     assert_int_equal(scene_find(s, 0), FLEET_FULL);
     assert_int_equal(s->found.layer, 4);
     assert_string_equal(fleet_reason(FLEET_FULL), "shard_full");
 
-    /* A load alone moves no generation. */
+    /* A new load does not change the generation. */
 
     s->loads[1].active_requests = 63;
     llmgw_members_set_load(s->writer, "s2", &s->loads[1]);
@@ -286,7 +288,7 @@ the_shorter_queue_is_preferred_with_our_own_sessions_in_it(void **state)
     assert_int_equal(scene_find(s, 0), FLEET_FOUND);
     assert_string_equal(s->found.hops[0].id, "s1");
 
-    /* What it reports later of these three is not counted twice. */
+    /* What the shard reports later of these three is not counted twice. */
 
     s->loads[1].active_requests = 5;
     scene_publish(s);
@@ -315,7 +317,7 @@ an_excluded_shard_is_left_out_and_named(void **state)
     scene_open(s);
     key = key_of(s, "s2");
 
-    /* By a request: for it alone. */
+    /* A key that a request excludes is excluded for that request alone. */
 
     assert_int_equal(scene_find(s, key), FLEET_FOUND);
     assert_string_equal(s->found.hops[1].id, "s3");
@@ -332,7 +334,7 @@ an_excluded_shard_is_left_out_and_named(void **state)
                         "\"s2\" is excluded (failed), "
                         "\"s3\" is excluded (shard_corruption)");
 
-    /* Another process of the first one is another shard. */
+    /* Another process of the member is another shard, and is not excluded. */
 
     s->members[1].replica_start_ms++;
     s->members[2].replica_start_ms++;
@@ -367,13 +369,13 @@ a_segment_that_is_lost_leaves_the_last_view(void **state)
     assert_int_equal(scene_find(s, 0), FLEET_FOUND);
     assert_int_equal(s->fleet->view_state, VIEW_ABSENT);
 
-    /* The agent's next heartbeat puts it back. */
+    /* The agent's next heartbeat puts the segment back. */
 
     scene_publish(s);
     assert_int_equal(scene_find(s, 0), FLEET_FOUND);
     assert_int_equal(s->fleet->view_state, VIEW_FRESH);
 
-    /* A writer that has said nothing for long, and says something again. */
+    /* The writer was silent for long, and is heard again. */
 
     now = fleet_now_ms();
     assert_int_equal(llmgw_members_heartbeat(s->writer, now - 3001, error),
@@ -411,7 +413,7 @@ a_shard_that_joins_completes_the_pipeline(void **state)
 }
 
 
-/* Which says first that it has heard of no process yet. */
+/* A new agent reports first that it knows no process yet. */
 static void
 a_new_agent_makes_no_new_shard(void **state)
 {
@@ -478,7 +480,7 @@ what_left_is_forgotten_unless_it_is_excluded(void **state)
     until_changed(s, 1);
     assert_int_equal(s->fleet->nshards, 2);
 
-    /* It comes back as it was. */
+    /* A shard that comes back is still excluded. */
 
     s->n = 2;
     scene_publish(s);
@@ -509,7 +511,7 @@ work_done_ends_the_doubling_of_exclusions(void **state)
 }
 
 
-/* More shards of the model than are remembered. */
+/* The model has more shards than are remembered. */
 static void
 shards_are_remembered_up_to_a_limit(void **state)
 {

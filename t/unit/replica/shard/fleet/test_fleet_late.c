@@ -1,6 +1,8 @@
 
-/* Shards that were late or failed, and those that gossip doubts: who is asked
-   if nobody else is left. */
+/*
+ * Shards that were late or failed, and those that gossip doubts: which is
+ * asked if no other is left.
+ */
 
 #include "t/unit/replica/shard/fleet/test_fleet_support.h"
 
@@ -49,7 +51,8 @@ a_late_shard_is_asked_if_nobody_else_has_its_layers(void **state)
     assert_true(fleet_is_doubted(s->fleet, key_of(s, "s3")));
     assert_false(fleet_is_doubted(s->fleet, key_of(s, "s2")));
 
-    /* Before one whose agent is SUSPECT; behind it, once it has failed. */
+    /* A late shard comes before one whose agent is SUSPECT; one that failed
+       comes after it. */
 
     s->members[2].service = LLMGW_SERVICE_READY;
     s->members[2].liveness = LLMGW_LIVENESS_SUSPECT;
@@ -64,8 +67,8 @@ a_late_shard_is_asked_if_nobody_else_has_its_layers(void **state)
 }
 
 
-/* For those that one whose agent is SUSPECT cannot help: the rest of the order
-   stays. */
+/* Requests that a SUSPECT shard cannot help may leave those out: the rest of
+   the order stays. */
 static void
 a_shard_that_failed_is_asked_without_those_that_are_suspect(void **state)
 {
@@ -92,7 +95,7 @@ a_shard_that_failed_is_asked_without_those_that_are_suspect(void **state)
 }
 
 
-/* It is up again, maybe, for all that anybody knows. */
+/* A shard that failed may be up again, for all that is known. */
 static void
 a_shard_that_failed_is_asked_if_nobody_else_is_left(void **state)
 {
@@ -115,8 +118,8 @@ a_shard_that_failed_is_asked_if_nobody_else_is_left(void **state)
     assert_int_equal(fleet_find(s->fleet, &sure, &s->found), FLEET_GAP);
     assert_non_null(strstr(s->found.why, "\"s2\" is excluded (failed)"));
 
-    /* The replica stays ready; not with one that lied, whatever it did before.
-     */
+    /* The replica stays ready; but not with a shard that lied, whatever it did
+       before that. */
 
     ev_run(s->loop, EVRUN_ONCE);
     assert_true(fleet_is_ready(s->fleet));

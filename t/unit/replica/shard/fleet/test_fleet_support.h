@@ -86,7 +86,7 @@ scene_done(scene_t *s)
 }
 
 
-/* A shard that matches, ALIVE, READY, with room. */
+/* Adds a shard that matches, is ALIVE and READY, and has room. */
 static inline llmgw_member_t *
 scene_add(scene_t *s, const char *id, unsigned first, unsigned last)
 {
@@ -165,7 +165,9 @@ scene_open(scene_t *s)
 }
 
 
-/* Over all layers, without this shard's process (0: with all). */
+/*
+ * Finds a path over all layers that excludes this shard's process (0: none).
+ */
 static inline fleet_rc_t
 scene_find(scene_t *s, uint64_t excluded)
 {

@@ -1,5 +1,8 @@
 
-/* Sessions with a shard: what goes and comes, and how they end in order. */
+/*
+ * Sessions with a shard: which messages go and come, and how they end in
+ * order.
+ */
 
 #include <time.h>
 
@@ -43,7 +46,7 @@ rows_go_and_come(void **state)
         assert_true(rig->values[i] == rows[i] + 1);
     }
 
-    /* A closed session ends its stream in order. */
+    /* A session that is closed ends its HTTP/2 stream in order. */
 
     link_close(s->link);
     s->link = NULL;
@@ -121,7 +124,7 @@ halves_go_over_the_wire_where_that_is_asked_for(void **state)
     assert_true(rig->values[0] == 2);
     assert_true(rig->values[4] == 1001.5f);     /* 1000.5 + 1 */
 
-    /* Logits never do. */
+    /* Logits are never rounded. */
 
     rig->told[0] = '\0';
     s = rig_session(rig, 4, 7);
@@ -146,7 +149,7 @@ sessions_share_one_connection_and_count_at_their_shard(void **state)
     shard = rig->scene.fleet->shards[0];
     assert_int_equal(shard->sessions, 2);
 
-    /* Two of two places: the gossip that says so is not waited for. */
+    /* Two of two places are taken, which is known before gossip reports it. */
 
     rig->scene.members[0].max_capacity = 2;
     scene_publish(&rig->scene);
@@ -189,7 +192,7 @@ a_session_may_be_closed_in_its_own_callbacks(void **state)
     until_count(rig, &rig->shard.nended, 1);
     assert_string_equal(rig->told, "a opened, a started 0");
 
-    /* The same where only the Result said that it had begun. */
+    /* The same, if only the Result shows that the step had begun. */
 
     rig->told[0] = '\0';
     s = rig_session(rig, 0, 3);
@@ -221,7 +224,7 @@ a_lost_session_may_be_closed_before_it_is_told(void **state)
 }
 
 
-/* A shard that keeps a closed session's stream open. */
+/* The shard keeps the HTTP/2 stream of a closed session open. */
 static void
 a_stream_that_does_not_end_is_reset(void **state)
 {
@@ -263,12 +266,13 @@ a_server_that_goes_away_gets_no_new_session(void **state)
         ev_run(rig->scene.loop, EVRUN_ONCE);
     }
 
-    /* The next one needs another connection, which nobody accepts. */
+    /* The next session needs another connection, which the listener does not
+       accept. */
 
     (void) rig_session(rig, 0, 3);
     until_told(rig, "a opened, b lost failed");
 
-    /* The first one goes on. */
+    /* The first session continues. */
 
     link_step(s->link, 0, 1, 0, rows);
     until_told(rig, "a opened, b lost failed, a started 0, a result 0 1");

@@ -1,5 +1,7 @@
 
-/* How a session with a shard is lost, and what is told then. */
+/*
+ * How a session with a shard is lost, and which reason is given then.
+ */
 
 #include <sys/socket.h>
 
@@ -58,7 +60,7 @@ wrong_answers_end_the_session(void **state)
     assert_lost(rig, SAYS_NOTHING, SHARD_BAD_SHAPE);
     assert_lost(rig, SAYS_GARBAGE, SHARD_BAD_SHAPE);
 
-    /* All on one connection: it is the session that is worth nothing. */
+    /* All were on one connection: a wrong answer ends only the session. */
 
     assert_int_equal(grpc_server_conns(rig->shard.server), 1);
 }
@@ -78,8 +80,8 @@ a_refusal_is_told_with_its_reason(void **state)
     until_told(rig, "a lost shard_full");
     assert_string_equal(s->text, "no?place");
 
-    /* For a moment it is full, whatever gossip says.  The moment is made
-       longer, so that it is not over yet. */
+    /* The shard counts as full for a moment, whatever gossip reports.  The
+       test makes the moment longer, so that it is not over yet. */
 
     shard = rig->scene.fleet->shards[0];
     assert_in_range(shard->full_until_ms, 1, fleet_now_ms() + PEER_FULL_MS);
@@ -165,7 +167,7 @@ a_broken_connection_tells_each_session_once(void **state)
     assert_non_null(strstr(rig->told, "b lost failed"));
     assert_non_null(strstr(s->text, "connection to 127.0.0.1:"));
 
-    /* Nobody listens there any more. */
+    /* Nothing listens there any more. */
 
     rig->told[0] = '\0';
     s = rig_session(rig, 0, 3);
@@ -174,7 +176,7 @@ a_broken_connection_tells_each_session_once(void **state)
 }
 
 
-/* From within on_lost(): others are closed, and a new one is opened. */
+/* on_lost() closes other sessions, and opens a new one. */
 static void
 a_loss_may_close_and_open_sessions(void **state)
 {
@@ -187,7 +189,7 @@ a_loss_may_close_and_open_sessions(void **state)
     rig->sessions[0].closes_others = 1;
     rig->sessions[0].opens_again = 1;
 
-    /* As if its agent had said so: the process is down. */
+    /* As if the shard's agent had reported that the process is down. */
 
     rig->scene.fleet->shards[0]->peer->key++;
     rig->told[0] = '\0';
@@ -211,7 +213,7 @@ a_process_that_is_down_takes_its_sessions_with_it(void **state)
     until_told(rig, "a opened, a lost failed");
     assert_non_null(strstr(rig->sessions[0].text, "its process is down"));
 
-    /* And one that took its place, at the same address. */
+    /* Another process has taken its place, at the same address. */
 
     rig->scene.members[0].service = LLMGW_SERVICE_READY;
     scene_publish(&rig->scene);
@@ -223,7 +225,7 @@ a_process_that_is_down_takes_its_sessions_with_it(void **state)
 }
 
 
-/* A host that lost its power resets nothing. */
+/* A host without power resets no connection. */
 static void
 a_dead_host_is_noticed_if_it_owes_an_answer(void **state)
 {
@@ -240,7 +242,7 @@ a_dead_host_is_noticed_if_it_owes_an_answer(void **state)
     rig->scene.members[0].liveness = LLMGW_LIVENESS_DEAD;
     scene_publish(&rig->scene);
 
-    /* Nothing is owed, so nothing is known. */
+    /* No answer is outstanding, so the loss is not noticed. */
 
     shard->peer->heard_ms -= 60000;
 

@@ -1,5 +1,7 @@
 
-/* Sessions with a shard that write down what they are told. */
+/*
+ * Sessions with a shard that write down their callbacks.
+ */
 
 #ifndef TEST_LINK_SUPPORT_H
 #define TEST_LINK_SUPPORT_H
@@ -28,11 +30,11 @@ typedef struct rig_s {
     size_t      nsessions;
     char        told[2048];     /* "a opened, a started 0, a result 0 2" */
     float       values[64];     /* of the last result */
-    float      *large;          /* where it is larger: all of it */
+    float      *large;          /* all values, where they are more */
 } rig_t;
 
 
-/* --- what sessions are told */
+/* --- callbacks of sessions */
 
 static inline void
 tell(session_t *s, const char *format, ...)
@@ -200,7 +202,7 @@ teardown(void **state)
 }
 
 
-/* With the shard of these layers, in sessions "a", "b" ... */
+/* Opens a session with the shard of these layers: "a", then "b" ... */
 static inline session_t *
 rig_session(rig_t *rig, unsigned first, unsigned last)
 {
@@ -238,7 +240,7 @@ until_told(rig_t *rig, const char *expected)
 }
 
 
-/* Until the shard has seen its end of it, too. */
+/* Runs the loop until the shard has counted n, such as ended streams. */
 static inline void
 until_count(rig_t *rig, const int *count, int n)
 {

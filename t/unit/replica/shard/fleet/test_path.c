@@ -1,5 +1,7 @@
 
-/* The shortest path over layers, beside a search that tries every path. */
+/*
+ * The shortest path over layers, compared with a search that tries every path.
+ */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -100,7 +102,7 @@ a_shard_stops_where_its_successor_begins(void **state)
     cover_add(&c, "b", 4, 15);
     assert_path(&c, "a:0-3 b:4-15");
 
-    /* And at the end of what was asked for. */
+    /* The same at the end of the layers that were asked for. */
 
     c.query.to = 5;
     assert_path(&c, "a:0-5");
@@ -172,7 +174,7 @@ zone_then_loaded_then_queue_then_id_decide(void **state)
 }
 
 
-/* A short queue at one hop is worth nothing behind a long one at another. */
+/* A short queue at one hop does not count beside a long one at another. */
 static void
 the_worst_queue_counts_and_no_other(void **state)
 {
@@ -250,7 +252,7 @@ sixteen_hops_are_allowed_and_no_more(void **state)
     assert_int_equal(cover_find(&c), PATH_FOUND);
     assert_int_equal(c.nhops, 16);
 
-    /* What one would like to keep is no reason to find no path. */
+    /* Boundaries that a query would like to keep do not prevent a path. */
 
     for (i = 0; i < 16; i++) {
         keep[i] = i + 1;
@@ -265,7 +267,7 @@ sixteen_hops_are_allowed_and_no_more(void **state)
 }
 
 
-/* --- the same by trying all */
+/* --- the same path by trying all */
 
 typedef struct {
     uint32_t    sums[5];        /* skipped, hops, far, unloaded, worst queue */
@@ -405,7 +407,7 @@ cover_draw(cover_t *c, uint32_t *keep, rnd_t *rnd)
 }
 
 
-/* Two equal boundaries are counted once by one and twice by the other. */
+/* The path counts two equal boundaries once, the trial counts them twice. */
 static void
 keep_once(cover_t *c, uint32_t *keep)
 {

@@ -1,8 +1,8 @@
 
 /*
- * A shard in the test's own loop, over real sockets.  It answers as it is told,
- * so that each wrong answer can be had; it adds 1 to what it gets, and its
- * logits are positions.
+ * A shard in the test's own loop, over real sockets.  It answers in the way
+ * that it is told, so that a test can get each wrong answer; it adds 1 to the
+ * values that it gets, and its logits are positions.
  */
 
 #ifndef TEST_SHARD_STUB_H
@@ -19,7 +19,7 @@
 /* How the shard answers. */
 typedef enum {
     RIGHT = 0,
-    IS_SILENT,              /* to the Open */
+    IS_SILENT,              /* no answer to the Open */
     REFUSES_OPEN,
     OPENS_WIDER,
     OPENS_TWICE,
@@ -30,14 +30,14 @@ typedef enum {
     STARTS_TWICE,
     RESULT_OF_ANOTHER,
     RESULT_TWICE,
-    RESULT_SHORT,           /* one row less, as it says itself */
-    RESULT_CUT,             /* one byte less than it says */
-    RESULT_CHUNKED,         /* in more chunks than there are */
-    RESULT_LOGITS,          /* of a shard that computes none */
+    RESULT_SHORT,           /* one row less, and so declared */
+    RESULT_CUT,             /* one byte less than declared */
+    RESULT_CHUNKED,         /* more chunks than declared */
+    RESULT_LOGITS,          /* logits of a shard with none */
     SAYS_NOTHING,           /* a message without a kind */
     SAYS_GARBAGE,
     REFUSES_STEP,
-    FINISHES,               /* with a status, and a reason or none */
+    FINISHES,               /* with a status; a reason or none */
     RESETS,
     KEEPS_STEPS             /* never answers a Step */
 } way_t;
@@ -51,7 +51,7 @@ typedef struct {
     tensor_dtype_t         dtype;
     int                    nopens;
     int                    ncloses;
-    int                    nended;      /* by the client, without a reset */
+    int                    nended;      /* ended by the client */
     int                    nreset;
     uint32_t               last_rows;
     Llmgateway__Shard__Open  *open;     /* the last one; unpacked */
@@ -140,7 +140,10 @@ reply_started(shard_t *shard, llmgw_grpc_stream_t *stream,
 }
 
 
-/* What a last shard computes for a step, or what another does with its rows. */
+/*
+ * The logits that a last shard gives for a step, or the rows that another
+ * gives.
+ */
 static inline float *
 compute(const shard_t *shard, const Llmgateway__Shard__Step *step,
     const float *in, int is_last, uint32_t *rows, uint32_t *width)
@@ -252,7 +255,7 @@ shard_step(shard_t *shard, llmgw_grpc_stream_t *stream,
 }
 
 
-/* What it does instead of opening.  0: it opens. */
+/* Does what the way asks for instead of opening.  0: the shard opens. */
 static inline int
 shard_misbehaves(shard_t *shard, llmgw_grpc_stream_t *stream,
     uint64_t session)

@@ -3,13 +3,13 @@
  * A stage for flows: shards, links and time in memory.
  *
  * The shards really compute: a row is a hash of 64 bits, as four floats, and
- * each layer of each session chains what it has seen, so that a row that is
- * lost, doubled, late or another's changes all that comes after it.  What a
- * stream says is right if it is what scene_expect() computes without any of
- * this.
+ * each layer of each session chains the rows that it has seen.  A row that is
+ * lost, doubled, late or of another stream changes all that comes after it.  A
+ * stream's tokens are right if they are what scene_expect() computes without
+ * any of this.
  *
- * Time moves from event to event.  Callbacks come from the loop alone; that
- * none comes from within a call of a flow's functions is asserted.
+ * Time moves from event to event.  Callbacks come from the loop alone; it is
+ * asserted that none comes from within a call of a flow's functions.
  */
 
 #ifndef FLOW_SCENE_H
@@ -40,8 +40,8 @@
 #define STREAMS_MAX  80
 #define SESSIONS_MAX 1000
 #define IDS_MAX      700
-#define EXPIRED_MS   15000      /* of an exclusion, the first time */
-#define LOAD_MS      60000      /* so long a session waits for the slice */
+#define EXPIRED_MS   15000      /* a first exclusion's term */
+#define LOAD_MS      60000      /* a session waits so long for the slice */
 
 typedef enum {
     GOOD = 0,
@@ -50,13 +50,13 @@ typedef enum {
     LIE_LONG,               /* ten thousand times as long */
     BAD_SHAPE,
     BAD_POSITION,
-    SILENT,                 /* before Started */
+    SILENT,                 /* no Started */
     STARTED_ONLY,
     REFUSES_FAILED,
     REFUSES_EXPIRED,
     REFUSES_UNKNOWN,
-    BREAKS,                 /* the connection */
-    REFUSES_FULL,           /* from here on: Opens */
+    BREAKS,                 /* its connection breaks */
+    REFUSES_FULL,           /* from here on: faults of an Open */
     REFUSES_DRAINING,
     REFUSES_MEMORY,
     REFUSES_LOADING,
@@ -76,19 +76,19 @@ typedef struct {
     uint64_t  excluded_ms;
     unsigned  asked_with;       /* FLEET_WITH_.., while it is excluded; or 0 */
     uint32_t  exclusions;
-    uint32_t  sessions;         /* open now */
+    uint32_t  sessions;         /* that are open */
     uint32_t  sessions_max;
-    uint32_t  replays_most;     /* at a time */
+    uint32_t  replays_most;     /* most at one time */
     uint32_t  rows_max;         /* of a step */
     uint64_t  row_ns;
-    uint64_t  step_ns;          /* of any step, on top */
+    uint64_t  step_ns;          /* of any step, besides its rows */
     uint64_t  free_ns;          /* when it will have computed what it has */
-    uint64_t  open_ns;          /* until it answers an Open */
-    uint64_t  loaded_ns;        /* not before this time; or refuses */
-    fault_t   open_fault;       /* of all Opens */
+    uint64_t  open_ns;          /* time until it answers an Open */
+    uint64_t  loaded_ns;        /* loads until then, or refuses */
+    fault_t   open_fault;       /* fault of all Opens */
     fault_t   fault;            /* of the step at fault_at, of any session */
     uint32_t  fault_at;
-    int       faults;           /* how often yet */
+    int       faults;           /* how many are left */
 } fake_t;
 
 struct link_session_s {
@@ -104,10 +104,10 @@ struct link_session_s {
     uint32_t                 outstanding;
     uint64_t                 last_ns;       /* of its last event */
     uint32_t                 events;
-    uint64_t                 cut;           /* events up to this one: not any
-                                               more, the connection broke */
+    uint64_t                 cut;           /* the connection broke: events
+                                               up to this one are dropped */
     int                      is_open;
-    int                      is_over;       /* says nothing more */
+    int                      is_over;       /* it reports nothing more */
     int                      is_closed;
     char                    *text;          /* of on_lost(), and */
     float                   *values;        /* of on_result(): gone with it */
@@ -142,8 +142,8 @@ struct stream_s {
     uint32_t     ids[IDS_MAX];
     uint32_t     nprompt;
     uint32_t     nids;
-    uint32_t     most;              /* ids in the end */
-    uint32_t     sent;              /* rows */
+    uint32_t     most;              /* number of ids in the end */
+    uint32_t     sent;              /* rows sent */
     uint32_t     chunk;             /* rows of a step at most */
     uint32_t     asked[FLOW_STEPS_MAX][3];      /* position, rows, logits */
     size_t       nasked;
@@ -151,8 +151,8 @@ struct stream_s {
     int          is_done;
     int          is_paused;
     uint64_t     done_ns;
-    uint64_t     pause_at;          /* ids */
-    const char  *reason;            /* lost */
+    uint64_t     pause_at;          /* number of ids */
+    const char  *reason;            /* why it was lost */
     char         text[FLOW_TEXT_BYTES];
 };
 
@@ -175,7 +175,7 @@ static struct {
     link_session_t  *sessions[SESSIONS_MAX];    /* not closed */
     size_t      nsessions;
     uint32_t    opens;
-    int         is_mixed;       /* others have the layers by other ids */
+    int         is_mixed;       /* some shards have layers with other ids */
     int         is_in_call;
     rnd_t       rnd;
     uint64_t    seed;
@@ -256,7 +256,7 @@ model_sample(const float *logits)
 }
 
 
-/* What the stream has to say: ids behind the prompt. */
+/* Computes the ids that the stream has to give after its prompt. */
 static void
 scene_expect(const stream_t *s, uint32_t *ids)
 {
@@ -301,7 +301,7 @@ scene_push(event_t event)
         event.session->last_ns = event.at;
     }
 
-    /* sorted, the next one last */
+    /* sorted, the next event last */
     for (i = scene.nevents++; i > 0; i--) {
         if (scene.events[i - 1].at > event.at) {
             break;
@@ -391,7 +391,7 @@ scene_run_session(event_t *e)
 }
 
 
-/* 0: nothing is to come. */
+/* Runs the next event; returns 0 if there is none. */
 static int
 scene_run_one(void)
 {
@@ -479,7 +479,7 @@ fake_is_full(const fake_t *shard)
 }
 
 
-/* Fewest hops; of equal ones, the shard with the fewest sessions. */
+/* The path with the fewest hops; of equal shards the least busy one. */
 static fleet_rc_t
 scene_search(const fleet_query_t *query, fleet_path_t *path, int is_full)
 {

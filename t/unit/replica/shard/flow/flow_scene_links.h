@@ -157,7 +157,7 @@ scene_close(link_session_t *session)
 }
 
 
-/* NULL: nothing was asked for. */
+/* Returns the logits, or NULL if none were asked for. */
 static float *
 session_compute(link_session_t *session, uint32_t position, uint32_t rows,
     int is_asked, const float *values)
@@ -188,7 +188,7 @@ session_compute(link_session_t *session, uint32_t position, uint32_t rows,
 }
 
 
-/* What a shard has to compute before, it computes first. */
+/* A shard computes steps one after the other. */
 static uint64_t
 session_start(link_session_t *session, uint32_t rows, uint64_t *done)
 {
@@ -229,7 +229,7 @@ fake_lie(fault_t fault, float *values, size_t n)
 }
 
 
-/* 1: this step of the shard goes wrong. */
+/* Returns 1 if this step of the shard goes wrong. */
 static int
 fake_is_faulty(fake_t *shard, uint32_t position, uint32_t rows)
 {
@@ -365,7 +365,7 @@ scene_shard(const char *id, uint32_t first, uint32_t last)
 }
 
 
-/* 0-7, 8-15, twice. */
+/* Shards for layers 0-7 and 8-15, two of each. */
 static inline void
 two_by_two(void)
 {
@@ -376,7 +376,7 @@ two_by_two(void)
 }
 
 
-/* What a session was about to say is not said any more. */
+/* Drops the events that a session had still to report; it reports its loss. */
 static void
 session_break(link_session_t *session, shard_reason_t reason)
 {
@@ -405,7 +405,7 @@ fake_kill(void *data)
 }
 
 
-/* Another process of the same member. */
+/* The member has another process. */
 static inline void
 fake_restart(void *data)
 {
@@ -429,7 +429,9 @@ fake_unlist(void *data)
 }
 
 
-/* All its sessions have been idle for too long, as it says. */
+/*
+ * The shard ends all its sessions, and reports that they were idle too long.
+ */
 static inline void
 fake_expire(void *data)
 {

@@ -54,7 +54,7 @@ stream_end(stream_t *s)
 }
 
 
-/* The core works in a thread of its own: what it says comes later. */
+/* The core works in a thread of its own, so its rows come later. */
 static void
 stream_go_on(void *data)
 {
@@ -144,7 +144,7 @@ static const flow_callbacks_t  stream_callbacks = {
 };
 
 
-/* It begins when the loop runs. */
+/* Makes a stream, which begins when the loop runs. */
 static stream_t *
 scene_stream(uint32_t prompt, uint32_t tokens)
 {
@@ -171,7 +171,7 @@ scene_stream(uint32_t prompt, uint32_t tokens)
 }
 
 
-/* It said all of what it has to say, or the first part and why no more. */
+/* The stream gave all of its ids, or the first of them and a reason. */
 static void
 stream_check(const stream_t *s)
 {
@@ -223,7 +223,7 @@ scene_begin(uint64_t seed, uint64_t history_max)
 }
 
 
-/* Nothing is left of anything. */
+/* Ends the scene: no session, row or stream may be left. */
 static void
 scene_end(void)
 {

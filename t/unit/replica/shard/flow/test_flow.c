@@ -1,5 +1,7 @@
 
-/* One fault at a time: what a flow does about it, and what it does not. */
+/*
+ * One fault at a time: what a flow does about it, and what it leaves alone.
+ */
 
 #include "t/unit/replica/shard/flow/flow_scene_streams.h"
 
@@ -30,7 +32,10 @@ the_text_is_that_of_the_whole_model(void **state)
 }
 
 
-/* 4 shards, 8 chunks, 20 ms each: 11 steps behind each other, not 32. */
+/*
+ * 4 shards and 8 chunks of 20 ms each take 11 steps one after the other, not
+ * 32.
+ */
 static void
 chunks_of_a_prompt_overlap_over_the_shards(void **state)
 {
@@ -54,7 +59,7 @@ chunks_of_a_prompt_overlap_over_the_shards(void **state)
 }
 
 
-/* Each of the two shards, at each position. */
+/* Each of the two shards dies, at each position. */
 static void
 a_shard_that_dies_is_replaced_and_no_bit_changes(void **state)
 {
@@ -81,7 +86,7 @@ a_shard_that_dies_is_replaced_and_no_bit_changes(void **state)
 }
 
 
-/* The first hop's rows come again, the other's sessions stay. */
+/* The first hop's rows are computed again, the other sessions stay. */
 static void
 only_the_shard_that_was_lost_computes_again(void **state)
 {
@@ -135,7 +140,9 @@ a_replacement_may_have_other_inner_boundaries(void **state)
 }
 
 
-/* With fp16 on the wire a cut rounds, and so belongs to what is computed. */
+/*
+ * With fp16 on the wire each cut rounds, so the cuts belong to the numerics.
+ */
 static void
 a_stream_of_fp16_keeps_its_cuts(void **state)
 {
@@ -166,7 +173,9 @@ a_stream_of_fp16_keeps_its_cuts(void **state)
 }
 
 
-/* Nobody begins where the lost one began, but one does a boundary before. */
+/*
+ * No shard begins where the lost one began, but one begins a boundary before.
+ */
 static void
 a_stretch_grows_until_somebody_covers_it(void **state)
 {
@@ -215,7 +224,7 @@ a_boundary_without_history_begins_from_the_tokens(void **state)
 }
 
 
-/* What is over the budget is what is still to be sent. */
+/* Only rows that are still to be sent may exceed the budget. */
 static void
 histories_have_a_budget(void **state)
 {
@@ -241,15 +250,18 @@ histories_have_a_budget(void **state)
     }
     flows_stats(scene.flows, &stats);
     assert_true(most > max / 2);
-    /* of each of 20 hops a block that is in use, and what waits at the
-       first: eight steps and a block */
+    /* each of 20 hops has a block that is in use, and the first ones have rows
+       that wait: eight steps and a block */
     assert_true(most <= max + (20 + 10 * 9) * 32 * WIDTH * sizeof(float));
     assert_in_range(stats.evictions, 1, 10);
     scene_end();
 }
 
 
-/* It opens late: nothing was sent to it when the history was given up. */
+/*
+ * The session opens late: nothing had been sent to it when the history was
+ * given up.
+ */
 static void
 a_history_that_is_given_up_is_not_begun_again(void **state)
 {
@@ -343,7 +355,7 @@ a_full_fleet_is_told_from_one_with_a_gap(void **state)
     assert_string_equal(b->reason, "shard_full");
     scene_end();
 
-    /* the fleet did not know it yet */
+    /* the fleet did not know yet that the shard was full */
     for (i = 0; i < 2; i++) {
         scene_begin(1, PLENTY);
         scene_shard("a", 0, 7);
@@ -364,7 +376,10 @@ a_full_fleet_is_told_from_one_with_a_gap(void **state)
 }
 
 
-/* What a shard says that cannot serve now harms it nowhere else. */
+/*
+ * A shard's refusal that it cannot serve now does not count against it
+ * elsewhere.
+ */
 static void
 a_busy_shard_is_passed_over_and_not_blamed(void **state)
 {
@@ -390,7 +405,7 @@ a_busy_shard_is_passed_over_and_not_blamed(void **state)
 }
 
 
-/* Its places were taken; 5 s later that says nothing any more. */
+/* The shard's places were taken, which after 5 s says nothing any more. */
 static void
 a_busy_shard_is_asked_again_later(void **state)
 {
@@ -440,7 +455,7 @@ a_lie_is_found_and_its_shard_excluded(void **state)
     for (shard = 0; shard < 2; shard++) {
         for (i = 0; i < 3; i++) {
             if (shard == 1 && lies[i] == LIE_LONG) {
-                continue;       /* logits have no norm that is known */
+                continue;       /* norms of logits are not known */
             }
             scene_begin(1, PLENTY);
             two_by_two();
@@ -488,7 +503,7 @@ an_idle_session_that_expires_is_missed_when_it_is_needed(void **state)
 }
 
 
-/* It would be opened, expire, be opened, ... */
+/* The session would be opened and expire again and again. */
 static void
 a_session_that_expires_at_once_is_a_fault(void **state)
 {

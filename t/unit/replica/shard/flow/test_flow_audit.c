@@ -1,5 +1,7 @@
 
-/* A share of sessions is computed at a second shard, and compared. */
+/*
+ * A share of sessions is computed at a second shard, too, and compared.
+ */
 
 #include "t/unit/replica/shard/flow/flow_scene_streams.h"
 
@@ -29,7 +31,7 @@ begin(uint32_t ppm)
 }
 
 
-/* Never more than the share, at any time. */
+/* Runs streams; audits never have more than their share of rows. */
 static void
 run(int streams)
 {
@@ -72,7 +74,7 @@ a_healthy_fleet_has_no_difference(void **state)
     assert_in_range(scene.flows->audit_stats.rows, 500, 1000);
     assert_string_equal(scene.flows->audit_alert, "");
 
-    /* what streams did not need is given back */
+    /* the share that streams did not need is given back */
     spent = scene.flows->audit_spent;
     assert_int_equal(spent, scene.flows->audit_stats.rows);
     scene_end();
@@ -92,7 +94,7 @@ nothing_is_computed_twice_unless_it_is_asked_for(void **state)
 }
 
 
-/* The one whose rows the stream got, and the one that computed them again. */
+/* The liar is the shard that served the stream, or the one that audited it. */
 static void
 of_three_the_one_that_differs_from_two_is_named(void **state)
 {
@@ -137,7 +139,7 @@ of_two_it_cannot_be_told_which_is_wrong(void **state)
 }
 
 
-/* The first of the logits that differ, not hidden state. */
+/* A last shard is audited by its logits, since it gives no rows. */
 static void
 logits_are_compared_too(void **state)
 {
@@ -153,7 +155,7 @@ logits_are_compared_too(void **state)
 }
 
 
-/* Whatever becomes of the second shard, the stream does not notice. */
+/* Whatever happens to the second shard, the stream does not notice it. */
 static void
 an_audit_that_ends_early_leaves_nothing(void **state)
 {
@@ -192,7 +194,7 @@ an_audit_that_ends_early_leaves_nothing(void **state)
 }
 
 
-/* Its process dies while the audit runs, and so does the stream's shard. */
+/* One of the two shards dies during the audit, the first or the second. */
 static void
 a_shard_that_dies_under_an_audit_is_no_difference(void **state)
 {
@@ -214,7 +216,7 @@ a_shard_that_dies_under_an_audit_is_no_difference(void **state)
 }
 
 
-/* Rows for audits go before the histories of streams. */
+/* Audits drop their rows before the histories of streams are given up. */
 static void
 an_audit_keeps_no_more_than_there_is_room_for(void **state)
 {

@@ -1,6 +1,8 @@
 
-/* Shards that were late, and those that gossip doubts: who is left, and who is
-   asked. */
+/*
+ * Shards that were late, and shards that gossip doubts: which are left, and
+ * which are asked.
+ */
 
 #include "t/unit/replica/shard/flow/flow_scene_streams.h"
 
@@ -14,7 +16,8 @@ shard_doubt(void *data)
 }
 
 
-/* Two by two; "b" is silent at a position, and gossip doubts it at 3 s. */
+/* Shards two by two; "b" is silent at a position, and gossip doubts it after 3
+   s. */
 static stream_t *
 one_that_is_silent_at(uint32_t position)
 {
@@ -29,7 +32,8 @@ one_that_is_silent_at(uint32_t position)
 }
 
 
-/* Not before Started alone, and not by gossip alone: by both. */
+/* Silence before Started moves a stream only if gossip doubts the shard, too.
+   */
 static void
 silence_and_gossip_move_a_stream_that_had_rows(void **state)
 {
@@ -49,7 +53,7 @@ silence_and_gossip_move_a_stream_that_had_rows(void **state)
 }
 
 
-/* The first rows may wait for pages, and for those that replay. */
+/* A shard's first rows may wait for memory pages, and for replays. */
 static void
 gossip_moves_no_stream_before_its_first_rows(void **state)
 {
@@ -65,7 +69,7 @@ gossip_moves_no_stream_before_its_first_rows(void **state)
 }
 
 
-/* An Open is answered at once, whoever replays there; and a shard that has to
+/* A shard answers an Open at once, whatever it replays; and one that has to
    load first reports to its agent meanwhile. */
 static void
 silence_and_gossip_move_a_stream_whose_session_is_not_opened(void **state)
@@ -92,7 +96,7 @@ silence_and_gossip_move_a_stream_whose_session_is_not_opened(void **state)
 }
 
 
-/* A suspicion may be false. */
+/* The suspicion may be false. */
 static void
 a_doubted_shard_that_computes_keeps_its_streams(void **state)
 {
@@ -113,7 +117,7 @@ a_doubted_shard_that_computes_keeps_its_streams(void **state)
 }
 
 
-/* With nobody else who is sure, it may still come. */
+/* A doubted shard may still answer, if no other is sure. */
 static void
 a_doubted_shard_is_waited_for_where_nobody_else_computes(void **state)
 {
@@ -130,8 +134,8 @@ a_doubted_shard_is_waited_for_where_nobody_else_computes(void **state)
 }
 
 
-/* New ones would ask it at last, whether "b" is STALLED or SUSPECT: that one
-   is no better for those that stand there. */
+/* A new stream would ask the failed shard in the end, whether "b" is STALLED
+   or SUSPECT: "b" is no better for streams that wait for it. */
 static void
 a_shard_that_failed_is_asked_rather_than_a_doubted_one_waited_for(
     void **state)
@@ -159,7 +163,7 @@ a_shard_that_failed_is_asked_rather_than_a_doubted_one_waited_for(
 }
 
 
-/* A stream that left "b" since that was late once, and goes on at "d". */
+/* A stream that left "b", which was late once, and continues at "d". */
 static stream_t *
 one_that_left_a_late_shard(void)
 {
@@ -180,7 +184,7 @@ one_that_left_a_late_shard(void)
 }
 
 
-/* Others would do so as well, before its exclusion ends. */
+/* New streams would ask it, too, before its exclusion ends. */
 static void
 a_shard_that_was_late_is_asked_where_nobody_else_computes(void **state)
 {
@@ -200,7 +204,7 @@ a_shard_that_was_late_is_asked_where_nobody_else_computes(void **state)
 }
 
 
-/* The fleet says of each layer that somebody has it by other ids. */
+/* The fleet reports of each layer that a shard has it with other ids. */
 static void
 a_shard_that_was_late_is_asked_in_a_fleet_of_several_weights(void **state)
 {
@@ -215,8 +219,8 @@ a_shard_that_was_late_is_asked_in_a_fleet_of_several_weights(void **state)
 }
 
 
-/* "b" fails the first of two streams, and the heir of both dies.  Returns the
-   second. */
+/* "b" fails the first of two streams, and the shard that took over both dies.
+   Returns the second stream. */
 static stream_t *
 one_whose_heir_dies(int has_fallback)
 {
@@ -242,7 +246,7 @@ one_whose_heir_dies(int has_fallback)
 }
 
 
-/* To be asked again in 15 s is too late for those that have nobody else. */
+/* For a stream without another shard, 15 s is too late to ask one again. */
 static void
 a_shard_that_failed_others_is_asked_where_nobody_else_computes(void **state)
 {
@@ -254,7 +258,7 @@ a_shard_that_failed_others_is_asked_where_nobody_else_computes(void **state)
 }
 
 
-/* "d" is, from its next step on. */
+/* "d", which took over, stands still from its next step on. */
 static void
 the_heir_stands_still(const stream_t *s)
 {
@@ -265,7 +269,7 @@ the_heir_stands_still(const stream_t *s)
 }
 
 
-/* On a busy host any shard is late once: that uses up no failover. */
+/* Any shard of a busy host is late once: that does not use up a failover. */
 static void
 a_stream_that_left_late_shards_leaves_one_that_stands_still(void **state)
 {

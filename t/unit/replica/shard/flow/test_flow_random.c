@@ -1,9 +1,9 @@
 
 /*
  * Random schedules: shards that die, come back, hang, lie, refuse and forget,
- * histories that are too long, streams that pause and leave, at any time and
- * several at once.  Whatever comes, a stream says what the whole model says,
- * or the first part of it and a reason; the reason is that nobody is left to
+ * histories that are too long, and streams that pause and leave, at any time
+ * and several at once.  Whatever happens, a stream gives the ids of the whole
+ * model, or the first of them and a reason, which is that no shard is left to
  * ask; and in the end nothing is left.
  *
  * LLMGW_FLOW_SEEDS schedules, from LLMGW_FLOW_FIRST on.
@@ -55,7 +55,7 @@ random_shard(uint32_t first, uint32_t last)
 }
 
 
-/* Each cover is a pipeline; others lie across them. */
+/* Each cover of the layers is a pipeline; further shards lie across them. */
 static void
 random_shards(void)
 {
@@ -211,7 +211,10 @@ random_stream(void *data)
 }
 
 
-/* Of those that have not failed this flow; all others may be asked at last. */
+/*
+ * No path is left over shards that have not failed this flow; all others may
+ * be asked in the end.
+ */
 static void
 nobody_is_left(const flow_t *flow)
 {

@@ -1,5 +1,7 @@
 
-/* What flows say of themselves, for the report to the agent. */
+/*
+ * What flows report of themselves to the agent.
+ */
 
 #include "t/unit/replica/shard/flow/flow_scene_streams.h"
 
@@ -51,7 +53,10 @@ keep_failure(const flow_t *flow)
 }
 
 
-/* What a client reads: layers and what their shard did, and no name of it. */
+/*
+ * A client reads which layers failed and what their shard did, but not its
+ * name.
+ */
 static void
 a_client_is_told_layers_and_what_their_shard_did(void **state)
 {
@@ -88,7 +93,7 @@ a_client_is_told_layers_and_what_their_shard_did(void **state)
     assert_string_equal(told.text, "no shard can compute layer 0");
     scene_end();
 
-    /* another one takes over */
+    /* another shard takes over */
     scene_begin(1, PLENTY);
     scene_shard("a", 0, 7);
     scene_shard("secret", 8, 15);

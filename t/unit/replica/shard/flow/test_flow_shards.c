@@ -1,5 +1,7 @@
 
-/* What is remembered of shards. */
+/*
+ * What flows remember of shards.
+ */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +23,7 @@ a_step_has_twenty_times_the_mean_of_its_kind(void **state)
     assert_int_equal(flow_shard_bound_ns(&shard, 1), 10000 * MS);
     assert_int_equal(flow_shard_bound_ns(&shard, 32), 10000 * MS);
 
-    /* rows of a chunk say nothing of a row alone */
+    /* the time of a chunk's rows does not give that of a row alone */
     assert_int_equal(flow_shard_took(&shard, 32, 320 * MS), 10 * MS);
     assert_int_equal(flow_shard_bound_ns(&shard, 32), 6400 * MS);
     assert_int_equal(flow_shard_bound_ns(&shard, 6), 1200 * MS);
@@ -58,7 +60,7 @@ a_mean_follows_what_is_measured(void **state)
 }
 
 
-/* Those in use are never forgotten. */
+/* Shards that are in use are never forgotten. */
 static void
 shards_come_and_go_within_a_limit(void **state)
 {

@@ -1,12 +1,15 @@
 
-/* Deadlines, turns and places: when something is done, and when not yet. */
+/*
+ * Deadlines, turns and places: when a flow acts, and when not yet.
+ */
 
 #include "t/unit/replica/shard/flow/flow_scene_streams.h"
 
 #define PLENTY  (1ULL << 40)
 
 
-/* Until a step has begun it may wait behind another's; then it has to end. */
+/* Before Started a step may wait behind other steps; after it the step has to
+   end. */
 static void
 a_stall_is_found_by_its_deadline(void **state)
 {
@@ -38,7 +41,8 @@ a_stall_is_found_by_its_deadline(void **state)
 }
 
 
-/* A stream over one shard, which says Started at position 70 and no more. */
+/* A stream over one shard, which answers Started at position 70, and no more.
+   */
 static stream_t *
 one_that_stalls(void)
 {
@@ -52,7 +56,7 @@ one_that_stalls(void)
 }
 
 
-/* It could go nowhere, so it has waited for as long as for a Started. */
+/* The stream has no other shard, so it waits as long as for a Started. */
 static void
 a_stall_without_a_replacement_is_called_so(void **state)
 {
@@ -70,7 +74,7 @@ a_stall_without_a_replacement_is_called_so(void **state)
 }
 
 
-/* It goes on with the fallback, which does not wait. */
+/* The fallback takes over at once, and does not wait. */
 static void
 a_stall_with_a_fallback_ends_at_its_deadline(void **state)
 {
@@ -95,7 +99,7 @@ shard_join(void *data)
 }
 
 
-/* Nothing was lost, and nobody is to blame. */
+/* The late result loses nothing, and the shard is not blamed. */
 static void
 a_late_result_is_taken_where_nobody_else_computes_it(void **state)
 {
@@ -122,7 +126,7 @@ a_late_result_is_taken_where_nobody_else_computes_it(void **state)
 }
 
 
-/* The same, and at 5 s another shard comes. */
+/* The result is late as before, and another shard joins at 5 s. */
 static void
 a_late_result_is_not_waited_for_once_there_is_another_way(void **state)
 {
@@ -148,11 +152,9 @@ a_late_result_is_not_waited_for_once_there_is_another_way(void **state)
 }
 
 
-/*
- * Two shards of a flow fail at once.  While it waits for the turn to replace
- * the first, the second is late: to ask for its replacement must not touch
- * what is planned for the first.
- */
+/* Two shards of a flow fail at once.  While the flow waits for its turn to
+   replace the first, the second is late: asking for the second's replacement
+   must not change the plan for the first. */
 static void
 a_plan_that_waits_is_not_changed_by_a_late_result(void **state)
 {
@@ -188,7 +190,7 @@ a_plan_that_waits_is_not_changed_by_a_late_result(void **state)
 }
 
 
-/* A shard is slow, 19 times as slow as ever, and not stalled. */
+/* A shard that is 19 times as slow as before is slow, and not stalled. */
 static void
 a_slow_shard_is_not_a_stalled_one(void **state)
 {
@@ -209,7 +211,7 @@ a_slow_shard_is_not_a_stalled_one(void **state)
 }
 
 
-/* The process itself stood still: what came meanwhile is read first. */
+/* The process itself stood still: it first reads what came meanwhile. */
 static void
 a_deadline_is_looked_at_twice(void **state)
 {
@@ -229,7 +231,7 @@ a_deadline_is_looked_at_twice(void **state)
 }
 
 
-/* Also of a step that was waited for before. */
+/* The flow's own look is late: a step that it waited for is not stalled. */
 static void
 a_look_that_comes_late_itself_proves_nothing(void **state)
 {
@@ -252,7 +254,8 @@ a_look_that_comes_late_itself_proves_nothing(void **state)
 }
 
 
-/* 64 streams at one death: one replacement, which computes its own as well. */
+/* 64 streams lose one shard, and get one replacement, which has streams of its
+   own. */
 static void
 a_replacement_is_not_buried_by_the_streams_of_the_dead(void **state)
 {
@@ -261,7 +264,7 @@ a_replacement_is_not_buried_by_the_streams_of_the_dead(void **state)
 
     scene_begin(1, PLENTY);
     two_by_two();
-    scene.shards[3].sessions = 100;         /* at first it is not chosen */
+    scene.shards[3].sessions = 100;         /* it is not chosen at first */
     for (i = 0; i < 64; i++) {
         scene_stream(200 + i, 60);
     }
@@ -281,7 +284,7 @@ a_replacement_is_not_buried_by_the_streams_of_the_dead(void **state)
 }
 
 
-/* 64 replays of 3 s: that it takes long says nothing of those that wait. */
+/* 64 replays of 3 s each: a long wait for one's turn is no fault. */
 static void
 streams_wait_for_as_long_as_others_replay_in_turn(void **state)
 {
@@ -308,7 +311,7 @@ streams_wait_for_as_long_as_others_replay_in_turn(void **state)
 }
 
 
-/* 640 rows of a second each: a step has a limit, and a replay has none. */
+/* 640 rows of a second each: a step has a time limit, a replay has none. */
 static void
 a_stream_waits_for_as_long_as_one_replay_goes_on(void **state)
 {
@@ -337,7 +340,7 @@ a_stream_waits_for_as_long_as_one_replay_goes_on(void **state)
 }
 
 
-/* Also one that takes longer than a session may wait for it there. */
+/* Loading may take longer than a session may wait for the slice. */
 static void
 streams_wait_for_a_shard_that_loads(void **state)
 {
@@ -371,8 +374,8 @@ streams_wait_for_a_shard_that_loads(void **state)
 }
 
 
-/* A replay over two shards waits for one of them: the other one is promised
-   to it, and those that need no more than that one come later. */
+/* A replay over two shards waits for one of them: the other one is promised to
+   it, and streams that need only that one have to wait. */
 static void
 a_replay_over_several_shards_is_not_overtaken(void **state)
 {
@@ -415,7 +418,8 @@ a_replay_over_several_shards_is_not_overtaken(void **state)
 }
 
 
-/* Four at a time; those that hang keep no other out for more than a second. */
+/* Four are built at a time; those that hang delay others by a second at most.
+   */
 static void
 pipelines_are_built_four_at_a_time(void **state)
 {
@@ -455,7 +459,8 @@ pipelines_are_built_four_at_a_time(void **state)
 }
 
 
-/* Its rows come from a shard that loads for longer than a session may idle. */
+/* The rows come from a shard that loads for longer than a session may be idle.
+   */
 static void
 a_session_that_got_no_rows_expires_by_rights(void **state)
 {

@@ -96,7 +96,9 @@ what_is_appended_is_read_until_it_is_given_up(void **state)
 }
 
 
-/* A stream whose history is gone needs the memory of what it sends. */
+/*
+ * A stream whose history was given up needs the memory for the rows it sends.
+ */
 static void
 what_is_given_up_is_free_at_once(void **state)
 {

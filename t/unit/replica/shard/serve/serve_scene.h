@@ -1,10 +1,10 @@
 
 /*
- * A shard in memory: a plugin that computes when it is told to, clients whose
- * wire is an array, and a clock that is set.
+ * A shard in memory: a plugin that computes when the test tells it to, clients
+ * whose wire is an array, and a clock that the test sets.
  *
- * The plugin's arithmetic is "plus one", so that a result shows which row it
- * was made of.
+ * The plugin's arithmetic is "plus one", so that a result shows of which row
+ * it was made.
  */
 
 #ifndef SERVE_SCENE_H
@@ -24,7 +24,7 @@
 
 typedef struct {
     shard_step_t  *step;
-    int            is_told;         /* that it began, or that it is done */
+    int            is_told;         /* 1: it has begun; 2: and that was told */
     int            is_done;
 } scene_step_t;
 
@@ -35,7 +35,7 @@ struct core_s {
     uint32_t      places;
     uint32_t      last[SCENE_PLACES];
     int           is_taken[SCENE_PLACES];
-    scene_step_t  steps[SCENE_STEPS];       /* in hand, the oldest first */
+    scene_step_t  steps[SCENE_STEPS];       /* that it has, the oldest first */
     size_t        nsteps;
     int           wakes;
     int           is_closed;
@@ -45,7 +45,7 @@ typedef struct {
     session_t                 *session;
     Llmgateway__Shard__Reply  *replies[SCENE_REPLIES];
     size_t                     nreplies;
-    size_t                     seen;        /* of these, by the test */
+    size_t                     seen;        /* that the test has read */
     size_t                     queued;
     int                        is_reading;
     int                        is_broken;   /* its stream takes nothing */
@@ -211,7 +211,7 @@ static const shard_plugin_t  scene_plugin = {
 };
 
 
-/* --- what the shard says */
+/* --- the shard's callbacks */
 
 static inline void
 scene_on_loaded(void *data, int is_loaded)
@@ -248,7 +248,7 @@ scene_send(void *data, const Llmgateway__Shard__Reply *reply)
     scene_client_t  *c = data;
 
     if (c->is_finished) {
-        abort();                        /* behind its last word */
+        abort();                        /* after its last message */
     }
 
     if (c->is_broken) {
@@ -382,7 +382,7 @@ scene_done(scene_t *s)
 }
 
 
-/* Whatever the plugin has begins to be computed. */
+/* The plugin begins to compute all steps that it has. */
 static inline void
 scene_start(scene_t *s)
 {
@@ -396,7 +396,7 @@ scene_start(scene_t *s)
 }
 
 
-/* And is done: plus one, or an error. */
+/* The plugin ends all steps: with plus one, or an error. */
 static inline void
 scene_compute(scene_t *s, shard_status_t status)
 {
@@ -466,7 +466,7 @@ static const uint8_t  scene_weights[SHARD_WEIGHTS_BYTES] = {
     7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7
 };
 
-/* What the shard of scene_init() takes, with logits. */
+/* An Open that the shard of scene_init() accepts, with logits. */
 static inline Llmgateway__Shard__Open
 client_request(void)
 {

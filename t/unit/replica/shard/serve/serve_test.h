@@ -1,7 +1,7 @@
 
 /*
- * What the tests of serve.h have in common: a session that is open, its end,
- * and that nothing is left.  To be included behind cmocka.h.
+ * What the tests of serve.h share: an open session, its end, and that nothing
+ * is left.  To be included after cmocka.h.
  */
 
 #ifndef SERVE_TEST_H
@@ -35,7 +35,9 @@ test_ended(const scene_client_t *c, shard_reason_t reason)
 }
 
 
-/* A shard that is loaded, and one session up to the model's end. */
+/*
+ * Begins with a shard that is loaded, and one session up to the model's end.
+ */
 static inline void
 test_begin(scene_t *s, scene_client_t *c)
 {
@@ -50,7 +52,7 @@ test_begin(scene_t *s, scene_client_t *c)
 }
 
 
-/* Nothing is left of anybody. */
+/* Ends the scene, in which no session or byte may be left. */
 static inline void
 test_finish(scene_t *s, scene_client_t *c)
 {

@@ -60,7 +60,7 @@ sessions_rows_and_refusals_count_at_their_caller(void **state)
     client_open(&s, &b);
     client_ask(&b, &open);
     client_open(&s, &c);
-    client_ask(&c, &open);                  /* more than two */
+    client_ask(&c, &open);                  /* more than two sessions */
     assert_int_equal(reported(callers, "other", "sessions"), 1);
     assert_int_equal(reported(callers, "other", "opened"), 1);
     assert_int_equal(reported(callers, "other", "shard_full"), 1);
@@ -80,7 +80,7 @@ sessions_rows_and_refusals_count_at_their_caller(void **state)
 }
 
 
-/* A session that waits for its slice is one of its caller's, too. */
+/* A session that waits for the slice counts as its caller's, too. */
 static void
 session_is_released_once_however_it_ends(void **state)
 {
@@ -116,7 +116,10 @@ session_is_released_once_however_it_ends(void **state)
 }
 
 
-/* A name that no key has signed is not taken for its bearer's. */
+/*
+ * A name that no key has signed may be another caller's, so the refusal does
+ * not count for it.
+ */
 static void
 refusal_of_an_unknown_caller_counts_at_the_others(void **state)
 {
@@ -161,7 +164,7 @@ named(callers_t *callers, int i)
 }
 
 
-/* The sum over all names is what was asked, whoever is forgotten. */
+/* The sum over all names is what was asked, whichever are forgotten. */
 static void
 caller_beyond_the_limit_takes_the_place_of_an_idle_one(void **state)
 {
@@ -205,7 +208,10 @@ caller_beyond_the_limit_takes_the_place_of_an_idle_one(void **state)
 }
 
 
-/* With the longest names and every reason it is what an agent takes. */
+/*
+ * A report with the longest names and every reason is short enough for an
+ * agent.
+ */
 static void
 report_has_a_limit(void **state)
 {

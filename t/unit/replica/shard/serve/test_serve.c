@@ -1,5 +1,7 @@
 
-/* What a shard takes: each field of an Open and a Step, at its edge. */
+/*
+ * What a shard accepts: each field of an Open and a Step, at its limits.
+ */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -162,7 +164,7 @@ a_token_opens_the_session_that_it_was_made_for(void **state)
     test_ended(&c, SHARD_BAD_TOKEN);
     client_close(&c);
 
-    /* One that waits for the slice has shown its token already. */
+    /* A session that waits for the slice has shown its token already. */
     scene_tick(&s, 600000);
     assert_false(s.is_loaded);
     open.session = 9;
@@ -199,7 +201,8 @@ steps_are_computed_and_answered_in_their_order(void **state)
     assert_int_equal(reply->started->position, 32);
     scene_compute(&s, SHARD_STEP_DONE);
 
-    /* No logits were asked of the first: it is done, and that is all. */
+    /* No logits were asked of the first step: its result only tells that it is
+       done. */
     reply = client_next(&c);
     assert_int_equal(reply->kind_case, LLMGATEWAY__SHARD__REPLY__KIND_RESULT);
     assert_int_equal(reply->result->position, 0);
@@ -387,7 +390,7 @@ a_fifth_outstanding_step_is_one_too_many(void **state)
     client_step(&c, 8, 1, 1);
     test_ended(&c, SHARD_TOO_MANY_STEPS);
 
-    /* The plugin has four of them yet. */
+    /* The plugin still has four of the steps. */
     assert_int_equal(serve_sessions(s.serve), 0);
     assert_int_not_equal(serve_tensor_bytes(s.serve), 0);
     test_finish(&s, &c);

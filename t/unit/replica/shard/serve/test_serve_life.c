@@ -1,5 +1,7 @@
 
-/* How a shard's sessions wait and end, and what they leave behind. */
+/*
+ * How a shard's sessions wait and end, and what is left of them.
+ */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -31,7 +33,7 @@ other_messages_end_the_stream(void **state)
     test_begin(&s, &c);
     session_message(c.session, unknown, sizeof(unknown));
     assert_int_equal(c.status, LLMGW_GRPC_INVALID_ARGUMENT);
-    session_message(c.session, unknown, sizeof(unknown));   /* behind it */
+    session_message(c.session, unknown, sizeof(unknown));   /* after its end */
     test_finish(&s, &c);
 
     test_begin(&s, &c);
@@ -115,7 +117,8 @@ a_shard_has_as_many_sessions_as_it_says(void **state)
     test_ended(&c[2], SHARD_FULL);
     client_close(&c[2]);
 
-    /* A place is free as soon as its session ends, a step in hand or not. */
+    /* A place is free as soon as its session ends, even if a step is running.
+       */
     client_step(&c[1], 0, 1, 1);
     scene_start(&s);
     client_close(&c[1]);
@@ -162,7 +165,7 @@ an_open_waits_for_the_slice(void **state)
     client_ask(&c[0], &open);
     open.numerics_id = "n2";
     client_open(&s, &c[1]);
-    client_ask(&c[1], &open);           /* which nobody can tell yet */
+    client_ask(&c[1], &open);           /* ids that are not known yet */
     assert_int_equal(serve_sessions(s.serve), 2);
     assert_false(c[1].is_finished);
 
@@ -215,7 +218,7 @@ an_idle_slice_is_unloaded_and_comes_back(void **state)
     assert_false(s.is_loaded);
     assert_int_equal(s.core.state, CORE_ASLEEP);
     scene_tick(&s, 600000);
-    assert_int_equal(s.core.wakes, 1);  /* nobody asked */
+    assert_int_equal(s.core.wakes, 1);  /* nothing asked for it */
 
     client_open(&s, &c);
     client_ask(&c, &open);
@@ -259,7 +262,7 @@ a_plugin_that_breaks_takes_its_sessions_along(void **state)
     test_ended(&c, SHARD_FAILED);
     assert_int_equal(serve_sessions(s.serve), 0);
     client_close(&c);
-    scene_done(&s);                     /* its step is freed here */
+    scene_done(&s);                     /* frees the client's step */
 }
 
 
@@ -280,7 +283,7 @@ an_idle_session_ends_after_a_minute(void **state)
     test_ended(&c, SHARD_SESSION_EXPIRED);
     test_finish(&s, &c);
 
-    /* One whose step is being computed is not idle. */
+    /* A session whose step is being computed is not idle. */
     test_begin(&s, &c);
     client_step(&c, 0, 1, 1);
     scene_tick(&s, 200000);
@@ -387,7 +390,8 @@ a_client_that_does_not_read_stops_its_own_session(void **state)
     scene_compute(&s, SHARD_STEP_DONE);
     assert_int_equal(c.nreplies, 3);
 
-    /* It never reads again: the session ends, and then the stream. */
+    /* A client that never reads again loses the session, and then the stream.
+       */
     c.queued = SERVE_QUEUE_BYTES + 1;
     client_step(&c, 1, 1, 1);
     scene_tick(&s, 59999);

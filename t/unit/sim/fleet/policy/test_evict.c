@@ -1,5 +1,5 @@
 
-/* Which running request is given up. */
+/* Which running request is evicted. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -40,7 +40,7 @@ lowest_priority_goes_then_the_newest(void **state)
     evict_track(evict, 3, -2, 99);
     evict_track(evict, 4, -3, 20);
 
-    /* may not be shed */
+    /* priorities from 0 up may not be shed */
     evict_track(evict, 5, 0, 99);
     evict_track(evict, 6, 4, 99);
     assert_int_equal(evict_length(evict), 5);
@@ -72,7 +72,7 @@ request_that_has_ended_is_no_victim(void **state)
         evict_untrack(evict, i);
     }
 
-    /* odd ones by i x 7 mod 16, the highest first: 15, 13, 11, ... */
+    /* the odd requests by i x 7 mod 16, the highest first: 15, 13, 11, ... */
     assert_int_equal(evict_pop(evict), 9);
     assert_int_equal(evict_pop(evict), 11);
     assert_int_equal(evict_pop(evict), 13);
@@ -82,8 +82,9 @@ request_that_has_ended_is_no_victim(void **state)
 
 
 /*
- * Equal ones leave as Go's container/heap lets them: pushed as 0 1 2 3 4, the
- * last takes the place of the first that leaves, and sinks no further.
+ * Equal requests leave as Go's container/heap lets them: pushed as 0 1 2 3 4,
+ * the last one takes the place of the first one that leaves, and sinks no
+ * further.
  */
 static void
 equal_ones_leave_in_the_heaps_order(void **state)

@@ -53,7 +53,10 @@ ring_choice(const llmgw_ring_t *ring, score_scene_t *scene)
 }
 
 
-/* A ring of three; the key's own replica, until its load is over the bound. */
+/*
+ * On a ring of three a key goes to its own replica, until that is over the
+ * load bound.
+ */
 static void
 affinity_is_the_rings_choice(void **state)
 {
@@ -74,7 +77,7 @@ affinity_is_the_rings_choice(void **state)
     scene.candidates[2].in_flight = 30;
     assert_int_equal(ring_choice(ring, &scene), own);
 
-    /* it is no candidate: positions are not numbers */
+    /* its own replica is no candidate: positions are not numbers */
     scene.candidates[own] = scene.candidates[2];
     scene.scoring.n = 2;
     assert_int_not_equal(scene.candidates[ring_choice(ring, &scene)].replica,

@@ -1,5 +1,5 @@
 
-/* Rules of admission that the simulator adds, and what refusals are called. */
+/* Admission rules that the simulator adds, and the names of refusals. */
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -33,7 +33,7 @@ scene_init(scene_t *scene, const char *name)
 }
 
 
-/* The reason, "" if admitted. */
+/* The reason of the refusal; "" if the request is admitted. */
 static const char *
 ask(scene_t *scene, const char *class_name)
 {
@@ -72,7 +72,7 @@ refusals_have_their_words(void **state)
     scene.request.tokens = 2;
     assert_string_equal(ask(&scene, "critical"), "insufficient tokens");
 
-    /* the budget comes before any rule */
+    /* a tenant's budget comes before any rule */
     scene_init(&scene, "tier-shed");
     scene.rule.min_priority = 3;
     scene.candidates[0].in_flight = 1;
@@ -114,7 +114,10 @@ tier_shed_protects_the_important_where_one_replica_is_loaded(void **state)
 }
 
 
-/* max(2/5, 0.2/0.8), max(10/5, 0), max(0, 0.48/0.8): their mean is 1. */
+/*
+ * Saturation is the mean of max(2/5, 0.2/0.8), max(10/5, 0) and max(0,
+ * 0.48/0.8), which is 1.
+ */
 static void
 gaie_legacy_sheds_where_the_mean_is_full(void **state)
 {

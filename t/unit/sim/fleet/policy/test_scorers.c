@@ -29,9 +29,9 @@ vllm_dp_counts_a_waiting_request_as_four(void **state)
     score_scene_t  scene;
 
     score_scene_init(&scene, 3);
-    scene.candidates[0].queue_depth = 1;        /* 4 */
-    scene.candidates[1].batch_size = 6;         /* 6 */
-    scene.candidates[2].queue_depth = 2;        /* 10 */
+    scene.candidates[0].queue_depth = 1;        /* load 4 */
+    scene.candidates[1].batch_size = 6;         /* load 6 */
+    scene.candidates[2].queue_depth = 2;        /* load 10 */
     scene.candidates[2].batch_size = 2;
 
     assert_scores(&scene, "vllm-dp", 1, 4.0 / 6.0, 0);

@@ -1,5 +1,8 @@
 
-/* Gaps between tokens, counted: each once, in order, however many. */
+/*
+ * Counts of the gaps between tokens: each gap once, in order, however many
+ * there are.
+ */
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 
-/* Targets of classes, and the requests that met them. */
+/* Latency targets of classes, and the requests that met them. */
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -24,7 +24,10 @@ sign_test_is_the_tail_of_fair_coins(void **state)
 }
 
 
-/* From 1000 coins on it is a normal approximation: no step is seen there. */
+/*
+ * From 1000 coins on a normal approximation is used: results do not jump
+ * there.
+ */
 static void
 many_coins_agree_with_few(void **state)
 {

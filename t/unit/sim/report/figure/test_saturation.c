@@ -20,7 +20,10 @@ static report_served_t  served[N];
 static size_t           verdicts;
 
 
-/* One request in 100 ms; the i-th takes e2e_us + i * more_us. */
+/*
+ * Makes a run with a request every 100 ms; the i-th takes e2e_us + i *
+ * more_us.
+ */
 static void
 make(int64_t e2e_us, int64_t more_us)
 {

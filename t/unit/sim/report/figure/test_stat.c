@@ -94,7 +94,7 @@ fairness_is_one_for_equals_and_one_nth_for_a_winner(void **state)
 }
 
 
-/* What it stands for, counted pair by pair. */
+/* The number is that of a count pair by pair. */
 static void
 inversions_are_those_of_a_walk_over_all_pairs(void **state)
 {
@@ -127,7 +127,7 @@ inversions_are_those_of_a_walk_over_all_pairs(void **state)
 }
 
 
-/* They have 2^39 pairs. */
+/* A million values have 2^39 pairs. */
 static void
 inversions_of_a_million_are_counted(void **state)
 {

@@ -1,5 +1,5 @@
 
-/* How often each name came, up to the limit of names and beyond it. */
+/* How often each name came, for names up to the limit and beyond it. */
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 
-/* Specifications: what is refused and where, and what comes of the others. */
+/* Specifications: which are refused and where, and what the others give. */
 
 #include <math.h>
 #include <setjmp.h>
@@ -253,7 +253,7 @@ a_window_has_as_many_as_its_rate_says(void **state)
                          "trace_rate: 50, output_distribution: {type: "
                          "constant, params: {value: 3}}}]}"), 0, 100000000);
 
-    /* The last of a hundred falls on the window's end. */
+    /* The last of a hundred would come at the window's end. */
     assert_int_equal(work.n, 99);
 
     for (i = 0; i < work.n; i++) {

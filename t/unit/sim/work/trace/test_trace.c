@@ -1,5 +1,5 @@
 
-/* Traces: what is read, what is refused and where, and equal blocks. */
+/* Traces: which are read, which are refused and where, and equal blocks. */
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 
 /*
- * A core with a head, one with the whole model, and what computes the rows of
- * the first: libllama over the whole model, from the embeddings that the core
- * gives out, with one sequence of its context for each stream.
+ * A core with a head, a core with the whole model, and a computer of the
+ * head's rows: libllama over the whole model, which takes the embeddings that
+ * the core gives out, and has a sequence of its context for each stream.
  *
  * The files are made once a program, in a folder of their own.
  */
@@ -94,7 +94,7 @@ files_drop(void **state)
 }
 
 
-/* --- a core, and what came out of it */
+/* --- a core, and the events that it gave */
 
 typedef struct stream_s  stream_t;
 
@@ -146,7 +146,7 @@ engine_on_notify(void *data)
 }
 
 
-/* Under the lock. */
+/* The lock is held. */
 static void
 engine_await_news(engine_t *e)
 {
@@ -232,7 +232,7 @@ job_free(core_job_t *job)
 }
 
 
-/* Each has another way to choose. */
+/* Each number is another way to choose tokens. */
 static void
 stream_begin_of(stream_t *s, engine_t *e, int which, size_t tokens)
 {
@@ -294,7 +294,7 @@ stream_take(stream_t *s)
 }
 
 
-/* What the engine `llama` gives: the measure of all else. */
+/* What the engine `llama` gives, with which all else is compared. */
 static stream_t  whole[STREAMS];
 
 
@@ -344,7 +344,7 @@ stream_check(const stream_t *s, int which)
 }
 
 
-/* --- who computes */
+/* --- the computer of rows */
 
 typedef struct {
     struct llama_model    *model;
@@ -401,7 +401,7 @@ computer_fill(struct llama_batch *b, const core_step_t *step, int place,
 }
 
 
-/* NULL: no logits were asked for. */
+/* Returns the logits; NULL: none were asked for. */
 static const float *
 computer_step(computer_t *c, const core_step_t *step, uint32_t width)
 {
@@ -437,7 +437,7 @@ computer_answer(computer_t *c, engine_t *e, core_step_t *step)
 }
 
 
-/* All streams to their end; 0: no step was waiting. */
+/* Takes all streams as far as they come; returns 0 if no step was waiting. */
 static int
 computer_turn(computer_t *c, engine_t *e)
 {
@@ -471,7 +471,7 @@ computer_run(computer_t *c, engine_t *e, stream_t *streams, int n)
 }
 
 
-/* The next one, without its rows; whose it is. */
+/* Takes the next step, and does not answer it; returns its stream. */
 static stream_t *
 engine_take_step(engine_t *e, core_step_t *step)
 {

@@ -1,6 +1,6 @@
 
 /*
- * A head and whoever computes its rows give what the engine `llama` gives,
+ * A head and a computer of its rows give what the engine `llama` gives,
  * whatever happens to the rows.
  */
 
@@ -64,7 +64,7 @@ test_each_token_is_notified_before_the_next_is_computed(void **state)
 }
 
 
-/* Of a prompt of 100 tokens: 32, 32, 32 and 4. */
+/* A prompt of 100 tokens has steps of 32, 32, 32 and 4 rows. */
 static void
 test_only_the_last_row_of_a_prompt_asks_for_logits(void **state)
 {
@@ -94,8 +94,8 @@ test_only_the_last_row_of_a_prompt_asks_for_logits(void **state)
 }
 
 
-/* Chunks go by turns, so the short prompt's last one shows how far the long
-   one came. */
+/* Streams take turns by chunks, so the last chunk of the short prompt shows
+   how far the long one has come. */
 static void
 test_a_sequence_has_so_many_steps_out_and_no_more(void **state)
 {
@@ -132,7 +132,7 @@ test_a_sequence_has_so_many_steps_out_and_no_more(void **state)
 }
 
 
-/* At each answer of a stream, one after the other. */
+/* A rewind at each answer of a stream, one run for each. */
 static void
 test_a_rewind_at_any_answer_changes_no_token(void **state)
 {
@@ -156,7 +156,7 @@ test_a_rewind_at_any_answer_changes_no_token(void **state)
 
         plugin->rewind(s.seq);
 
-        /* What was on its way is not to be answered, and is not there. */
+        /* Steps that were out need no answer, and are not taken again. */
 
         while (plugin->take_step(e.core, &step) != 0) {
             engine_wait(&e);
@@ -203,7 +203,8 @@ test_what_is_lost_ends_with_its_reason(void **state)
 }
 
 
-/* Before any answer, in the prompt, and after some tokens. */
+/* The fallback takes over before any answer, in the prompt, and after tokens.
+   */
 static void
 test_the_fallback_goes_on_with_the_same_tokens(void **state)
 {
@@ -250,7 +251,7 @@ test_a_fallback_of_other_weights_is_refused(void **state)
 }
 
 
-/* What is wrong is said of the fallback, not of the head. */
+/* The error is about the fallback, not about the head. */
 static void
 test_a_fallback_is_a_whole_model(void **state)
 {
@@ -314,9 +315,9 @@ now_ns(void)
 }
 
 
-/* The thread looks for answers, finds none, and goes to sleep: one that comes
-   between the two is heard all the same.  So they come without a sleep of ours,
-   each after another time. */
+/* The thread looks for answers, finds none, and goes to sleep: an answer that
+   comes between the two must wake it.  The test does not sleep, and each
+   answer comes after another time. */
 static void
 test_an_answer_is_heard_whenever_it_comes(void **state)
 {

@@ -1,7 +1,7 @@
 
 /*
- * Real slices of a small random model, computed by the plugin's own code with
- * libllama, and what the whole model computes, as the engine `llama` does it:
+ * Real slices of a small random model, which the plugin's own code computes
+ * with libllama; and the whole model, computed as the engine `llama` does it:
  * from tokens, one a call.
  *
  * The model's files are made once a program, in a folder of their own.
@@ -33,7 +33,7 @@
 #define LAYERS     8
 #define WIDTH      128
 #define POSITIONS  96
-#define TEXTS      3            /* different ones, of POSITIONS tokens each */
+#define TEXTS      3            /* different texts, of POSITIONS tokens each */
 #define CONTEXT    128
 #define WAIT_S     60           /* far more than anything takes */
 #define ROW_BYTES  (WIDTH * sizeof(float))
@@ -48,7 +48,7 @@ typedef struct {
     whole_t  whole;
 } model_t;
 
-/* options: of gguf.write(). */
+/* options: those of gguf.write(). */
 static inline void
 model_make(model_t *m, const char *options)
 {
@@ -137,7 +137,7 @@ node_on_notify(void *data)
 }
 
 
-/* From now on the core's thread stops when it has something to tell. */
+/* From now on the core's thread stops in notify(). */
 static inline void
 node_hold(node_t *node)
 {
@@ -158,7 +158,7 @@ node_let(node_t *node)
 }
 
 
-/* Until the core has something to tell. */
+/* Waits until the core has an event. */
 static inline void
 node_wait(node_t *node)
 {
@@ -264,7 +264,9 @@ node_begin(node_t *node, uint32_t last_layer)
 }
 
 
-/* The next step that is done; its STARTED came before if it began. */
+/*
+ * Waits for the next step that is done; its STARTED came first, if it began.
+ */
 static inline shard_step_t *
 node_take(node_t *node)
 {
@@ -295,7 +297,7 @@ step_fill(shard_step_t *step, uint32_t place, uint32_t position, uint32_t rows,
 }
 
 
-/* One step from begin to end. */
+/* Computes one step: submits it, and waits for it. */
 static inline shard_status_t
 node_step(node_t *node, uint32_t place, uint32_t position, uint32_t rows,
     uint32_t logits_rows, const void *in, void *out)
@@ -322,12 +324,15 @@ typedef struct {
     struct llama_model    *model;
     struct llama_context  *context;
     text_t                 texts[TEXTS];
-    text_t                *text;    /* of the moment */
+    text_t                *text;    /* that is being computed */
     uint32_t               position;
 } reference_t;
 
 
-/* The rows that enter a layer: embeddings, or the layer before it. */
+/*
+ * Keeps the rows that enter a layer: embeddings, or what the layer before it
+ * gives.
+ */
 static inline bool
 reference_on_tensor(struct ggml_tensor *t, bool is_question, void *data)
 {
@@ -393,7 +398,7 @@ reference_compute(reference_t *r, uint32_t index)
 }
 
 
-/* After a core was opened, which loads ggml's code for the processor. */
+/* To be called after a core was opened, which loads ggml's code. */
 static inline void
 reference_make(reference_t *r, model_t *m)
 {

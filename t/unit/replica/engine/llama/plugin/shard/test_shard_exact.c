@@ -1,5 +1,7 @@
 
-/* Slices, however they are cut and asked, have the whole model's bits. */
+/*
+ * Slices give the whole model's bits, however they are cut and asked.
+ */
 
 #include <math.h>
 
@@ -41,7 +43,8 @@ count_hops(const hop_t *hops)
 }
 
 
-/* A text through all hops in chunks: every row and logit is compared. */
+/* Sends a text through all hops in chunks, and compares every row and logit.
+   */
 static void
 run(node_t *nodes, const hop_t *hops, const text_t *text, uint32_t chunk)
 {
@@ -114,7 +117,7 @@ quantized_weights_are_exact_in_chunks(void **state)
 }
 
 
-/* Chunks are taken all the same, and computed row by row. */
+/* Float weights are computed row by row, even if rows come in chunks. */
 static void
 float_weights_are_exact_row_by_row(void **state)
 {
@@ -131,10 +134,10 @@ float_weights_are_exact_row_by_row(void **state)
 
 /* --- halves */
 
-/* Heads of 16 values are no blocks of q8_0: the cache has halves, whose rows
-   are exact one by one.  And a cell that is not looked at has to be a number,
-   so a session with an input that is none leaves nothing to the next one in
-   its place. */
+/* Heads of 16 values are no blocks of q8_0, so the cache has halves, whose
+   rows are exact one by one.  A cell has to hold a number even where it is not
+   looked at: a session whose input is no number leaves nothing to the next one
+   in its place. */
 static void
 heads_that_are_no_blocks_are_exact(void **state)
 {
@@ -170,8 +173,8 @@ heads_that_are_no_blocks_are_exact(void **state)
 }
 
 
-/* Between two slices, and where the first one gets its rows: as if the whole
-   model had rounded there. */
+/* Rows are halves between two slices, and in what the first slice gets: as if
+   the whole model had rounded there. */
 static void
 halves_are_floats_rounded_at_the_cuts(void **state)
 {
@@ -228,8 +231,8 @@ halves_are_floats_rounded_at_the_cuts(void **state)
 
 /* --- bounds */
 
-/* Slices that know the greatest norms of rows: none is 16 times as long, but
-   at the first four positions. */
+/* Slices know the greatest norms of rows: only at the first four positions may
+   a row be 16 times as long. */
 static void
 rows_far_too_long_are_found(void **state)
 {
@@ -258,7 +261,7 @@ rows_far_too_long_are_found(void **state)
     bounded.whole.norms = malloc((LAYERS + 1) * sizeof(float));
 
     for (i = 0; i <= LAYERS; i++) {
-        bounded.whole.norms[i] = 40;            /* rows have 10 to 38 */
+        bounded.whole.norms[i] = 40;            /* the rows have 10 to 38 */
     }
 
     for (i = 0; i < length(cases); i++) {
@@ -290,7 +293,7 @@ rows_far_too_long_are_found(void **state)
 
 /* --- the model's last layer */
 
-/* Only the rows that are asked for, and none for a step that asks for none. */
+/* A step gets the logits of the rows that it asks for, or none. */
 static void
 logits_are_of_the_rows_asked_for(void **state)
 {
@@ -322,7 +325,7 @@ logits_are_of_the_rows_asked_for(void **state)
     assert_true(step.is_logits);
     assert_true(text_has_logits(text, 29, logits, 3));
 
-    /* The same slice as an inner one. */
+    /* The same slice serves a session as an inner one, too. */
 
     place = node_begin(&node, 6);
     assert_int_equal(node_step(&node, place, 0, 12, 0, text_row(text, 4, 0),
@@ -334,7 +337,8 @@ logits_are_of_the_rows_asked_for(void **state)
 }
 
 
-/* Before the reference a core is opened: it loads ggml's code. */
+/* A core is opened before the reference is made, since it loads ggml's code.
+   */
 static int
 make_model(void **state)
 {

@@ -1,6 +1,8 @@
 
-/* A core from its file to its end: what it says of itself, loading late,
-   sleeping, and files that it refuses. */
+/*
+ * A core from its file to its end: its facts, loading late, sleeping, and the
+ * files that it refuses.
+ */
 
 #include "t/unit/replica/engine/llama/plugin/shard/shard_scene.h"
 
@@ -20,7 +22,7 @@ open_late(node_t *node, const char *file)
 }
 
 
-/* Until it is broken; why. */
+/* Waits until the core is broken; returns why. */
 static const char *
 broken(node_t *node)
 {
@@ -84,8 +86,8 @@ bytes_are_those_of_weights_cells_and_logits(void **state)
 }
 
 
-/* Of a model all slices have one name; with halves, or of other weights,
-   another one. */
+/* All slices of a model have the same numerics; slices with halves, or of
+   other weights, have others. */
 static void
 numerics_have_one_name_for_a_model(void **state)
 {
@@ -205,7 +207,7 @@ file_that_is_no_slice_is_named(void **state)
 }
 
 
-/* A bit of the weights is another one: libllama never gets the file. */
+/* One bit of the weights is wrong: libllama never gets the file. */
 static void
 file_with_a_wrong_bit_does_not_load(void **state)
 {
@@ -234,7 +236,7 @@ file_with_a_wrong_bit_does_not_load(void **state)
 }
 
 
-/* Between its facts and its waking another slice took its name. */
+/* Another slice took the file's name after its facts were read. */
 static void
 file_that_was_replaced_does_not_load(void **state)
 {

@@ -1,6 +1,8 @@
 
-/* Random sessions, steps right and wrong, and ends at any moment: each step
-   comes back once, and what is computed is exact. */
+/*
+ * Random sessions, good and bad steps, and ends at any moment: each step comes
+ * back once, and what is computed is exact.
+ */
 
 #include "t/unit/replica/engine/llama/plugin/shard/shard_scene.h"
 
@@ -9,7 +11,7 @@
 #define FIRST        2
 #define LAST         5
 #define OPERATIONS   1000
-#define OUTSTANDING  4          /* steps of a session */
+#define OUTSTANDING  4          /* of a session that are out */
 
 typedef struct session_s  session_t;
 
@@ -18,7 +20,7 @@ typedef struct {
     session_t     *session;
     int            is_out;
     int            is_started;
-    int            is_bad;      /* as it was submitted */
+    int            is_bad;      /* is bad, and was so when submitted */
     float          rows[SHARD_CORE_ROWS_MAX * WIDTH];
 } sent_t;
 
@@ -27,8 +29,8 @@ struct session_s {
     uint32_t    place;
     uint32_t    text;
     uint32_t    last;
-    uint32_t    next;           /* position to be sent */
-    uint32_t    done;           /* position to come back */
+    uint32_t    next;           /* next position to be sent */
+    uint32_t    done;           /* next position to come back */
     int         is_spoilt;      /* a bad step was sent */
     uint32_t    noutstanding;
 };
@@ -74,7 +76,7 @@ begin(session_t *s)
 }
 
 
-/* Steps that are out belong to no session any more. */
+/* Ends a session; its steps that are out belong to none any more. */
 static void
 end(session_t *s)
 {
@@ -137,7 +139,8 @@ submit(session_t *s)
 }
 
 
-/* The session goes on: its steps come back in order, as they should. */
+/* Checks a step of an open session: steps come back in order, with the
+   expected status. */
 static void
 check(sent_t *sent)
 {
@@ -265,7 +268,7 @@ a_thousand_operations_are_exact(void **state)
 
     drain();
 
-    /* All that may become of a step has happened. */
+    /* All that may happen to a step has happened. */
 
     assert_true(scene.ncompared > 100);
     assert_true(scene.nrefused > 10);

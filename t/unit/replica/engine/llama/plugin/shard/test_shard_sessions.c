@@ -1,6 +1,8 @@
 
-/* Sessions beside each other and one after the other in one place; steps that
-   cannot be computed; whose turn it is. */
+/*
+ * Sessions beside each other, and one after the other in one place; steps that
+ * cannot be computed; turns.
+ */
 
 #include <math.h>
 
@@ -47,7 +49,8 @@ reader_go_on(node_t *node, reader_t *r, uint32_t position)
 }
 
 
-/* Row by row or in chunks of their own; all are in the core at once. */
+/* Sessions send row by row, or in chunks of their own; all are in the core at
+   once. */
 static void
 sessions_beside_each_other_are_exact(void **state)
 {
@@ -89,8 +92,8 @@ sessions_beside_each_other_are_exact(void **state)
 }
 
 
-/* Steps of one row in places without a neighbour, and with other last layers,
-   which cannot share a call. */
+/* Steps of one row that cannot share a call: their places have no neighbours,
+   or their sessions have other last layers. */
 static void
 gaps_and_other_last_layers_are_exact(void **state)
 {
@@ -165,7 +168,7 @@ place_that_was_used_is_as_new(void **state)
 }
 
 
-/* Held in its notify(), the thread has just begun the first step. */
+/* The thread is held in notify(), and has just begun the first step. */
 static void
 session_that_ends_while_a_step_runs_leaves_nothing(void **state)
 {
@@ -189,7 +192,7 @@ session_that_ends_while_a_step_runs_leaves_nothing(void **state)
     assert_ptr_equal(event.step, &steps[0]);
     assert_int_equal(plugin->take(node.core, &event), -1);
 
-    /* The two that wait are given back at once, and so is the place. */
+    /* The two steps that wait are given back at once, and so is the place. */
 
     plugin->end(node.core, place);
 
@@ -231,15 +234,15 @@ bad_step_ends_its_session_alone(void **state)
         uint32_t        logits_rows;
         shard_status_t  status;
     } cases[] = {
-        { 0, 4, 0, SHARD_STEP_BAD_POSITION },       /* again */
+        { 0, 4, 0, SHARD_STEP_BAD_POSITION },       /* the rows came before */
         { 3, 1, 0, SHARD_STEP_BAD_POSITION },
-        { 5, 1, 0, SHARD_STEP_BAD_POSITION },       /* one is left out */
+        { 5, 1, 0, SHARD_STEP_BAD_POSITION },       /* leaves a position out */
         { UINT32_MAX, 1, 0, SHARD_STEP_BAD_POSITION },
         { 4, 0, 0, SHARD_STEP_BAD_SHAPE },
         { 4, SHARD_CORE_ROWS_MAX + 1, 0, SHARD_STEP_BAD_SHAPE },
         { 4, UINT32_MAX, 0, SHARD_STEP_BAD_SHAPE },
         { 4, 1, 2, SHARD_STEP_BAD_SHAPE },
-        { 4, 1, 1, SHARD_STEP_BAD_SHAPE }           /* it has no logits */
+        { 4, 1, 1, SHARD_STEP_BAD_SHAPE }           /* slice without logits */
     };
 
     node_open(&node, &model, FIRST, LAST, 2);
@@ -253,7 +256,7 @@ bad_step_ends_its_session_alone(void **state)
                                    cases[i].rows, cases[i].logits_rows,
                                    in(0, 0), out), cases[i].status);
 
-        /* What would have been right comes too late. */
+        /* A step that would have been right comes too late. */
 
         assert_int_equal(node_step(&node, place, 4, 1, 0, in(0, 4), out),
                          cases[i].status);
@@ -265,9 +268,9 @@ bad_step_ends_its_session_alone(void **state)
     }
 
     assert_int_equal(node_step(&node, 1, 0, 1, 0, in(0, 0), out),
-                     SHARD_STEP_BAD_SHAPE);         /* no session is there */
+                     SHARD_STEP_BAD_SHAPE);         /* place without session */
     assert_int_equal(node_step(&node, 2, 0, 1, 0, in(0, 0), out),
-                     SHARD_STEP_BAD_SHAPE);         /* no place */
+                     SHARD_STEP_BAD_SHAPE);         /* no such place */
     node_close(&node);
 }
 
@@ -335,7 +338,7 @@ value_that_is_no_number_harms_no_neighbour(void **state)
         assert_int_equal(place, 0);
 
         node_hold(&node);
-        step_fill(&steps[0], 2, 0, 1, 0, row, out);     /* no session: holds */
+        step_fill(&steps[0], 2, 0, 1, 0, row, out);     /* no session: stops */
         plugin->submit(node.core, &steps[0]);
         node_wait(&node);
         assert_ptr_equal(node_take(&node), &steps[0]);
@@ -396,7 +399,7 @@ row_does_not_wait_for_all_chunks(void **state)
 }
 
 
-/* One session's chunks do not keep another's from their turn. */
+/* The chunks of one session do not keep another one from its turn. */
 static void
 chunks_of_places_take_turns(void **state)
 {
