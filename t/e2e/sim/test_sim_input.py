@@ -162,7 +162,9 @@ def test_full_disk(tmp_path, args):
     files = {name: str(tmp_path / name)
              for name in ("log", "trace", "results")}
     subprocess.run([SIM, "run", "--num-requests", "40", "--rate", "20",
-                    "--decisions", files["log"], "--trace-output",
+                    "--latency-model", "linear", "--alpha-coeffs", "0,0,0",
+                    "--beta-coeffs", "5000,20,50", "--decisions", files["log"],
+                    "--trace-output",
                     files["trace"], "--results-path", files["results"]],
                    check=True, capture_output=True)
 
