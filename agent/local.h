@@ -95,8 +95,8 @@ void local_health(local_t *local, health_verdict_t verdict);
 int local_has_replica(const local_t *local);
 
 /*
- * What the cluster is told; the strings are the local's.  The resume group is
- * NULL if no report named one.
+ * Sets own to the replica's record as it is gossiped; its strings belong to the
+ * local.  The resume group is NULL if no report named one.
  */
 void local_own(const local_t *local, swim_own_t *own);
 

@@ -1,6 +1,5 @@
 
-/* Reports and health of the agent's own replica, and what the cluster is told
-   of it. */
+/* Reports and health of the agent's own replica, and its record in gossip. */
 
 #include <assert.h>
 #include <errno.h>

@@ -26,7 +26,7 @@
  */
 typedef void (*listener_accept_pt)(void *data, int fd, const address_t *peer);
 
-/* Nothing can be accepted for now; error is the errno. */
+/* accept() failed for lack of descriptors or memory; error is the errno. */
 typedef void (*listener_starved_pt)(void *data, int error);
 
 typedef struct {

@@ -102,8 +102,8 @@ void control_tell(control_t *control, const llmgw_member_t *before,
     const llmgw_member_t *after);
 
 /*
- * Ends all connections, without on_lost; those that wait for the agent's end
- * get their last line.  Removes the socket's file if it is its own.
+ * Ends all connections, without on_lost; a connection that waits for the end of
+ * the agent gets its last line.  Removes the socket's file if it is its own.
  */
 void control_destroy(control_t *control);
 

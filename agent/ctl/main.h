@@ -37,7 +37,7 @@ typedef struct {
     int       is_forced;            /* drain, certs */
     int       is_watched;           /* members, status */
 
-    const char  *to;                /* rolling-update, with those that follow */
+    const char  *to;                /* options of rolling-update, from here */
     const char  *members;
     const char  *stop;
     const char  *start;
@@ -51,16 +51,16 @@ typedef struct {
     const char  *ips;
     int64_t      days;              /* certs; 0: the default */
 
-    const char  *keys_file;         /* keys, with those that follow */
+    const char  *keys_file;         /* options of keys, from here */
     uint64_t     grace_ms;
     int          is_identity;
 
-    const char  *since;             /* usage, with those that follow */
+    const char  *since;             /* options of usage, from here */
     const char  *until;
     const char  *by;
     const char  *format;
 
-    const char  *nginx_conf;        /* doctor, with those that follow */
+    const char  *nginx_conf;        /* options of doctor, from here */
     const char  *gateway;
     const char  *engine_urls;
     const char  *engine_key_file;

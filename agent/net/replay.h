@@ -11,7 +11,7 @@
  *              window of 1024              top
  *       ... |0 1 1 0 0 1 0 ... 1 1 0 1 1 1 1|  <- next
  *
- * A sender that starts anew has a higher epoch and counts from one.  Two epochs
+ * A restarted sender has a higher epoch and numbers from one on.  Two epochs
  * are remembered, so that datagrams of the last run that are still on their
  * way, or those of another agent with this id, are not taken for an attack.  A
  * third epoch takes the place of the lower one.  Datagrams of an epoch below

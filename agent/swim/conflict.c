@@ -17,8 +17,8 @@
  * run for the same time.  The agent that is asked asks back: no agent ends
  * because of an answer that it did not ask for, since anyone could send one.
  *
- * A later epoch at our own address is that of an earlier run; nobody needs to
- * be asked, since only one process can be bound there.
+ * A later epoch at our own address is an earlier run's.  No agent is asked
+ * about it, since only one process can be bound there.
  */
 
 #include <string.h>

@@ -67,7 +67,7 @@ typedef struct {
 /* What reports contain about an engine. */
 typedef struct {
     engine_state_t  state;
-    int             is_leaving;         /* it accepts no new request for now */
+    int             is_leaving;         /* drains: accepts no new request */
     int32_t         max_capacity;       /* streams; 0: no limit */
     int64_t         running;            /* of all its clients; -1: not known */
     int64_t         waiting;            /* at the engine; -1: not known */

@@ -72,8 +72,8 @@ void model_kv_done(model_kv_t *kv);
 void model_kv_clear(model_kv_t *kv);
 
 /*
- * How many blocks, from the first on, are cached: the first function tells it
- * for now, the second for the frozen view.
+ * How many blocks, from the first on, are cached: in the present cache by the
+ * first function, in the frozen view by the second.
  */
 uint32_t model_kv_cached(const model_kv_t *kv, const uint64_t *hashes,
     uint32_t n);

@@ -230,8 +230,8 @@ file_refuse(const llmgw_keys_error_t *error, void *data)
 
 
 /*
- * Sets owner and mode: those of the old file; for a new file those that nginx
- * needs.
+ * Sets owner and mode: an old file keeps its own, a new file gets the owner and
+ * mode that nginx needs.
  */
 static int
 file_own(const keys_file_t *file, int fd)

@@ -197,8 +197,8 @@ pipelines_label(char *labels, size_t size, const char *before,
 
 
 /*
- * Prints a series of the counter for each reason; labels: those that all of
- * them have.
+ * Prints a series of the counter for each reason; labels are the ones that all
+ * these series have.
  */
 static void
 pipelines_print_reasons(FILE *out, const pipelines_metric_t *metric,
