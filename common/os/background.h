@@ -10,9 +10,10 @@
  *     loop    background_put(job) ---.                   .---> done(job)
  *     thread                          '--> run(job) ----'
  *
- * A job is one malloc()ed block.  What a job points to belongs to the thread
- * until the job's done() is called.  The queue has no limit of its own: each
- * user has at most one job under way.
+ * A job is one malloc()ed block, or, where background_destroy() waits for all
+ * jobs, a member of the user's own structure.  What a job points to belongs to
+ * the thread until the job's done() is called.  The queue has no limit of its
+ * own: each user has at most as many jobs under way as it has files or sockets.
  */
 
 #ifndef BACKGROUND_H
@@ -26,8 +27,8 @@ typedef struct background_job_s  background_job_t;
 
 struct background_job_s {
     void              (*run)(background_job_t *job);    /* in the thread */
-    void              (*done)(background_job_t *job);   /* in the loop; frees
-                                                           the job */
+    void              (*done)(background_job_t *job);   /* in the loop; frees a
+                                                           malloc()ed job */
     background_job_t   *next;                           /* private */
 };
 
@@ -37,6 +38,8 @@ background_t *background_create(struct ev_loop *loop);
 
 /* Until its done(), the job belongs to the thread. */
 void background_put(background_t *background, background_job_t *job);
+
+#define BACKGROUND_FOREVER  1e9     /* s */
 
 /*
  * Waits for the jobs that were put, and for those that their done() puts,

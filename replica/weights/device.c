@@ -79,21 +79,34 @@ device_send(device_t *d, json_t *message, int fd)
 }
 
 
-void
-device_run(device_t *d, device_state_t state, int (*run)(thread_job_t *job),
-    void (*done)(thread_job_t *job, int rc))
+static void
+device_job_run(background_job_t *job)
 {
-    d->state = state;
-    d->job.run = run;
-    d->job.done = done;
-    thread_add(&d->weights->thread, &d->job);
+    device_t  *d = (device_t *) job;
+
+    d->rc = d->run(d);
 }
 
 
-device_t *
-device_of(thread_job_t *job)
+static void
+device_job_done(background_job_t *job)
 {
-    return (device_t *) ((char *) job - offsetof(device_t, job));
+    device_t  *d = (device_t *) job;
+
+    d->ran(d, d->rc);
+}
+
+
+void
+device_run(device_t *d, device_state_t state, device_run_pt run,
+    device_ran_pt ran)
+{
+    d->state = state;
+    d->run = run;
+    d->ran = ran;
+    d->job.run = device_job_run;
+    d->job.done = device_job_done;
+    background_put(d->weights->thread, &d->job);
 }
 
 
@@ -354,20 +367,17 @@ device_begin(device_t *d)
 
 
 static int
-device_run_release(thread_job_t *job)
+device_run_release(device_t *d)
 {
-    slot_release(&device_of(job)->slot);
+    slot_release(&d->slot);
 
     return 0;
 }
 
 
 static void
-device_on_released(thread_job_t *job, int rc)
+device_on_released(device_t *d, int rc)
 {
-    device_t  *d;
-
-    d = device_of(job);
     d->state = DEVICE_ASLEEP;
     weights_moved(d->weights);
 }

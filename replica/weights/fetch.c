@@ -37,25 +37,16 @@ fetch_hello(device_t *d)
 
 
 static int
-fetch_run_fill(thread_job_t *job)
+fetch_run_fill(device_t *d)
 {
-    device_t  *d;
-
-    d = device_of(job);
-
     return slot_fill(&d->slot, d->file, d->weights->options.format,
-                     d->weights->log, &d->weights->thread.is_stopping,
-                     d->error);
+                     d->weights->log, &d->weights->is_stopping, d->error);
 }
 
 
 static void
-fetch_on_filled(thread_job_t *job, int rc)
+fetch_on_filled(device_t *d, int rc)
 {
-    device_t  *d;
-
-    d = device_of(job);
-
     if (d->weights->is_failed) {
         return;
     }
@@ -129,23 +120,16 @@ fetch_hold(device_t *d)
 
 
 static int
-fetch_run_map(thread_job_t *job)
+fetch_run_map(device_t *d)
 {
-    device_t  *d;
-
-    d = device_of(job);
-
     return slot_map(&d->slot, d->weights->options.is_locked,
-                    &d->weights->thread.is_stopping, d->error);
+                    &d->weights->is_stopping, d->error);
 }
 
 
 static void
-fetch_on_mapped(thread_job_t *job, int rc)
+fetch_on_mapped(device_t *d, int rc)
 {
-    device_t  *d;
-
-    d = device_of(job);
     ev_now_update(d->weights->loop);
 
     if (d->weights->is_failed) {

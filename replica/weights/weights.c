@@ -152,20 +152,6 @@ weights_init(weights_t *w, const char *const *files)
 
 
 static void
-weights_free(weights_t *w)
-{
-    size_t  i;
-
-    for (i = 0; i < w->ndevices; i++) {
-        device_done(&w->devices[i]);
-    }
-
-    free(w->devices);
-    free(w);
-}
-
-
-static void
 weights_begin(weights_t *w)
 {
     size_t  i;
@@ -199,9 +185,11 @@ weights_open(struct ev_loop *loop, const log_t *log,
     w->callbacks = *callbacks;
     w->data = data;
 
-    if (weights_init(w, files) != 0 || thread_init(&w->thread, loop) != 0) {
+    w->thread = background_create(loop);
+
+    if (weights_init(w, files) != 0 || w->thread == NULL) {
         log_write(log, LOG_ERROR, "no memory for the weights' thread");
-        weights_free(w);
+        weights_close(w);
         return NULL;
     }
 
@@ -332,9 +320,24 @@ weights_path(const weights_t *w, size_t i)
 }
 
 
+/* Waits for the thread: a job that runs uses its device.  Jobs end early, and
+   what follows them in the loop does nothing. */
 void
 weights_close(weights_t *w)
 {
-    thread_done(&w->thread);
-    weights_free(w);
+    size_t  i;
+
+    w->is_failed = 1;
+    atomic_store(&w->is_stopping, 1);
+
+    if (w->thread != NULL) {
+        background_destroy(w->thread, BACKGROUND_FOREVER);
+    }
+
+    for (i = 0; i < w->ndevices; i++) {
+        device_done(&w->devices[i]);
+    }
+
+    free(w->devices);
+    free(w);
 }

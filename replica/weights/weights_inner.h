@@ -1,6 +1,6 @@
 
 /*
- * The parts of weights_t: devices, their memory, and the thread.
+ * The parts of weights_t: devices and their memory.
  */
 
 #ifndef WEIGHTS_INNER_H
@@ -8,47 +8,12 @@
 
 #include <jansson.h>
 #include <limits.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <sys/types.h>
 
+#include "common/os/background.h"
 #include "common/os/redial.h"
 #include "replica/weights/weights.h"
-
-
-/* --- thread.c: a thread that does one job after the other */
-
-typedef struct thread_job_s  thread_job_t;
-
-struct thread_job_s {
-    thread_job_t  *next;
-    int          (*run)(thread_job_t *job);         /* called in the thread */
-    void         (*done)(thread_job_t *job, int rc);        /* called in the
-                                                               loop,
-                                                               afterwards */
-    int            rc;
-};
-
-typedef struct {
-    struct ev_loop   *loop;
-    ev_async          async;        /* signals that a job was run */
-    pthread_t         id;
-    pthread_mutex_t   lock;
-    pthread_cond_t    more;
-    thread_job_t     *todo;
-    thread_job_t     *ended;        /* jobs that were run, before done() */
-    atomic_int        is_stopping;  /* long jobs check it */
-} thread_t;
-
-/* 0, or -1: the thread cannot be made. */
-int thread_init(thread_t *thread, struct ev_loop *loop);
-
-/* The job is the caller's, and must stay until done() or thread_done(). */
-void thread_add(thread_t *thread, thread_job_t *job);
-
-/* Waits for the job that runs, and ends the thread.  No done() is called any
-   more. */
-void thread_done(thread_t *thread);
 
 
 /* --- slot.c: the memory of one file */
@@ -115,21 +80,30 @@ typedef enum {
     DEVICE_ASLEEP
 } device_state_t;
 
-typedef struct {
-    weights_t       *weights;
-    char            *socket;
-    char            *file;
-    char             path[32];      /* of the slot's descriptor */
-    device_state_t   state;
-    redial_t         service;
-    ev_timer         deadline;      /* of the current wait */
-    double           begun_at;
-    slot_t           slot;
-    thread_job_t     job;
-    char             error[WEIGHTS_ERROR_BYTES];    /* of the job */
-    unsigned         has_written:1; /* this engine has filled the slot */
-    unsigned         is_refused:1;  /* a refusal was logged */
-} device_t;
+typedef struct device_s  device_t;
+
+/* Called in the thread, and in the loop afterwards with what run() returned. */
+typedef int (*device_run_pt)(device_t *device);
+typedef void (*device_ran_pt)(device_t *device, int rc);
+
+struct device_s {
+    background_job_t   job;         /* first: a job is its device */
+    device_run_pt      run;
+    device_ran_pt      ran;
+    int                rc;          /* of run() */
+    char               error[WEIGHTS_ERROR_BYTES];  /* of run() */
+    weights_t         *weights;
+    char              *socket;
+    char              *file;
+    char               path[32];    /* of the slot's descriptor */
+    device_state_t     state;
+    redial_t           service;
+    ev_timer           deadline;    /* of the current wait */
+    double             begun_at;
+    slot_t             slot;
+    unsigned           has_written:1;   /* this engine has filled the slot */
+    unsigned           is_refused:1;    /* a refusal was logged */
+};
 
 struct weights_s {
     struct ev_loop       *loop;
@@ -137,7 +111,8 @@ struct weights_s {
     weights_options_t     options;
     weights_callbacks_t   callbacks;
     void                 *data;
-    thread_t              thread;
+    background_t         *thread;       /* copies, maps and releases */
+    atomic_int            is_stopping;  /* long jobs check it */
     device_t             *devices;
     size_t                ndevices;
     unsigned              is_mapped:1;
@@ -173,10 +148,9 @@ void device_calm(device_t *device);
 /* Sends a message, and frees it.  fd: sent with it; -1: none. */
 void device_send(device_t *device, json_t *message, int fd);
 
-/* Starts a job of the thread, and enters the state. */
-void device_run(device_t *device, device_state_t state,
-    int (*run)(thread_job_t *job), void (*done)(thread_job_t *job, int rc));
-device_t *device_of(thread_job_t *job);
+/* Starts run() in the thread, and enters the state. */
+void device_run(device_t *device, device_state_t state, device_run_pt run,
+    device_ran_pt ran);
 
 /* A text member of a message; "": it is absent, or no text. */
 const char *device_text(const json_t *message, const char *name);
