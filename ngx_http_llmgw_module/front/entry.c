@@ -1,7 +1,7 @@
 
 /*
  * How a stream enters and leaves (admit/admit.h, keys/keys.h): once each,
- * whatever happens in between.  Its caller's account is asked last, so that a
+ * whatever happens in between.  Its caller's account is checked last, so that a
  * request that is refused elsewhere has taken nothing there.
  */
 
