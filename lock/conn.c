@@ -57,7 +57,7 @@ server_tell_file(server_t *server, const machine_engine_t *waiter)
         && server->file_error != 0)
     {
         log_write(server->log, LOG_ERROR, "group \"%s\": its lock file cannot "
-                  "be opened, so nobody can take over: %s", group->name,
+                  "be opened, so no engine can take over: %s", group->name,
                   strerror(server->file_error));
     }
 }
