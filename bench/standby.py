@@ -7,7 +7,7 @@ goes on, with an engine that stands by and without one.
 The engine is `llama`, with a random model that was filled up to its size.  In
 each round streams run through nginx, the engine that serves them gets SIGKILL,
 and the clock runs until the slowest of the streams has its next token.  Without
-a standby there is nobody to go on: the engine is started again at once, and the
+a standby no engine continues: the engine is started again at once, and the
 clock runs until a new request has its first token.  The file is in the page
 cache all the time, which is the best case for those two rows.
 """

@@ -14,7 +14,7 @@
  *
  *   A session owns its streams.  A stream is created by on_request (server)
  *   or llmgw_grpc_call() (client), and lives until on_close has returned;
- *   nobody may touch it after that.  Each stream gets on_close exactly once,
+ *   no code may use it after that.  Each stream gets on_close exactly once,
  *   also when the whole session is destroyed.
  *
  *   The arguments of callbacks (messages, strings) are valid until the

@@ -11,7 +11,7 @@
  * removes.
  *
  * The lock is a file of its own, since the segment's file is replaced by
- * rename: a lock on the latter would soon be a lock on a file that nobody
+ * rename: a lock on the latter would soon be a lock on a file that no process
  * opens.  The lock file stays when the writer ends, since removing it would
  * break the lock.
  */

@@ -52,8 +52,9 @@ int llmgw_members_slot_write(int fd, const llmgw_members_head_t *head,
 int llmgw_members_file_has(int fd, const void *what, size_t bytes, off_t at);
 
 /*
- * NULL if the path is the open file and has all that was written; otherwise a
- * text that says what happened to it.
+ * Checks that the path still leads to the open file fd, and that this file has
+ * all that was written.  NULL: so it is; otherwise a text that says what
+ * happened to the file.
  */
 const char *llmgw_members_file_loss(const char *path, int fd,
     const llmgw_members_head_t *head, const llmgw_members_table_t *table,

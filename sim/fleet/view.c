@@ -129,9 +129,9 @@ view_refresh(fleet_t *f)
 
 
 /*
- * The candidates for a request, or, if it is NULL, for any; role: only replicas
- * of these pools, 0: all.  There are none for a model that the fleet does not
- * serve.
+ * The candidates for a request, or, if w is NULL, for any request.  If the
+ * fleet does not serve the request's model, no replica is a candidate.  role:
+ * only replicas of these pools, 0: all.
  */
 fleet_choice_t
 view_read(fleet_t *f, const work_request_t *w, uint8_t role)

@@ -4,10 +4,10 @@
  * for.
  *
  * A process can ask the kernel for a signal when its parent ends
- * (PR_SET_PDEATHSIG), but only for itself.  So this program is executed first
- * (`llmgw run`); it asks, and then executes the command, with the same pid: no
- * code of ours runs between fork and exec, where a lock of libcurl's threads
- * may be held for ever.
+ * (PR_SET_PDEATHSIG), but only for itself.  So the child first executes
+ * `llmgw run`, which asks for that signal and then executes the command, with
+ * the same pid.  No code of ours runs between fork and exec, where a lock of
+ * libcurl's threads may be held for ever.
  *
  * The signal is sent when the *thread* that started the process ends, so only
  * the main thread may start one; and a program with set-id bits or file

@@ -17,9 +17,10 @@
  *   6. the ids, hop by hop, as strcmp orders them.
  *
  * 1 to 4 add up along a path, 5 is a maximum, so this takes two passes of
- * Bellman's recursion from the last boundary back to the first one.  The first
- * finds the least sums and, among the paths that have them, the least worst
- * queue; the second leaves out longer queues, and finds the least ids.
+ * Bellman's recursion from the last boundary back to the first one.  Pass one
+ * finds the least sums, and among the paths that have these sums the smallest
+ * value of 5.  Pass two leaves out shards with a longer queue than that, and
+ * finds the least ids.
  *
  * Pure: no clock, no log.
  */

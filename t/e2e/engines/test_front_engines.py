@@ -72,7 +72,7 @@ def test_refusals_have_one_form(cluster, kind):
 
 
 def test_pass_that_breaks_says_so(vllm, shared):
-    """Behind a part of an event, with the event's name that clients know."""
+    """The error follows a cut event, and has the name that clients know."""
     body = {"model": "mock-model", "max_tokens": 50, "stream": True,
             "messages": [{"role": "user", "content": "hello"}]}
     shared.hold(5)
