@@ -28,6 +28,9 @@
 /* Rounds of estimating times; after few, only the third digit changes. */
 #define GUESSES         12
 
+/* Below 0 by less than so many standard errors, a coefficient may be 0. */
+#define LIKELY_ERRORS   2
+
 typedef struct {
     live_served_t  *served;         /* sorted by time of sending */
     size_t          n;
@@ -304,7 +307,7 @@ fit_alpha(fitter_t *f, live_fit_t *fit)
     }
 
     /* A slope that is not significant is left out: waiting is then constant. */
-    if (live_solve(f->rows, fit->idle, 2, &solution) != 0
+    if (live_solve(f->rows, fit->idle, 1 | 2, &solution) != 0
         || solution.b[1] < 3 * solution.error[1])
     {
         if (live_solve(f->rows, fit->idle, 1, &solution) != 0) {
@@ -340,6 +343,67 @@ make_rows(fitter_t *f, int64_t warm_up)
 }
 
 
+/* The coefficient that is below 0 by the fewest standard errors, if so few may
+   be noise; LIVE_UNKNOWNS: none. */
+static size_t
+least_negative(const live_solution_t *s)
+{
+    size_t  i, least;
+    double  errors, fewest;
+
+    least = LIVE_UNKNOWNS;
+    fewest = LIKELY_ERRORS;
+
+    for (i = 0; i < LIVE_UNKNOWNS; i++) {
+        errors = -s->b[i] / s->error[i];
+
+        if (s->b[i] < 0 && errors < fewest) {
+            least = i;
+            fewest = errors;
+        }
+    }
+
+    return least;
+}
+
+
+/*
+ * No engine has a cost below 0.  Where least squares finds one within its
+ * error, the cost is taken to be 0, and the others are computed without it; it
+ * keeps its error.
+ */
+static int
+solve_costs(const fitter_t *f, size_t n, live_solution_t *solution)
+{
+    size_t    i, zero;
+    double    errors[LIVE_UNKNOWNS] = { 0 };
+    unsigned  unknowns;
+
+    unknowns = (1U << LIVE_UNKNOWNS) - 1;
+
+    for ( ;; ) {
+        if (live_solve(f->rows, n, unknowns, solution) != 0) {
+            return -1;
+        }
+
+        zero = least_negative(solution);
+
+        if (zero == LIVE_UNKNOWNS) {
+            break;
+        }
+
+        errors[zero] = solution->error[zero];
+        unknowns &= ~(1U << zero);
+    }
+
+    for (i = 0; i < LIVE_UNKNOWNS; i++) {
+        solution->error[i] += errors[i];
+    }
+
+    return 0;
+}
+
+
 /*
  * If times of tokens are estimated, a fit improves these estimates, and they
  * improve the next fit.
@@ -358,7 +422,7 @@ solve(fitter_t *f, int64_t warm_up, live_fit_t *fit,
         guess_decoded(f);
         fit->requests = make_rows(f, warm_up);
 
-        if (live_solve(f->rows, fit->requests, 3, solution) != 0) {
+        if (solve_costs(f, fit->requests, solution) != 0) {
             return -1;
         }
 
@@ -369,10 +433,7 @@ solve(fitter_t *f, int64_t warm_up, live_fit_t *fit,
 }
 
 
-/*
- * Refuses a cost below 0, which no engine has.  Least squares finds one if the
- * cost is too small against the noise.
- */
+/* Refuses a cost that is below 0 by more than its error. */
 static int
 check_beta(const fitter_t *f, const live_fit_t *fit, const char *path,
     work_error_t *error)

@@ -44,8 +44,10 @@ typedef struct {
 /*
  * Fits the model.  itl, which may be NULL, has the time of each token; without
  * it these times are estimated (clock.h), which is worse the more the load
- * varies.  0, or -1 and *error: there are too few requests, they are too much
- * alike, or a coefficient is below 0.
+ * varies.  A coefficient that is below 0 within its error is set to 0.
+ *
+ * 0, or -1 and *error: there are too few requests, they are too much alike, or
+ * a coefficient is below 0 by more than its error.
  */
 int live_fit(const work_trace_t *trace, const work_itl_t *itl,
     int64_t warm_up, live_fit_t *fit, work_error_t *error);

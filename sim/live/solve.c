@@ -21,56 +21,62 @@ typedef struct {
 } normal_t;
 
 
+/* For an x that is no unknown, the equation is b = 0. */
 static void
 normal_sum(normal_t *m, const live_row_t *rows, const double *weights,
-    size_t n, size_t k)
+    size_t n, unsigned unknowns)
 {
     size_t  r, i, j;
 
     memset(m, 0, sizeof(*m));
 
-    for (r = 0; r < n; r++) {
-        for (i = 0; i < k; i++) {
-            for (j = 0; j < k; j++) {
-                m->a[i][j] += weights[r] * rows[r].x[i] * rows[r].x[j];
+    for (i = 0; i < LIVE_UNKNOWNS; i++) {
+        m->a[i][LIVE_UNKNOWNS + i] = 1;
+
+        if (!(unknowns & 1U << i)) {
+            m->a[i][i] = 1;
+            continue;
+        }
+
+        for (r = 0; r < n; r++) {
+            for (j = 0; j < LIVE_UNKNOWNS; j++) {
+                if (unknowns & 1U << j) {
+                    m->a[i][j] += weights[r] * rows[r].x[i] * rows[r].x[j];
+                }
             }
 
             m->y[i] += weights[r] * rows[r].x[i] * rows[r].y;
         }
-    }
-
-    for (i = 0; i < k; i++) {
-        m->a[i][k + i] = 1;
     }
 }
 
 
 /* Gauss and Jordan; the matrix is positive definite, so pivots stay put. */
 static int
-normal_invert(normal_t *m, size_t k)
+normal_invert(normal_t *m)
 {
     size_t  i, j, r;
     double  pivot, factor, diagonal[LIVE_UNKNOWNS];
 
-    for (i = 0; i < k; i++) {
+    for (i = 0; i < LIVE_UNKNOWNS; i++) {
         diagonal[i] = m->a[i][i];
     }
 
-    for (i = 0; i < k; i++) {
+    for (i = 0; i < LIVE_UNKNOWNS; i++) {
         pivot = m->a[i][i];
 
         if (!(pivot > LEAST_PIVOT * diagonal[i])) {
             return -1;
         }
 
-        for (j = 0; j < 2 * k; j++) {
+        for (j = 0; j < 2 * LIVE_UNKNOWNS; j++) {
             m->a[i][j] /= pivot;
         }
 
-        for (r = 0; r < k; r++) {
+        for (r = 0; r < LIVE_UNKNOWNS; r++) {
             factor = m->a[r][i];
 
-            for (j = 0; r != i && j < 2 * k; j++) {
+            for (j = 0; r != i && j < 2 * LIVE_UNKNOWNS; j++) {
                 m->a[r][j] -= factor * m->a[i][j];
             }
         }
@@ -81,14 +87,14 @@ normal_invert(normal_t *m, size_t k)
 
 
 static double
-residual(const live_row_t *row, const double *b, size_t k)
+residual(const live_row_t *row, const double *b)
 {
     size_t  i;
     double  y;
 
     y = row->y;
 
-    for (i = 0; i < k; i++) {
+    for (i = 0; i < LIVE_UNKNOWNS; i++) {
         y -= row->x[i] * b[i];
     }
 
@@ -101,21 +107,21 @@ residual(const live_row_t *row, const double *b, size_t k)
  * residuals' scale.
  */
 static double
-reweigh(const live_row_t *rows, size_t n, size_t k, const double *b,
-    double *weights, double *sorted)
+reweigh(const live_row_t *rows, size_t n, const double *b, double *weights,
+    double *sorted)
 {
     size_t  i;
     double  scale, size;
 
     for (i = 0; i < n; i++) {
-        sorted[i] = fabs(residual(&rows[i], b, k));
+        sorted[i] = fabs(residual(&rows[i], b));
     }
 
     report_sort(sorted, n);
     scale = report_percentile(sorted, n, 50) / 0.6745;
 
     for (i = 0; i < n; i++) {
-        size = fabs(residual(&rows[i], b, k));
+        size = fabs(residual(&rows[i], b));
         weights[i] = size <= HUBER_K * scale ? 1 : HUBER_K * scale / size;
     }
 
@@ -128,16 +134,16 @@ reweigh(const live_row_t *rows, size_t n, size_t k, const double *b,
  * of the variance.
  */
 static void
-judge(const live_row_t *rows, const double *weights, size_t n, size_t k,
-    const normal_t *m, live_solution_t *s)
+judge(const live_row_t *rows, const double *weights, size_t n,
+    unsigned unknowns, const normal_t *m, live_solution_t *s)
 {
-    size_t  i;
+    size_t  i, k;
     double  sum, total, mean, all, r;
 
     sum = total = mean = all = 0;
 
     for (i = 0; i < n; i++) {
-        r = residual(&rows[i], s->b, k);
+        r = residual(&rows[i], s->b);
         sum += weights[i] * r * r;
         mean += weights[i] * rows[i].y;
         all += weights[i];
@@ -151,14 +157,19 @@ judge(const live_row_t *rows, const double *weights, size_t n, size_t k,
 
     s->r2 = total > 0 ? 1 - sum / total : 1;
 
-    for (i = 0; i < k; i++) {
-        s->error[i] = sqrt(fabs(m->a[i][k + i]) * sum / (double) (n - k));
+    k = (size_t) __builtin_popcount(unknowns);
+
+    for (i = 0; i < LIVE_UNKNOWNS; i++) {
+        s->error[i] = unknowns & 1U << i
+                      ? sqrt(fabs(m->a[i][LIVE_UNKNOWNS + i]) * sum
+                             / (double) (n - k))
+                      : 0;
     }
 }
 
 
 static int
-solve(const live_row_t *rows, size_t n, size_t k, double *weights,
+solve(const live_row_t *rows, size_t n, unsigned unknowns, double *weights,
     double *sorted, live_solution_t *s)
 {
     int       round;
@@ -170,37 +181,37 @@ solve(const live_row_t *rows, size_t n, size_t k, double *weights,
     }
 
     for (round = 0; round < ROUNDS; round++) {
-        normal_sum(&m, rows, weights, n, k);
+        normal_sum(&m, rows, weights, n, unknowns);
 
-        if (normal_invert(&m, k) != 0) {
+        if (normal_invert(&m) != 0) {
             return -1;
         }
 
-        for (i = 0; i < k; i++) {
+        for (i = 0; i < LIVE_UNKNOWNS; i++) {
             s->b[i] = 0;
 
-            for (j = 0; j < k; j++) {
-                s->b[i] += m.a[i][k + j] * m.y[j];
+            for (j = 0; j < LIVE_UNKNOWNS; j++) {
+                s->b[i] += m.a[i][LIVE_UNKNOWNS + j] * m.y[j];
             }
         }
 
-        s->scale = reweigh(rows, n, k, s->b, weights, sorted);
+        s->scale = reweigh(rows, n, s->b, weights, sorted);
     }
 
-    judge(rows, weights, n, k, &m, s);
+    judge(rows, weights, n, unknowns, &m, s);
 
     return 0;
 }
 
 
 int
-live_solve(const live_row_t *rows, size_t n, size_t unknowns,
+live_solve(const live_row_t *rows, size_t n, unsigned unknowns,
     live_solution_t *solution)
 {
     int      rc;
     double  *weights, *sorted;
 
-    if (n <= 2 * unknowns) {
+    if (n <= 2 * LIVE_UNKNOWNS) {
         return -1;
     }
 

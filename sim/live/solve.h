@@ -29,10 +29,11 @@ typedef struct {
 } live_solution_t;
 
 /*
- * Solves for the first `unknowns` of each row.  0, or -1: no memory, too few
- * rows, or rows that do not determine the unknowns.
+ * Solves for the x[i] of each row whose bit 1 << i is in unknowns; b and error
+ * of the others are 0.  0, or -1: no memory, too few rows, or rows that do not
+ * determine the unknowns.
  */
-int live_solve(const live_row_t *rows, size_t n, size_t unknowns,
+int live_solve(const live_row_t *rows, size_t n, unsigned unknowns,
     live_solution_t *solution);
 
 #endif /* LIVE_SOLVE_H */

@@ -152,16 +152,30 @@ def test_a_fit_recovers_what_the_engine_had(tmp_path, beta, more):
     assert "--latency-model linear --beta-coeffs" in got.stderr
 
 
-def test_a_coefficient_below_0_is_no_fit(tmp_path):
-    """Of an engine with a cache: the longer a prompt, the less it costs."""
+def fit_of_200(tmp_path, beta, jitter_us, seed, code):
     rng, at, requests = random.Random(5), 1.0, []
     for i in range(200):
         at += rng.expovariate((2 + i // 60) / 1e6)
         requests.append((int(at), rng.randint(20, 900), rng.randint(20, 90)))
-    times = Engine((150000, -40, 700), 0, 300, 7).serve(requests)
+    times = Engine(beta, 0, jitter_us, seed).serve(requests)
     write_trace(tmp_path, requests, times)
-    got = calibrate(tmp_path, "--trace-header", "f.yaml", "--trace-data",
-                    "f.csv", "--itl-data", "f.itl.csv", "--fit", code=2)
+    return calibrate(tmp_path, "--trace-header", "f.yaml", "--trace-data",
+                     "f.csv", "--itl-data", "f.itl.csv", "--fit", code=code)
+
+
+def test_a_coefficient_below_0_within_its_error_is_0(tmp_path):
+    """Of an engine whose prompts cost nothing that the jitter does not hide."""
+    got = fit_of_200(tmp_path, (20000, 0, 700), 3000, 1, 0)
+    fit = json.loads(got.stdout)
+    assert fit["beta_coeffs"][1] == 0 < fit["beta_errors"][1] < 5
+    assert fit["beta_coeffs"][0] == pytest.approx(20000, rel=0.03)
+    assert fit["beta_coeffs"][2] == pytest.approx(700, rel=0.03)
+    assert "b1 is uncertain: 0 +- " in got.stderr
+
+
+def test_a_coefficient_below_0_is_no_fit(tmp_path):
+    """Of an engine with a cache: the longer a prompt, the less it costs."""
+    got = fit_of_200(tmp_path, (150000, -40, 700), 300, 7, 2)
     assert got.stdout == "" and got.stderr.count("\n") == 1
     assert "f.csv: the fit is of no use: a prompt's token would take -" \
         in got.stderr and "longer than 10 ms" in got.stderr
