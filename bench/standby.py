@@ -7,9 +7,9 @@ goes on, with an engine that stands by and without one.
 The engine is `llama`, with a random model that was filled up to its size.  In
 each round streams run through nginx, the engine that serves them gets SIGKILL,
 and the clock runs until the slowest of the streams has its next token.  Without
-a standby no engine continues: the engine is started again at once, and the
-clock runs until a new request has its first token.  The file is in the page
-cache all the time, which is the best case for those two rows.
+a standby the engine is started again at once, and the streams wait in the
+gateway until it serves.  The file is in the page cache all the time, which is
+the best case for those two rows.
 """
 
 import argparse
@@ -43,6 +43,7 @@ BLOCK_MB = 64
 STREAMS = 4
 TOKENS = 1500
 LIMIT_S = 120
+IN_FLIGHT_S = 0.2       # so long tokens of a dead engine may still arrive
 
 ARMS = {"standby": "an engine stands by",
         "warm": "restart, weights in a service",
@@ -60,6 +61,7 @@ def write_model(path, megabytes, vocabulary):
     with open(path, "ab") as file:
         while left > 0:
             left -= file.write(block[:left])
+    os.sync()       # a grant waits for the disk, which would still be writing
 
 
 class Streams:
@@ -86,11 +88,11 @@ class Streams:
     def _is_whole(call):
         return call.done() and call.code() is grpc.StatusCode.OK
 
-    def next_token(self, dead):
-        """When the last of them had one of another engine than the dead; one
-        that had said all before is none of them."""
+    def next_token(self, is_next):
+        """When the last of them had the first token for which is_next(time,
+        engine) is true; a stream that had all before does not count."""
         def first(seen):
-            return next((at for at, by in list(seen) if by != dead), None)
+            return next((at for at, by in list(seen) if is_next(at, by)), None)
 
         def went_on():
             firsts = [first(seen) for call, seen in zip(self.calls, self.seen)
@@ -144,7 +146,7 @@ class Standby(Arm):
         engine = self.group.wait_active()
         killed = self.kill(engine)
         try:
-            token = streams.next_token(engine.id)
+            token = streams.next_token(lambda at, by: by != engine.id)
         finally:
             streams.end()
         took = phases(self.group, killed)
@@ -165,11 +167,11 @@ class Cold(Arm):
         streams = Streams(self.nginx)
         killed = self.kill(self.engine)
         self.engine.start()
-        with Client(self.nginx.target) as client:
-            wait_for(lambda: client.stream("again", 1).code == "OK",
-                     "an answer", interval=0.002, takes=LIMIT_S)
-        token = time.monotonic()
-        streams.end()
+        try:
+            token = streams.next_token(
+                lambda at, by: at > killed + IN_FLIGHT_S)
+        finally:
+            streams.end()
         return {"token": (token - killed) * 1000}
 
 
