@@ -225,8 +225,8 @@ plan_log(const flow_t *flow, uint32_t replay_to, int is_rewind)
     for (i = 0; replay_to > 0 && i < flow->path.n; i++) {
         hop = &flow->path.hops[i];
         log_write(flow->flows->log, LOG_INFO, "shard \"%s\" (layers %u-%u)"
-                  " goes on with stream %016" PRIx64 ", %u positions from"
-                  " %s first", hop->id, hop->first, hop->last, flow->name,
+                  " takes over stream %016" PRIx64 ", and computes %u positions"
+                  " from %s first", hop->id, hop->first, hop->last, flow->name,
                   replay_to, is_rewind ? "the tokens" : "the history");
     }
 }
