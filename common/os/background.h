@@ -1,7 +1,7 @@
 
 /*
  * Work that may block, done in a thread of its own: writes that wait for the
- * disk, names that wait for a server.
+ * disk, names that wait for a server, gigabytes that are copied and mapped.
  *
  * fsync() on a slow disk takes seconds, in which an event loop would not
  * answer.  So such work is a job: its run() runs in the one thread, in the
@@ -45,7 +45,7 @@ void background_put(background_t *background, background_job_t *job);
  * Waits for the jobs that were put, and for those that their done() puts,
  * limit_s at most.  For other jobs done() is never called; their blocks are
  * freed, by the thread if it still runs one.  limit_s 0: waits for no job, and
- * calls no done().
+ * calls no done().  Not to be called from within a done().
  */
 void background_destroy(background_t *background, double limit_s);
 

@@ -84,7 +84,7 @@ device_job_run(background_job_t *job)
 {
     device_t  *d = (device_t *) job;
 
-    d->rc = d->run(d);
+    d->rc = atomic_load(&d->weights->is_stopping) ? -1 : d->run(d);
 }
 
 

@@ -183,7 +183,7 @@ slot_fill(slot_t *slot, const char *file, const char *format,
     int  in, rc;
 
     snprintf(slot->name, SLOT_NAME_BYTES, "%s", slot_base(file));
-    in = open(file, O_RDONLY|O_CLOEXEC);
+    in = open(file, O_RDONLY|O_NONBLOCK|O_CLOEXEC);     /* it may be a FIFO */
 
     if (in < 0) {
         return slot_fail(error, "cannot open \"%.120s\": %s", file,
@@ -281,6 +281,10 @@ slot_map(slot_t *slot, int is_locked, const atomic_int *is_stopping,
     if (slot_populate(slot, is_stopping) != 0) {
         return slot_fail(error, "cannot map the pages of \"%.120s\": %s",
                          slot->name, strerror(errno));
+    }
+
+    if (atomic_load(is_stopping)) {
+        return slot_fail(error, "stopped");
     }
 
     if (is_locked && mlock(map, slot->bytes) != 0) {

@@ -320,8 +320,8 @@ weights_path(const weights_t *w, size_t i)
 }
 
 
-/* Waits for the thread: a job that runs uses its device.  Jobs end early, and
-   what follows them in the loop does nothing. */
+/* Waits for the thread: a job that runs uses its device.  It ends early, other
+   jobs are not begun, and what follows in the loop does nothing. */
 void
 weights_close(weights_t *w)
 {

@@ -54,7 +54,8 @@ typedef struct {
                                        "GGUF"; NULL: any; set by the engine */
 } weights_options_t;
 
-/* Called from the loop, or from within weights_sleep() and weights_wake(). */
+/* Called from the loop, or from within weights_open() (only on_failed),
+   weights_sleep() and weights_wake(). */
 typedef struct {
     void  (*on_ready)(void *data);      /* of weights_open() */
     void  (*on_asleep)(void *data);     /* of weights_sleep() */
@@ -99,8 +100,8 @@ size_t weights_devices(const weights_t *weights);
  */
 const char *weights_path(const weights_t *weights, size_t i);
 
-/* Closes it in any state.  A mapping that the engine has made of a path
-   remains. */
+/* Closes it in any state, but not from within a callback.  A mapping that the
+   engine has made of a path remains. */
 void weights_close(weights_t *weights);
 
 #endif /* WEIGHTS_H */

@@ -3,6 +3,7 @@
  * How an engine gets its weights, and which ones it accepts.
  */
 
+#include "replica/weights/weights_inner.h"
 #include "t/unit/replica/weights/weights_scene.h"
 
 
@@ -238,6 +239,21 @@ test_close_does_not_wait_for_a_copy(void **state)
 
 
 static void
+test_no_copy_begins_while_it_closes(void **state)
+{
+    fixture_t  *f;
+
+    f = *state;
+    start(f, 1, 0);
+    until(f, &f->services[0].lines, 1);
+    atomic_store(&f->weights->is_stopping, 1);
+    service_say(&f->services[0], "{\"type\":\"granted\",\"mode\":\"rw\"}");
+    until(f, &f->failed, 1);
+    assert_int_equal(f->weights->devices[0].slot.bytes, 0);
+}
+
+
+static void
 test_weights_that_do_not_fit_are_not_loaded(void **state)
 {
     fixture_t  *f;
@@ -270,6 +286,21 @@ test_file_that_cannot_be_read_ends_it(void **state)
 }
 
 
+static void
+test_fifo_is_no_file_with_weights(void **state)
+{
+    fixture_t  *f;
+
+    f = *state;
+    unlink(f->files[0]);
+    assert_int_equal(mkfifo(f->files[0], 0600), 0);
+    start(f, 1, 0);
+    until(f, &f->services[0].lines, 1);
+    service_say(&f->services[0], "{\"type\":\"granted\",\"mode\":\"rw\"}");
+    until(f, &f->failed, 1);
+}
+
+
 int
 main(void)
 {
@@ -287,8 +318,10 @@ main(void)
         CASE(test_beginning_ends_with_its_service),
         CASE(test_each_device_has_its_own_file),
         CASE(test_close_does_not_wait_for_a_copy),
+        CASE(test_no_copy_begins_while_it_closes),
         CASE(test_weights_that_do_not_fit_are_not_loaded),
-        CASE(test_file_that_cannot_be_read_ends_it)
+        CASE(test_file_that_cannot_be_read_ends_it),
+        CASE(test_fifo_is_no_file_with_weights)
     };
 
     signal(SIGPIPE, SIG_IGN);
