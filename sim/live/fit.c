@@ -28,7 +28,7 @@
 /* Rounds of estimating times; after few, only the third digit changes. */
 #define GUESSES         12
 
-/* Below 0 by less than so many standard errors, a coefficient may be 0. */
+/* Below 0 by fewer standard errors, a coefficient may be 0. */
 #define LIKELY_ERRORS   2
 
 typedef struct {
@@ -343,62 +343,58 @@ make_rows(fitter_t *f, int64_t warm_up)
 }
 
 
-/* The coefficient that is below 0 by the fewest standard errors, if so few may
-   be noise; LIVE_UNKNOWNS: none. */
+/* The coefficient that is below 0 by the most standard errors; LIVE_UNKNOWNS:
+   none is. */
 static size_t
-least_negative(const live_solution_t *s)
+most_negative(const double *b, const double *error)
 {
-    size_t  i, least;
-    double  errors, fewest;
+    size_t  i, most;
 
-    least = LIVE_UNKNOWNS;
-    fewest = LIKELY_ERRORS;
+    most = LIVE_UNKNOWNS;
 
     for (i = 0; i < LIVE_UNKNOWNS; i++) {
-        errors = -s->b[i] / s->error[i];
-
-        if (s->b[i] < 0 && errors < fewest) {
-            least = i;
-            fewest = errors;
+        if (b[i] < 0 && (most == LIVE_UNKNOWNS
+                         || b[i] * error[most] < b[most] * error[i]))
+        {
+            most = i;
         }
     }
 
-    return least;
+    return most;
 }
 
 
 /*
- * No engine has a cost below 0.  Where least squares finds one within its
- * error, the cost is taken to be 0, and the others are computed without it; it
- * keeps its error.
+ * No engine has a cost below 0.  One that least squares finds to be below 0 by
+ * no more than its error may cause is set to 0, and the others are computed
+ * without it.  All keep the errors that they have without such knowledge.
  */
 static int
 solve_costs(const fitter_t *f, size_t n, live_solution_t *solution)
 {
-    size_t    i, zero;
-    double    errors[LIVE_UNKNOWNS] = { 0 };
+    size_t    i;
+    double    error[LIVE_UNKNOWNS];
     unsigned  unknowns;
 
     unknowns = (1U << LIVE_UNKNOWNS) - 1;
 
-    for ( ;; ) {
+    if (live_solve(f->rows, n, unknowns, solution) != 0) {
+        return -1;
+    }
+
+    memcpy(error, solution->error, sizeof(error));
+
+    while ((i = most_negative(solution->b, error)) != LIVE_UNKNOWNS
+           && solution->b[i] > -LIKELY_ERRORS * error[i])
+    {
+        unknowns &= ~(1U << i);
+
         if (live_solve(f->rows, n, unknowns, solution) != 0) {
             return -1;
         }
-
-        zero = least_negative(solution);
-
-        if (zero == LIVE_UNKNOWNS) {
-            break;
-        }
-
-        errors[zero] = solution->error[zero];
-        unknowns &= ~(1U << zero);
     }
 
-    for (i = 0; i < LIVE_UNKNOWNS; i++) {
-        solution->error[i] += errors[i];
-    }
+    memcpy(solution->error, error, sizeof(error));
 
     return 0;
 }
@@ -433,7 +429,7 @@ solve(fitter_t *f, int64_t warm_up, live_fit_t *fit,
 }
 
 
-/* Refuses a cost that is below 0 by more than its error. */
+/* Refuses a cost that solve_costs() has left below 0. */
 static int
 check_beta(const fitter_t *f, const live_fit_t *fit, const char *path,
     work_error_t *error)
@@ -456,7 +452,7 @@ check_beta(const fitter_t *f, const live_fit_t *fit, const char *path,
         if (fit->beta[i] < 0) {
             return work_fail(error, path, 0, "the fit is of no use: %s would "
                              "take %.3g us (b%zu, +- %.2g). A token came each "
-                             "%.3g ms; steps should be longer than 10 ms (a "
+                             "%.3g ms; steps should be longer than 5 ms (a "
                              "larger model, fewer threads), the rate one at "
                              "which batches form and vary, and no prompt in "
                              "the engine's cache", names[i], fit->beta[i], i,
@@ -559,15 +555,9 @@ live_fit_say(const live_fit_t *fit, FILE *out)
 {
     size_t  i;
 
-    fprintf(out, "--latency-model linear --beta-coeffs %.6g,%.6g,%.6g",
-            fit->beta[0], fit->beta[1], fit->beta[2]);
-
-    if (fit->idle > 0) {
-        fprintf(out, " --alpha-coeffs %.6g,%.6g,0", fit->alpha[0],
-                fit->alpha[1]);
-    }
-
-    fputc('\n', out);
+    fprintf(out, "--latency-model linear --beta-coeffs %.6g,%.6g,%.6g"
+            " --alpha-coeffs %.6g,%.6g,0\n", fit->beta[0], fit->beta[1],
+            fit->beta[2], fit->alpha[0], fit->alpha[1]);
 
     for (i = 0; i < 3; i++) {
         if (!(fit->beta_error[i] < 0.05 * fabs(fit->beta[i]))) {

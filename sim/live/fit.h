@@ -44,10 +44,11 @@ typedef struct {
 /*
  * Fits the model.  itl, which may be NULL, has the time of each token; without
  * it these times are estimated (clock.h), which is worse the more the load
- * varies.  A coefficient that is below 0 within its error is set to 0.
+ * varies.  A coefficient that is below 0 by less than two standard errors is
+ * set to 0, that with the most of them first, and the others are fitted anew.
  *
  * 0, or -1 and *error: there are too few requests, they are too much alike, or
- * a coefficient is below 0 by more than its error.
+ * a coefficient is below 0 by more.
  */
 int live_fit(const work_trace_t *trace, const work_itl_t *itl,
     int64_t warm_up, live_fit_t *fit, work_error_t *error);

@@ -178,7 +178,7 @@ def test_a_coefficient_below_0_is_no_fit(tmp_path):
     got = fit_of_200(tmp_path, (150000, -40, 700), 300, 7, 2)
     assert got.stdout == "" and got.stderr.count("\n") == 1
     assert "f.csv: the fit is of no use: a prompt's token would take -" \
-        in got.stderr and "longer than 10 ms" in got.stderr
+        in got.stderr and "longer than 5 ms" in got.stderr
 
 
 @pytest.mark.soak
