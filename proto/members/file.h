@@ -53,7 +53,7 @@ int llmgw_members_file_has(int fd, const void *what, size_t bytes, off_t at);
 
 /*
  * Checks that the path still leads to the open file fd, and that this file has
- * all that was written.  NULL: so it is; otherwise a text that says what
+ * all that was written.  NULL: both hold; otherwise a text that says what
  * happened to the file.
  */
 const char *llmgw_members_file_loss(const char *path, int fd,

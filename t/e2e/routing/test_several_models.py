@@ -275,7 +275,7 @@ def test_one_model_too_many_is_told_so_and_said_once(fleet, cluster):
 
 
 def test_sums_by_upstream_never_fall(fleet):
-    """While there is one model, series have no label of it; later they do."""
+    """Series get a label for the model when a second one appears."""
     nginx, tell = fleet({"a1": "a", "a2": "a"})
     wait_for(lambda: nginx.models() == {"a": ["a1", "a2"]}, "one model")
     for i in range(4):
