@@ -75,6 +75,6 @@ def test_service_that_cannot_see_the_lock_file_says_so_when_one_waits(group):
     path.chmod(0o660)
     with LockClient(group.service.socket) as client:
         client.acquire().expect("queued")
-        line = 'group "g": its lock file cannot be opened, so nobody can take'
+        line = 'its lock file cannot be opened, so no engine can take over'
         wait_for(lambda: line in group.service.proc.text(), "the line")
     path.chmod(0o666)

@@ -144,10 +144,15 @@ accepts(keys_scene_t *keys, const char *key, uint64_t unix_ms,
 }
 
 
+/* By the clock that the commands read: that of time() is some ms behind it. */
 static uint64_t
 now_ms(void)
 {
-    return (uint64_t) time(NULL) * 1000;
+    struct timespec  now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+
+    return (uint64_t) now.tv_sec * 1000 + (uint64_t) now.tv_nsec / 1000000;
 }
 
 
