@@ -3,8 +3,8 @@
 
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 
+#include "agent/ctl/files/keys_file.h"
 #include "proto/keys/keys.h"
 #include "t/unit/agent/ctl/ctl_scene.h"
 
@@ -144,18 +144,6 @@ accepts(keys_scene_t *keys, const char *key, uint64_t unix_ms,
 }
 
 
-/* By the clock that the commands read: that of time() is some ms behind it. */
-static uint64_t
-now_ms(void)
-{
-    struct timespec  now;
-
-    clock_gettime(CLOCK_REALTIME, &now);
-
-    return (uint64_t) now.tv_sec * 1000 + (uint64_t) now.tv_nsec / 1000000;
-}
-
-
 static void
 key_is_shown_once_and_in_no_file(void **state)
 {
@@ -171,7 +159,8 @@ key_is_shown_once_and_in_no_file(void **state)
     assert_non_null(strstr(scene.said, "is not shown again"));
     assert_null(strstr(content(keys), key + 9));
     assert_non_null(strstr(keys->text, " models=qwen* rpm=5 admin\n"));
-    assert_int_equal(accepts(keys, key, now_ms(), "alice"), LLMGW_KEY_VALID);
+    assert_int_equal(accepts(keys, key, keys_file_now_ms(), "alice"),
+                     LLMGW_KEY_VALID);
     assert_int_equal(stat(keys->path, &st), 0);
     assert_int_equal(st.st_mode & 07777, 0640);
 
@@ -269,14 +258,14 @@ revoked_key_is_expired_and_its_limits_stay(void **state)
     snprintf(keys->text, sizeof(keys->text), "revoke alice %s", id);
     (void) run(keys, CTL_DONE, keys->text);
     assert_non_null(strstr(scene.said, "1 key of \"alice\" revoked"));
-    assert_int_equal(accepts(keys, first, now_ms(), "alice"),
+    assert_int_equal(accepts(keys, first, keys_file_now_ms(), "alice"),
                      LLMGW_KEY_EXPIRED);
-    assert_int_equal(accepts(keys, second, now_ms(), "alice"),
+    assert_int_equal(accepts(keys, second, keys_file_now_ms(), "alice"),
                      LLMGW_KEY_VALID);
     assert_non_null(strstr(keys->text, "rpm=5 expires=2099-01-01 until=20"));
 
     (void) run(keys, CTL_DONE, "revoke alice");
-    assert_int_equal(accepts(keys, second, now_ms(), "alice"),
+    assert_int_equal(accepts(keys, second, keys_file_now_ms(), "alice"),
                      LLMGW_KEY_EXPIRED);
     (void) run(keys, CTL_NOT_FOUND, "revoke alice");
     (void) run(keys, CTL_DONE, "list");
@@ -293,9 +282,11 @@ rotated_key_is_valid_for_a_while(void **state)
     snprintf(old, sizeof(old), "%s",
              run(keys, CTL_DONE, "add alice rpm=5 admin"));
     snprintf(new, sizeof(new), "%s", run(keys, CTL_DONE, "rotate alice"));
-    assert_int_equal(accepts(keys, old, now_ms(), "alice"), LLMGW_KEY_VALID);
-    assert_int_equal(accepts(keys, old, now_ms() + 8ull * 24 * 3600000,
-                             "alice"), LLMGW_KEY_EXPIRED);
+    assert_int_equal(accepts(keys, old, keys_file_now_ms(), "alice"),
+                     LLMGW_KEY_VALID);
+    assert_int_equal(accepts(keys, old, keys_file_now_ms()
+                             + 8ull * 24 * 3600000, "alice"),
+                     LLMGW_KEY_EXPIRED);
     assert_int_equal(accepts(keys, new, FOREVER_MS, "alice"),
                      LLMGW_KEY_VALID);
 
@@ -327,9 +318,9 @@ validity_is_not_made_longer(void **state)
     (void) run(keys, CTL_DONE, command);
     keys->ctl.options.grace_ms = 7ull * 24 * 3600000;
     (void) run(keys, CTL_DONE, command);
-    assert_int_equal(accepts(keys, old, now_ms() + 3500000, "alice"),
+    assert_int_equal(accepts(keys, old, keys_file_now_ms() + 3500000, "alice"),
                      LLMGW_KEY_VALID);
-    assert_int_equal(accepts(keys, old, now_ms() + 3600001, "alice"),
+    assert_int_equal(accepts(keys, old, keys_file_now_ms() + 3600001, "alice"),
                      LLMGW_KEY_EXPIRED);
 }
 
