@@ -360,8 +360,8 @@ listeners_alone_are_told_and_hear_the_end(void **state)
 }
 
 
-/* The listener's queue fills: it is told how many events it lost, and gets all
-   others. */
+/* The listener's queue fills: the listener gets the number of the lost events,
+   and all other events. */
 static void
 slow_reader_loses_events_and_knows_how_many(void **state)
 {

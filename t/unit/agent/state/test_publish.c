@@ -1,6 +1,6 @@
 
 /*
- * When changes are published: the first at once, those that follow it
+ * When changes are published: the first change at once, the changes after it
  * together; loads in place at any time.  The test moves the clock.
  */
 

@@ -94,7 +94,7 @@ renewed_files_serve_new_connections(void **state)
     call(s, 10);
     turn_until(s, &s->ends, 1);
 
-    /* Files that cannot be used do not replace those that could. */
+    /* Files that cannot be used do not replace the files in use. */
 
     shell("cp text.crt new && mv new now.crt");
     grpc_conn_destroy(s->conn);

@@ -87,7 +87,7 @@ other_is_first_and_for_names_that_are_none(void **state)
 }
 
 
-/* A name that finds no room is "other", and those that are there stay. */
+/* A name that finds no room is "other", and the names before it stay. */
 static void
 fill(llmgw_cohort_kind_t kind, uint32_t max)
 {

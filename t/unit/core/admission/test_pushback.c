@@ -107,7 +107,7 @@ pushed_request_looks_around_once_a_second(void **state)
 }
 
 
-/* Pushed requests do not count among those that may be skipped. */
+/* Pushed requests do not count towards the limit of skipped ones. */
 static void
 any_number_of_pushed_requests_may_wait(void **state)
 {

@@ -299,10 +299,8 @@ few_may_be_skipped(void **state)
 
 
 
-/*
- * Mending makes links and counts anew from the used entries, whatever they
- * are.
- */
+/* Mending makes links and counts anew from the used entries, whatever links and
+   counts were there. */
 static void
 mending_makes_the_order_out_of_the_entries(void **state)
 {

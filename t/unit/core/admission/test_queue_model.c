@@ -53,7 +53,7 @@ is_better(const llmgw_claim_t *a, const llmgw_claim_t *b)
 }
 
 
-/* A tenant's first claim in a band, among those that wait and *one. */
+/* A tenant's first claim in a band, of the waiting claims and *one. */
 static const llmgw_claim_t *
 first_of(const model_t *m, const llmgw_claim_t *one, int32_t priority,
     uint64_t tenant)

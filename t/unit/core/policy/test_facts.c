@@ -105,7 +105,7 @@ queue_and_batch_follow_what_is_in_flight_since(void **state)
     assert_reads(&f, 1, 4 - 2, 8, 0);
     assert_reads(&f, 2, 0, 8 + 4 - 11, 0);
 
-    /* other gateways' requests are among those that run */
+    /* the running requests include other gateways' */
     f.facts[2].running = 3;
     (void) candidates(&f);
     assert_reads(&f, 2, 0, 0, 0);
