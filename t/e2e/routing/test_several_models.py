@@ -64,7 +64,10 @@ def fleet(cluster, serving):
         options.setdefault("openai", True)
         options.setdefault(
             "server", "location = /metrics { llmgw_metrics; }")
-        return cluster.nginx(**options), tell
+        nginx = cluster.nginx(**options)
+        wait_for(lambda: sorted(sum(nginx.models().values(), []))
+                 == sorted(models), "all to be routed")
+        return nginx, tell
     return make
 
 
@@ -98,7 +101,6 @@ def test_model_that_was_scaled_to_zero_is_waited_for(cluster, fleet, clock):
     """In its own pool, hours later, when gossip has forgotten it."""
     options, ahead = clock
     nginx, tell = fleet({"a1": "a", "b1": "b"}, queue="hold=30s", **options)
-    wait_for(lambda: sorted(nginx.models()) == ["a", "b"], "two")
     tell["b1"].say(models=["a"])
     wait_for(lambda: nginx.models() == {"a": ["a1", "b1"], "b": []}, "none")
     ahead(5 * 3600)
@@ -165,7 +167,6 @@ def test_named_model_that_turns_out_an_adapter_is_waited_for(cluster, fleet):
     """Its request goes to the pool of the base model."""
     nginx, tell = fleet({"a1": "a", "b1": "b"}, queue="hold=30s",
                         openai="llmgw_model sql;")
-    wait_for(lambda: sorted(nginx.models()) == ["a", "b"], "two")
     with concurrent.futures.ThreadPoolExecutor() as threads:
         got = threads.submit(ask, nginx, "sql")
         wait_for(lambda: '_held{upstream="llm",model="sql"} 1' in
@@ -235,7 +236,6 @@ def test_replica_that_changes_its_model_changes_over(cluster, fleet, client,
                                                      expect):
     """Its running stream ends as it began; nothing new of the old model."""
     nginx, tell = fleet({"a1": "a", "a2": "a", "b1": "b"})
-    wait_for(lambda: sorted(nginx.models()) == ["a", "b"], "both")
     cluster.replicas["a1"].faults(gate=2)
     cluster.replicas["a2"].faults(gate=2)
     call, result = client(nginx).start("running", 5), rpc.Result()
@@ -255,7 +255,6 @@ def test_replica_that_changes_its_model_changes_over(cluster, fleet, client,
 def test_one_model_too_many_is_told_so_and_said_once(fleet, cluster):
     nginx, tell = fleet({"a1": "a", "a2": "a", "b1": "b"}, workers=2,
                         pools=2)
-    wait_for(lambda: sorted(nginx.models()) == ["a", "b"], "two")
     tell["a2"].say(models=["c"])
     wait_for(lambda: nginx.pool()["models_unrouted"] == 1, "one too many")
     assert [ask(nginx, m) for m in "abcd"] == [SERVED, SERVED, ABSENT,
@@ -323,7 +322,6 @@ def test_decisions_of_all_models_are_logged(cluster, fleet):
     log = cluster.dir / "decisions.jsonl"
     nginx, _ = fleet({"a1": "a", "b1": "b", "b2": "b"}, workers=1,
                      pool=f"llmgw_trace_decisions {log} sample=100% top=all;")
-    wait_for(lambda: sorted(nginx.models()) == ["a", "b"], "both")
     for i in range(4):
         assert [ask(nginx, m, f"{i} prompt") for m in "ab"] == [SERVED] * 2
     found = [json.loads(line) for line in log.read_text().splitlines()]
@@ -351,7 +349,6 @@ def shared(pid):
 
 def test_pools_without_a_model_take_no_memory(fleet):
     nginx, tell = fleet({"a1": "a", "b1": "b"}, pools=64)
-    wait_for(lambda: sorted(nginx.models()) == ["a", "b"], "two")
     zones = [used for size, used in shared(nginx.workers()[0])
              if size == 2048]
     assert len(zones) == 64
@@ -388,7 +385,6 @@ def places(nginx):
 def test_bindings_outlive_reloads_under_load(cluster, fleet):
     """With another number of pools too, and four workers."""
     nginx, _ = fleet({"a1": "a", "a2": "a", "b1": "b", "c1": "c"}, workers=4)
-    wait_for(lambda: sorted(nginx.models()) == ["a", "b", "c"], "three")
     before = places(nginx)
     askers = [Asker(nginx, m) for m in "abc"]
     for models in 64, 3, 16:
@@ -405,7 +401,6 @@ def test_bindings_outlive_workers_that_are_killed(cluster, fleet):
     cluster.allowed += ["exited on signal 9", "was locked by"]
     nginx, tell = fleet({"a1": "a", "a2": "a", "b1": "b", "x1": "x0"},
                         workers=2)
-    wait_for(lambda: len(nginx.models()) == 3, "three")
     before = places(nginx)
     for i in range(1, 6):
         tell["x1"].say(models=[f"x{i}"])
@@ -450,7 +445,6 @@ def test_model_is_unbound_ten_minutes_after_its_last_member(fleet, clock,
     options, ahead = clock
     nginx, tell = fleet({"a1": "a", "a2": "a", "b1": "b"}, pools=2,
                         **options)
-    wait_for(lambda: sorted(nginx.models()) == ["a", "b"], "two")
     assert ask(nginx, "b") == SERVED
     total = sum(series(nginx, "llmgw_tokens_total").values())
     tell["b1"].say(models=["c"])

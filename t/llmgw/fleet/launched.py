@@ -72,8 +72,8 @@ class Launched:
 
     def keepers(self):
         """The adapter's, the outer one first."""
-        found = {p: stat(p)[1] for p in pids()
-                 if cmdline(p)[:1] == [KEEPER] and lives(p)}
+        stats = {p: stat(p) for p in pids() if cmdline(p)[:1] == [KEEPER]}
+        found = {p: s[1] for p, s in stats.items() if s and s[0] not in "ZX"}
         outer = [p for p in found if found[p] == self.pair.proc.pid]
         return outer + [p for p in found if found[p] in outer]
 
