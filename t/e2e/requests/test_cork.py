@@ -140,11 +140,13 @@ def test_many_streams_of_a_client_that_stops_reading(cluster, expect):
     expect("warm", 1)
     worker = nginx.workers()[0]
     before = sockets(worker)
+    cluster.hold(0)
     h = rawh2.RawH2(nginx.target, window=(1 << 31) - 1)
     for i in range(STREAMS):
         rpc.ask(h, f"stalled {i}", 1_000_000)
     wait_for(lambda: nginx.pool()["totals"]["attempts"] == STREAMS,
              "the streams")
+    cluster.let_go()
     wait_for(lambda: not nginx.counts(), "the client to be given up")
     wait_for(lambda: sockets(worker) <= before + 1, "the socket's end")
     h.close()

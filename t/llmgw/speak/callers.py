@@ -66,7 +66,9 @@ class Caller:
     def take_in(self):
         """Reads what has come; the recorded times are those of reading."""
         self.h.pump(0.001)
-        now = time.monotonic()
+        self._note(time.monotonic())
+
+    def _note(self, now):
         if self.first is None and self.answer.data:
             self.first = now
         if self.ended is None and self.answer.ended:
@@ -90,14 +92,28 @@ def read(callers, seconds):
     """Reads what comes to any of them within that many seconds."""
     deadline = time.monotonic() + seconds
     while (left := deadline - time.monotonic()) > 0:
-        socks = {c.h.sock: c for c in callers if c.sid and c.ended is None}
-        for sock in readable(socks, left):
-            socks[sock].take_in()
+        _look([c for c in callers if c.sid and c.ended is None], left)
+
+
+def _look(callers, seconds):
+    """What one look finds gets one time.  After a first token it looks again
+    at all: another's token or end, sent before, came after that one was read.
+    So what has a later time came later, however slow this process is."""
+    socks = {c.h.sock: c for c in callers}
+    begun = None
+    while begun != (begun := sum(bool(c.answer.data) for c in callers)):
+        for sock in readable(socks, seconds):
+            socks[sock].h.pump(0.001)
+        seconds = 0
+    now = time.monotonic()
+    for one in callers:
+        one._note(now)
 
 
 def finish(callers, takes=QUICK):
     """Reads all of them to their end; returns them in the order of their
-    first tokens, those without a token last."""
+    first tokens, those without a token last.  Those that came in one look
+    stay in their order here."""
     def all_ended():
         read(callers, 0.01)
         return all(c.ended is not None for c in callers)
