@@ -13,7 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from llmgw.fleet import policies  # noqa: E402
 from llmgw.fleet.cluster import Cluster  # noqa: E402
 from llmgw.fleet.supervised import Supervised, processes  # noqa: E402
-from llmgw.proc import place  # noqa: E402
+from llmgw.proc import late, place  # noqa: E402
 from llmgw.proc.limit import Limit  # noqa: E402
 from llmgw.proc.ports import Ports  # noqa: E402
 from llmgw.proc.share import Share  # noqa: E402
@@ -39,6 +39,7 @@ def pytest_configure(config):
         "markers", "timed: compares a measured time: of make soak, and never "
         "of the gate")
     contention.start()
+    late.begin()
     for mark in policies.MARKS:
         config.addinivalue_line("markers", mark)
     if "LLMGW_TEST_LIMIT" in os.environ:

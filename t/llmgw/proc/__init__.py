@@ -10,6 +10,7 @@
   seed.py        the seed of what a test draws
   logs.py        what no log may hold; memory.py, shm.py: what processes share
   preload.py     libraries that come before the C library's functions
+  late.py        programs and tests that are slow, on request
   machine.py     a machine that can die: a network namespace
   fresh.py       a fresh Debian; booted.py: one with its systemd; packaged.py:
                  what runs in one from packages

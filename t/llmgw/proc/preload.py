@@ -1,10 +1,7 @@
 """Libraries that come before the C library's functions: t/preload/."""
 
-import functools
 import os
-import pathlib
 import subprocess
-import tempfile
 
 from .place import BUILD, ROOT
 
@@ -29,19 +26,3 @@ def llama_calls(directory):
             str(BUILD / "llama"), os.environ.get("PKG_CONFIG_PATH")]))},
         check=True).stdout.split()
     return compiled("llama_calls", directory, *flags)
-
-
-def late(argv, env):
-    """Adds late_events.c, for the programs that LLMGW_LATE names."""
-    programs = os.environ.get("LLMGW_LATE", "").split(",")
-    if not {pathlib.Path(word).name for word in argv[:2]} & set(programs):
-        return env
-    libraries = [_late_events()[0], env.get("LD_PRELOAD")]
-    return {**env, "LD_PRELOAD": ":".join(filter(None, libraries))}
-
-
-@functools.cache
-def _late_events():
-    """Its path, and the directory, which ends with this process."""
-    directory = tempfile.TemporaryDirectory()
-    return compiled("late_events", pathlib.Path(directory.name)), directory

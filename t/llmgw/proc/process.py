@@ -5,7 +5,7 @@ import pathlib
 import signal
 import subprocess
 
-from . import place, preload
+from . import late, place
 from .wait import PATIENCE, QUICK, Stopwatch, TooLate, wait_for, within
 
 # An agent that nobody hears any more says goodbye for a second or two.
@@ -67,7 +67,7 @@ class Proc:
             self.popen = subprocess.Popen(
                 self.argv, stdin=pipe or subprocess.DEVNULL,
                 stdout=pipe or out, stderr=out, text=True,
-                env=preload.late(self.argv, {**os.environ, **(env or {})}),
+                env=late.environment(self.argv, {**os.environ, **(env or {})}),
                 start_new_session=True)
         self.pid = self.popen.pid
         _tell_reaper("add", self.pid)
