@@ -231,13 +231,11 @@ replica_serve(replica_t *r)
 {
     agent_link_init(&r->link, r->loop, &r->log, &r->engine, r->options->agent);
 
-    r->retire.loop = r->loop;
     r->retire.log = &r->log;
     r->retire.engine = &r->engine;
     r->retire.server = r->server;
     r->retire.link = &r->link;
     r->retire.drain_timeout_ms = r->options->drain_timeout_ms;
-    retire_init(&r->retire);
 
     ev_run(r->loop, 0);
 
@@ -453,6 +451,8 @@ replica_run(replica_t *r)
         return 1;
     }
 
+    r->retire.loop = r->loop;
+    retire_init(&r->retire);
     replica_init_engine(r);
     rc = replica_open_door(r);
 

@@ -51,7 +51,11 @@ typedef struct {
 } retire_t;
 
 
-/* The caller has filled in the first part.  Ends the loop when all is done. */
+/*
+ * From now on a signal waits for the loop, however early it comes.  The caller
+ * has filled in the loop, and fills in the rest of the first part before it
+ * runs.  Ends the loop when all is done.
+ */
 void retire_init(retire_t *retire);
 
 /* To be called when the engine has ended after stop_engine(). */
