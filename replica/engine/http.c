@@ -350,6 +350,8 @@ http_set_call(http_request_t *r, const http_call_t *call)
         curl_easy_setopt(r->easy, CURLOPT_TIMEOUT_MS, (long) call->timeout_ms);
     }
 
+    curl_easy_setopt(r->easy, CURLOPT_FRESH_CONNECT, (long) call->is_fresh);
+
     if (call->body == NULL && call->method != NULL) {
         curl_easy_setopt(r->easy, CURLOPT_CUSTOMREQUEST, call->method);
 

@@ -70,6 +70,8 @@ typedef struct {
     const char              *id;            /* of X-Request-Id; NULL: none */
     uint64_t                 timeout_ms;    /* of the whole; 0: none */
     int                      is_stream;     /* of small events: less memory */
+    int                      is_fresh;      /* on a new connection: does the
+                                               engine still take one? */
 } http_call_t;
 
 
@@ -133,6 +135,7 @@ struct http_whole_s {
     http_client_t   *client;
     size_t           bytes_max;
     void            *data;
+    int              is_fresh;      /* the next question's; it is reset */
 
     /* As on_end() above; it may ask the next question. */
     void           (*on_end)(http_whole_t *whole, http_end_t end,

@@ -78,6 +78,8 @@ http_whole_ask(http_whole_t *whole, const char *path, uint64_t timeout_ms)
     call.data = whole;
     call.path = path;
     call.timeout_ms = timeout_ms;
+    call.is_fresh = whole->is_fresh;
+    whole->is_fresh = 0;
     whole->request = http_start(whole->client, &call);
 
     return whole->request != NULL ? 0 : -1;

@@ -12,7 +12,8 @@
  * metrics are still asked for: they may show that it stands still.
  *
  * A look begins about every SCRAPE_PERIOD_MS; more often at an engine that is
- * not ready (health_pause_ms()).
+ * not ready (health_pause_ms()).  It opens a connection: an engine that ends
+ * may take none any more and answer on those that it has.
  */
 
 #include <string.h>
@@ -480,6 +481,7 @@ scrape_on_timer(struct ev_loop *loop, ev_timer *w, int revents)
     s = w->data;
     s->at = 0;
     s->is_answered = 0;
+    s->answer.is_fresh = 1;
     s->began_ms = mono_ms();
     scrape_ask(s);
 }

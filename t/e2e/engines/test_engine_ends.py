@@ -64,6 +64,9 @@ def ending(request, cluster, streams):
     right.proc.kill()
     streams(nginx)
     engine = cluster.engines["e1"]
+    seen = len(engine.events("request"))
+    wait_for(lambda: len(engine.events("request")) > seen,
+             "a probe, whose connection the engine keeps")
     engine.faults(**faults)
     wait_for(lambda: nginx.replicas()["a1"]["draining"], "a1 to be draining",
              takes=4)
