@@ -6,6 +6,9 @@
  * former configuration and module.  So the first request of each such
  * connection, whatever it asks for, does what nginx does with the others:
  * c->close makes the connection's read handler send GOAWAY.
+ *
+ * Requests that came together with the first one are read before that.  nginx
+ * gives each of them a copy of c->close, which would end it, so it is cleared.
  */
 
 #include "http/goaway.h"
@@ -49,6 +52,7 @@ ngx_http_llmgw_goaway_handler(ngx_http_request_t *r)
     }
 
     c = r->stream->connection->connection;
+    r->connection->close = 0;
 
     if (!c->read->posted) {     /* that event brings bytes: the next request */
         c->close = 1;

@@ -167,19 +167,21 @@ class Late(rawh2.RawH2):
 @pytest.mark.skipif(version() >= (1, 27, 1), reason="nginx closes it at once")
 @pytest.mark.parametrize("method", [rpc.INFER, rpc.GENERATE, rpc.CHECK])
 def test_late_connection_is_told_to_go(cluster, expect, method):
-    """It was accepted before the worker was asked to exit, and sends its
-    request after that: to a front, to a native pass, or to a handler that has
-    no stream."""
+    """It was accepted before the worker was asked to exit, and sends two
+    requests at once after that: to a front, to a native pass, or to a handler
+    that has no stream."""
     nginx = cluster.fleet(1, nginx=grpc(""))
     with Late(nginx.target) as late:
         wait_for(lambda: is_accepted(late.sock), "it to be accepted")
         nginx.quit()
         wait_for(lambda: "gracefully shutting down" in nginx.log(), "the quit")
+        sids = [rpc.ask(late, "late", 3, method=method) for _ in range(2)]
         late.may_send = True
-        answer = late.wait(rpc.ask(late, "late", 3, method=method))
-        assert answer.grpc_status == 0
-        if method == rpc.INFER:
-            assert rpc.tokens(answer) == expect("late", 3)
+        late.flush()
+        for answer in map(late.wait, sids):
+            assert answer.grpc_status == 0
+            if method == rpc.INFER:
+                assert rpc.tokens(answer) == expect("late", 3)
         wait_for(lambda: late.goaway or late.pump(.1) and late.goaway,
                  "GOAWAY")
     assert nginx.proc.wait(2) == 0
