@@ -351,11 +351,11 @@ def test_renewal_of_both_ends_under_load(cluster, client, load, expect, pki):
              "nginx's warning", takes=4)
     nginx.reload()
     client(nginx).stream("behind it", 20).check(expect("behind it", 20))
+    wait_for(lambda: all("certificates were read again" in r.proc.text()
+                         for r in cluster.replicas.values()),
+             "a new connection to each replica")
     assert traffic.check(expect) > 50
     assert nginx.log().count("have changed, a reload takes them") == 1
-    for id in ("r1", "r2"):
-        assert "certificates were read again" \
-            in cluster.replicas[id].proc.text()
 
 
 def test_workers_that_may_not_see_the_files_do_not_complain(cluster, client,

@@ -247,10 +247,11 @@ def test_an_interrupt_lets_streams_end(fleet):
 
 
 def test_an_interrupt_ends_the_window(fleet):
-    nginx, replicas = fleet(1)
+    nginx, _ = fleet(1)
     process = start(nginx.target, "--streams", 4, "--max-tokens", 10**6,
                     "--duration", "1h", "--drain", 0, "--ramp", 0)
-    wait_for(lambda: replicas[0].stats().tokens > 100, "tokens")
+    wait_for(lambda: nginx.pool()["totals"]["tokens"] > 100,
+             "tokens on their way to it")
     process.send_signal(signal.SIGINT)
     got = finish(process)
     assert got["requests"]["unfinished"] == 4

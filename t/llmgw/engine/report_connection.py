@@ -48,11 +48,13 @@ class Reporter:
 
     def refusal(self, **fields):
         """What one report with these fields is refused for."""
-        before = len(self.answers)
+        def refusals():
+            return [a for a in self.answers if "code" in a]
+        before = len(refusals())
         with self.lock:
             self._send(**fields)
-        wait_for(lambda: len(self.answers) > before, "an answer")
-        return self.answers[-1]
+        wait_for(lambda: len(refusals()) > before, "a refusal")
+        return refusals()[-1]
 
     def _send(self, **fields):
         said = {k: v for k, v in {**self.fields, **fields}.items()
