@@ -250,13 +250,12 @@ def test_hedge_does_without_a_full_replica(cluster, client, expect):
 @pytest.mark.ring("a prompt has a home")
 def test_hedge_goes_to_nobody_who_has_failed_the_stream(cluster, client,
                                                         expect):
-    nginx = cluster.fleet(3, nginx={
-        "pool": "llmgw_hedge delay=100ms budget=100%;"})
+    nginx = cluster.fleet(3)
+    prompt, = at_home(client(nginx), 1, "r1")
+    nginx.configure(upstream=f"{nginx.upstream}"
+                             " llmgw_hedge delay=100ms budget=100%;")
+    nginx.reload()
     c = client(nginx)
-    prompt, = at_home(c, 1, "r1")
-    wait_for(lambda: not any(r.stats().active_requests
-                             for r in cluster.replicas.values()),
-             what="the end of other hedges")
     for r in cluster.replicas.values():
         r.faults(gate=0, reject_all=r.id == "r1")
     before = started(cluster)
