@@ -16,7 +16,7 @@ import time
 
 from .preload import compiled
 
-PROGRAMS = os.environ.get("LLMGW_LATE", "").split(",")
+PROGRAMS = set(filter(None, os.environ.get("LLMGW_LATE", "").split(",")))
 
 # Of each step of a test.
 MOST_S = 0.04
@@ -26,7 +26,7 @@ _sleep = time.sleep
 
 def environment(argv, env):
     """Adds t/preload/late_events.c, if this is one of the programs."""
-    if not {pathlib.Path(word).name for word in argv[:2]} & set(PROGRAMS):
+    if not PROGRAMS & {pathlib.Path(word).name for word in argv[:2]}:
         return env
     libraries = [_late_events()[0], env.get("LD_PRELOAD")]
     return {**env, "LD_PRELOAD": ":".join(filter(None, libraries))}
