@@ -12,8 +12,8 @@
  * metrics are still asked for: they may show that it stands still.
  *
  * A look begins about every SCRAPE_PERIOD_MS; more often at an engine that is
- * not ready (health_pause_ms()).  It opens a connection: an engine that ends
- * may take none any more and answer on those that it has.
+ * not ready (health_pause_ms()).  Each look opens a connection, since an engine
+ * that ends may take no more of them and still answer on those that it has.
  */
 
 #include <string.h>
