@@ -7,8 +7,9 @@
  * connection, whatever it asks for, does what nginx does with the others:
  * c->close makes the connection's read handler send GOAWAY.
  *
- * Requests that came together with the first one are read before that.  nginx
- * gives each of them a copy of c->close, which would end it, so it is cleared.
+ * nginx reads the requests that came together with the first one before that
+ * handler runs, and copies c->close into each of them.  The copy would end the
+ * request, so it is cleared here.
  */
 
 #include "http/goaway.h"

@@ -13,7 +13,7 @@
  *
  * A look begins about every SCRAPE_PERIOD_MS; more often at an engine that is
  * not ready (health_pause_ms()).  Each look opens a connection, since an engine
- * that ends may take no more of them and still answer on those that it has.
+ * that is ending may refuse new ones and still answer on open ones.
  */
 
 #include <string.h>

@@ -45,8 +45,8 @@ typedef struct {
  * Fits the model.  itl, which may be NULL, has the time of each token; without
  * it these times are estimated (clock.h), which is worse the more the load
  * varies.  A coefficient that is below 0 by less than two standard errors is
- * set to 0, and the others are fitted anew; of two such coefficients, the one
- * that is more standard errors below 0 is set first.
+ * set to 0, and the fit is repeated without it.  This is done for one
+ * coefficient at a time: the one with the most standard errors below 0.
  *
  * 0, or -1 and *error: there are too few requests, they are too much alike, or
  * a coefficient is below 0 by more.

@@ -96,9 +96,10 @@ def read(callers, seconds):
 
 
 def _look(callers, seconds):
-    """What one look finds gets one time.  After a first token it looks again
-    at all: another's token or end, sent before, came after that one was read.
-    So what has a later time came later, however slow this process is."""
+    """Gives one time to all that one look finds.  When a caller has got its
+    first token, all callers are read once more, since a token or an end that
+    was sent earlier may have reached a caller after its turn.  So of two
+    different times the later one was later, however slow this process is."""
     socks = {c.h.sock: c for c in callers}
     begun = None
     while begun != (begun := sum(bool(c.answer.data) for c in callers)):

@@ -299,8 +299,7 @@ few_may_be_skipped(void **state)
 
 
 
-/* Mending makes links and counts anew from the used entries, whatever links and
-   counts were there. */
+/* Mending computes links and counts from the used entries alone. */
 static void
 mending_makes_the_order_out_of_the_entries(void **state)
 {
