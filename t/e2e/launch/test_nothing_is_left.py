@@ -9,7 +9,7 @@ import pytest
 
 from llmgw.fleet.launched import Launched
 from llmgw.proc.place import SLOW
-from llmgw.proc.wait import wait_for
+from llmgw.proc.wait import PATIENCE, wait_for
 from llmgw.speak import sse
 
 KEPT = ("adapter", "keeper", "keeper2", "front", "core", "worker0", "worker1",
@@ -38,6 +38,8 @@ def kill_two(one, first, second, at_once=False, shape="vllm"):
 def again(one, before):
     """What the test killed is started; the engine is by itself."""
     for part in (one.agent, one.pair):
+        if part.proc.told_to_end:
+            part.proc.popen.wait(PATIENCE)      # a kill takes a moment
         if not part.proc.alive():
             part.start()
     wait_for(lambda: len(one.runs()) > before, "another start", takes=15)
@@ -46,6 +48,7 @@ def again(one, before):
 @pytest.mark.parametrize("pair", GATE, ids="-".join)
 def test_nothing_outlives_two_deaths(cluster, pair):
     one = Launched(cluster, "a1")
+    one.tree()
     before = len(one.runs())
     kill_two(one, *pair)
     again(one, before)
